@@ -1,0 +1,189 @@
+use super::Chunk;
+use crate::block::BlockId;
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Every chunk with the same x and z. A chunk that is not there is air.
+///
+/// A clone shares all chunks with the original; writing to one of the two copies only the chunk that it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pos: ColumnPos,
+    chunks: BTreeMap<i64, Arc<Chunk>>,
+}
+
+impl Column {
+    /// A column of air.
+    pub const fn new(pos: ColumnPos) -> Self {
+        Self { pos, chunks: BTreeMap::new() }
+    }
+
+    /// Where the column is.
+    pub const fn pos(&self) -> ColumnPos {
+        self.pos
+    }
+
+    /// The block at a position in this column.
+    pub fn block(&self, pos: BlockPos) -> BlockId {
+        debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
+        self.chunks.get(&pos.chunk().y).map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk()))
+    }
+
+    /// Replaces the block at a position in this column and returns the old one.
+    pub fn set_block(&mut self, pos: BlockPos, block: BlockId) -> BlockId {
+        debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
+        let y = pos.chunk().y;
+        match self.chunks.get_mut(&y) {
+            // Looking first keeps a chunk shared that would not change.
+            Some(chunk) if chunk.block(pos.in_chunk()) == block => block,
+            Some(chunk) => Arc::make_mut(chunk).set_block(pos.in_chunk(), block),
+            None => {
+                if block != BlockId::AIR {
+                    let mut chunk = Chunk::default();
+                    chunk.set_block(pos.in_chunk(), block);
+                    self.chunks.insert(y, Arc::new(chunk));
+                }
+                BlockId::AIR
+            }
+        }
+    }
+
+    /// The chunk at the chunk height `y`.
+    pub fn chunk(&self, y: i64) -> Option<&Arc<Chunk>> {
+        self.chunks.get(&y)
+    }
+
+    /// Replaces the chunk at the chunk height `y` and returns the old one.
+    pub fn set_chunk(&mut self, y: i64, chunk: Arc<Chunk>) -> Option<Arc<Chunk>> {
+        self.chunks.insert(y, chunk)
+    }
+
+    /// Takes out the chunk at the chunk height `y`, which leaves air.
+    pub fn remove_chunk(&mut self, y: i64) -> Option<Arc<Chunk>> {
+        self.chunks.remove(&y)
+    }
+
+    /// All chunks with their chunk heights, from the bottom up.
+    pub fn chunks(&self) -> impl DoubleEndedIterator<Item = (i64, &Arc<Chunk>)> + ExactSizeIterator {
+        self.chunks.iter().map(|(y, chunk)| (*y, chunk))
+    }
+
+    /// The height, in blocks, of the highest block at x, z within the column that is not air.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn surface(&self, x: usize, z: usize) -> Option<i64> {
+        assert!((x | z) < CHUNK_SIZE, "[{x}, {z}] is outside of a column");
+        self.chunks.iter().rev().find_map(|(chunk_y, chunk)| {
+            let is_all_air = *chunk.palette() == [BlockId::AIR];
+            let mut heights = if is_all_air { 0..0 } else { 0..CHUNK_SIZE };
+            heights.rfind(|y| chunk.block([x, *y, z]) != BlockId::AIR).map(|y| (chunk_y << 4) + y as i64)
+        })
+    }
+
+    /// Bytes on the heap that the column holds on to, chunks that it shares included; the map itself is estimated.
+    pub fn heap_bytes(&self) -> usize {
+        let counters = 2 * size_of::<usize>();
+        let entry = size_of::<(i64, Arc<Chunk>)>() + counters + size_of::<Chunk>();
+        self.chunks.values().map(|chunk| entry + chunk.heap_bytes()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const POS: ColumnPos = ColumnPos::new(-2, 1);
+    const STONE: BlockId = BlockId::new(1);
+
+    fn at(x: i64, y: i64, z: i64) -> BlockPos {
+        BlockPos::new(POS.x * 16 + x, y, POS.z * 16 + z)
+    }
+
+    #[test]
+    fn air_makes_no_chunk() {
+        let mut column = Column::new(POS);
+        assert_eq!(column.set_block(at(0, 70, 0), BlockId::AIR), BlockId::AIR);
+        assert_eq!(column.chunks().len(), 0);
+        assert_eq!(column.heap_bytes(), 0);
+        assert_eq!(column.surface(0, 0), None);
+    }
+
+    #[test]
+    fn editing_a_clone_leaves_the_original() {
+        let mut column = Column::new(POS);
+        column.set_block(at(1, 1, 1), STONE);
+        column.set_block(at(1, 17, 1), STONE);
+        let original = column.clone();
+        assert!(Arc::ptr_eq(original.chunk(0).unwrap(), column.chunk(0).unwrap()));
+
+        column.set_block(at(1, 1, 1), STONE);
+        assert!(Arc::ptr_eq(original.chunk(0).unwrap(), column.chunk(0).unwrap()), "nothing changed");
+
+        assert_eq!(column.set_block(at(1, 1, 1), BlockId::AIR), STONE);
+        assert_eq!(original.block(at(1, 1, 1)), STONE);
+        assert_eq!(column.block(at(1, 1, 1)), BlockId::AIR);
+        assert!(!Arc::ptr_eq(original.chunk(0).unwrap(), column.chunk(0).unwrap()));
+        assert!(Arc::ptr_eq(original.chunk(1).unwrap(), column.chunk(1).unwrap()), "the other chunk stays shared");
+    }
+
+    #[test]
+    fn a_chunk_alone_is_edited_in_place() {
+        let mut column = Column::new(POS);
+        column.set_block(at(0, 0, 0), STONE);
+        let before = Arc::as_ptr(column.chunk(0).unwrap());
+        column.set_block(at(5, 5, 5), STONE);
+        assert_eq!(Arc::as_ptr(column.chunk(0).unwrap()), before);
+    }
+
+    #[test]
+    fn chunks_ascend_and_can_be_replaced() {
+        let mut column = Column::new(POS);
+        for y in [3, -4, 0] {
+            assert!(column.set_chunk(y, Arc::new(Chunk::uniform(STONE))).is_none());
+        }
+        assert!(column.chunks().map(|(y, _)| y).eq([-4, 0, 3]));
+        assert_eq!(column.surface(15, 15), Some(63));
+        assert_eq!(column.set_chunk(3, Arc::default()).unwrap().uniform_block(), Some(STONE));
+        assert_eq!(column.surface(15, 15), Some(15));
+        assert!(column.remove_chunk(0).is_some() && column.remove_chunk(0).is_none());
+        assert_eq!(column.surface(0, 0), Some(-49));
+    }
+
+    #[test]
+    fn heights_reach_the_edges() {
+        let mut column = Column::new(POS);
+        for y in [i64::MIN, i64::MAX] {
+            column.set_block(at(2, y, 3), STONE);
+            assert_eq!(column.block(at(2, y, 3)), STONE);
+            assert_eq!(column.surface(2, 3), Some(y));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_column_is_a_map_from_positions_to_blocks(
+            edits in prop::collection::vec((0..4i64, -40..40i64, 0..4i64, 0..4u32), 0..300),
+        ) {
+            let mut column = Column::new(POS);
+            let mut model = HashMap::new();
+            for (x, y, z, block) in edits {
+                let old = column.set_block(at(x, y, z), BlockId::new(block));
+                prop_assert_eq!(old.index(), model.insert((x, y, z), block).unwrap_or(0));
+            }
+            for x in 0..5 {
+                for z in 0..5 {
+                    let surface = (-50..50).rev().find(|y| model.get(&(x, *y, z)).is_some_and(|block| *block != 0));
+                    prop_assert_eq!(column.surface(x as usize, z as usize), surface);
+                    for y in -50..50 {
+                        let expected = model.get(&(x, y, z)).copied().unwrap_or(0);
+                        prop_assert_eq!(column.block(at(x, y, z)).index(), expected);
+                    }
+                }
+            }
+        }
+    }
+}

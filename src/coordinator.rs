@@ -1,0 +1,140 @@
+//! The coordinator: a world of its own between the main world and the region worlds.
+//!
+//! It owns the regionizers, the [`DistanceGraph`](crate::generation::DistanceGraph)s, the deadlines and the pending
+//! save. Every change of a region's state happens here, in a fixed order, so the state machine needs no lock. It runs
+//! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
+//!
+//! One pass runs the [`CoordinatorSystems`] in order, one file each:
+//! [collect](self::collect) -> [stream](self::stream) -> [deliver](self::deliver) -> [dispatch](self::dispatch) ->
+//! [publish](self::publish).
+
+mod collect;
+mod deliver;
+mod dimension;
+mod dispatch;
+mod exchange;
+mod publish;
+mod save;
+mod shutdown;
+mod statistics;
+mod stream;
+mod threads;
+
+pub use dimension::{DimensionError, DimensionSpec};
+pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published, WorldEvent};
+pub use statistics::{RegionStatistics, Statistics};
+pub use threads::CoordinatorHandle;
+
+use crate::region::RegionizerConfig;
+use crate::simulation::RegionTemplate;
+use crate::storage::WorldStore;
+use bevy::app::AppLabel;
+use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
+use bevy::prelude::*;
+use std::{sync::Arc, time::Duration};
+
+/// The label of the coordinator's `SubApp`. Plugins can add systems to it while the app is built.
+#[derive(AppLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoordinatorApp;
+
+/// The schedule of one pass of the coordinator.
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoordinatorMain;
+
+/// The parts of one pass of the coordinator, in this order, in [`CoordinatorMain`].
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CoordinatorSystems {
+    /// Takes finished ticks and requests, ends ticks in the regionizer, routes what regions sent.
+    Collect,
+    /// Finds the ground that viewers miss, nearest first, and orders it; finds what nobody needs any more.
+    Stream,
+    /// Hands loaded columns, mail and entities to the region that owns the place now.
+    Deliver,
+    /// Starts due regions, earliest deadline first, and saves.
+    Dispatch,
+    /// Puts what changed where the main world takes it.
+    Publish,
+}
+
+/// How regions and the main world's frames relate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TickMode {
+    /// Each region ticks at the tick rate and never waits for another region or for a frame.
+    #[default]
+    Independent,
+    /// Each `app.update()` ticks each region exactly once and waits for it: deterministic, for tests, replays and
+    /// turn-based games.
+    Lockstep,
+}
+
+/// The coordinator's settings.
+#[derive(Resource, Clone, Debug)]
+pub struct CoordinatorConfig {
+    /// How regions and frames relate.
+    pub mode: TickMode,
+    /// The time from one tick of a region to its next.
+    pub tick_period: Duration,
+    /// Threads that run regions.
+    pub region_threads: usize,
+    /// Threads that generate columns.
+    pub generation_threads: usize,
+    /// Columns that may be on order at a time.
+    pub columns_in_flight: usize,
+    /// The time between two saves of everything that changed.
+    pub autosave_period: Duration,
+    /// How long the end of the app waits for regions that are still ticking.
+    pub shutdown_patience: Duration,
+    /// The regionizer's thresholds, for every dimension.
+    pub regionizer: RegionizerConfig,
+}
+
+/// Updates after which a column that was ordered in lockstep is delivered, however long it took.
+const LOCKSTEP_LATENCY: u64 = 4;
+
+/// Makes the coordinator's app. It does nothing until it is started or updated.
+pub fn coordinator_app(
+    config: CoordinatorConfig,
+    template: RegionTemplate,
+    store: Arc<WorldStore>,
+) -> std::io::Result<(SubApp, MainLink)> {
+    let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
+    let mut app = SubApp::new();
+    app.update_schedule = Some(CoordinatorMain.intern());
+    app.insert_resource(config.clone())
+        .insert_resource(dimension::Store(store))
+        .insert_resource(threads)
+        .init_resource::<exchange::Inbound>()
+        .init_resource::<dimension::Dimensions>()
+        .init_resource::<dispatch::Clock>()
+        .init_resource::<dispatch::Deadlines>()
+        .init_resource::<save::Saves>()
+        .init_resource::<statistics::Totals>()
+        .insert_resource(publish::Publisher::new(link.published.clone()))
+        .configure_sets(
+            CoordinatorMain,
+            (
+                CoordinatorSystems::Collect,
+                CoordinatorSystems::Stream,
+                CoordinatorSystems::Deliver,
+                CoordinatorSystems::Dispatch,
+                CoordinatorSystems::Publish,
+            )
+                .chain(),
+        )
+        .add_systems(
+            CoordinatorMain,
+            (
+                (dispatch::advance_clock, collect::collect).chain().in_set(CoordinatorSystems::Collect),
+                stream::stream.in_set(CoordinatorSystems::Stream),
+                deliver::deliver.in_set(CoordinatorSystems::Deliver),
+                (save::begin_save, dispatch::dispatch, dispatch::finish_lockstep, save::commit)
+                    .chain()
+                    .in_set(CoordinatorSystems::Dispatch),
+                publish::publish.in_set(CoordinatorSystems::Publish),
+            ),
+        );
+    app.edit_schedule(CoordinatorMain, |schedule| {
+        schedule.set_executor(SingleThreadedExecutor::new());
+    });
+    Ok((app, link))
+}

@@ -1,0 +1,363 @@
+//! Takes what came in: requests of the main world, ended tasks of regions.
+
+use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
+use super::dispatch::{Clock, Deadlines, Running};
+use super::exchange::{FromMain, Inbound, WorldEvent};
+use super::publish::Publisher;
+use super::save::Saves;
+use super::threads::{RegionJob, TaskDone, TaskPanic, Threads};
+use super::{CoordinatorConfig, statistics::Totals};
+use crate::region::{RegionEvent, RegionId, TickEnd};
+use crate::simulation::{Assignment, BlockAccessError, Inbox, Outbox, Part, Position, RegionInfo, Task};
+use crate::space::{ColumnPos, DimensionId};
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use std::mem;
+
+/// What most of the coordinator's work needs at hand.
+#[derive(SystemParam)]
+pub(super) struct Desk<'w> {
+    pub config: Res<'w, CoordinatorConfig>,
+    pub threads: ResMut<'w, Threads>,
+    pub store: Res<'w, Store>,
+    pub dimensions: ResMut<'w, Dimensions>,
+    pub inbound: ResMut<'w, Inbound>,
+    pub clock: Res<'w, Clock>,
+    pub deadlines: ResMut<'w, Deadlines>,
+    pub saves: ResMut<'w, Saves>,
+    pub publisher: ResMut<'w, Publisher>,
+    pub totals: ResMut<'w, Totals>,
+}
+
+pub(super) fn collect(mut desk: Desk) {
+    for event in desk.threads.events.try_iter() {
+        desk.inbound.push(event);
+    }
+    desk.finish_tasks();
+    let requests = mem::take(desk.inbound.main.get());
+    for request in requests {
+        desk.handle(request);
+    }
+}
+
+impl Desk<'_> {
+    fn handle(&mut self, request: FromMain) {
+        match request {
+            FromMain::OpenDimension(spec) => self.open_dimension(spec),
+            FromMain::MoveViewer { viewer, dimension, column, radius } => {
+                let Some(&id) = self.dimensions.by_entity.get(&dimension) else { return };
+                for (other, dimension) in &mut self.dimensions.open {
+                    if *other != id {
+                        dimension.release(Holder::Main(viewer));
+                    }
+                }
+                if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                    dimension.hold(Holder::Main(viewer), column, radius);
+                }
+            }
+            FromMain::RemoveViewer(viewer) => {
+                self.dimensions.open.values_mut().for_each(|dimension| dimension.release(Holder::Main(viewer)));
+            }
+            FromMain::Edit { dimension: entity, edit } => {
+                let column = edit.block.column();
+                let owner = self.dimensions.by_entity(entity).and_then(|dimension| {
+                    let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
+                    let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
+                    Some((dimension, region))
+                });
+                match owner {
+                    Some((dimension, region)) => dimension.inbox(region).edits.push(edit),
+                    None => {
+                        let error = BlockAccessError::OutsideRegion(edit.block);
+                        self.publisher.event(WorldEvent::EditRefused { dimension: entity, edit, error });
+                    }
+                }
+            }
+            FromMain::Run { dimension, block, run } => {
+                let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
+                let column = block.column();
+                let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
+                match dimension.regionizer.region_at(column).filter(|_| owned) {
+                    Some(region) => dimension.inbox(region).mail.push((block, run)),
+                    None => {
+                        dimension.hold(Holder::Mail(column), column, 0);
+                        dimension.mail.get().entry(column).or_default().push((block, run));
+                    }
+                }
+            }
+            FromMain::Save(number) => self.saves.requested.push(number),
+        }
+    }
+
+    fn open_dimension(&mut self, spec: DimensionSpec) {
+        let entity = spec.entity;
+        let opened = match self.dimensions.open.values().any(|open| open.spec.name == spec.name) {
+            true => Err(super::DimensionError::AlreadyOpen { name: spec.name }),
+            false => Dimension::open(spec, &self.store.0, &self.config.regionizer),
+        };
+        match opened {
+            Ok((mut dimension, viewers)) => {
+                self.publisher.event(WorldEvent::DimensionOpened {
+                    entity,
+                    dimension: dimension.id,
+                    stored_columns: dimension.stored.completed_count(),
+                    viewers: viewers.len(),
+                });
+                // They held their ground when they were saved. Loading it brings them back.
+                for viewer in viewers {
+                    let radius = viewer.viewer_radius.unwrap_or_default();
+                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radius);
+                }
+                self.dimensions.by_entity.insert(entity, dimension.id);
+                self.dimensions.open.insert(dimension.id, dimension);
+            }
+            Err(error) => {
+                error!("{error}");
+                self.publisher.event(WorldEvent::DimensionFailed { entity, error: error.into() });
+            }
+        }
+    }
+
+    /// Ends the tasks that came back, in a fixed order.
+    pub fn finish_tasks(&mut self) {
+        let mut tasks = mem::take(self.inbound.tasks.get());
+        tasks.sort_by_key(|done| (done.dimension, done.region));
+        for done in tasks {
+            self.finish_task(done);
+        }
+    }
+
+    fn finish_task(&mut self, done: TaskDone) {
+        let TaskDone { dimension: id, region, took, outcome } = done;
+        self.threads.job_finished();
+        let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
+        let mut slot = running.slot;
+        let now = self.clock.now;
+        let mut parts = Vec::new();
+        match outcome {
+            Ok((world, outbox)) => {
+                if running.is_tick {
+                    slot.history.push(now, took);
+                    self.totals.tick(now, took);
+                }
+                if running.saves {
+                    self.saves.answered(id, region);
+                }
+                slot.entities = outbox.entities;
+                slot.columns = world.columns();
+                slot.viewers = outbox.viewers.len();
+                slot.parked.get().world = Some(world);
+                parts = self.route(id, outbox);
+            }
+            Err(TaskPanic { reason, payload }) => {
+                if self.config.mode.is_lockstep() {
+                    std::panic::resume_unwind(payload);
+                }
+                self.saves.answered(id, region);
+                self.halt(id, region, reason);
+                slot.halted = true;
+                slot.lost.extend(self.columns_of(id, region));
+            }
+        }
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        for (part, inbox) in parts {
+            match self.deadlines.running.get_mut(&(id, part)) {
+                Some(running) => running.slot.parked.get().inbox.append(inbox),
+                None => dimension.inbox(part).append(inbox),
+            }
+        }
+        let ended = [(region, slot)].into_iter().chain(running.parts.into_iter().filter_map(|part| {
+            // The parts of a split waited with it; nothing of theirs has run.
+            Some((part, self.deadlines.running.remove(&(id, part))?.slot))
+        }));
+        for (region, mut slot) in ended.collect::<Vec<_>>() {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            if let Some(waiting) = dimension.waiting.get().remove(&region) {
+                slot.parked.get().inbox.append(waiting);
+            }
+            match dimension.regionizer.end_tick(region, slot) {
+                Ok(end) => self.tick_ended(id, region, end),
+                Err(error) => error!("{id}, {region}: {error}"),
+            }
+        }
+    }
+
+    fn halt(&mut self, id: DimensionId, region: RegionId, reason: String) {
+        let place = self.columns_of(id, region).first().map(|column| format!(" near column {column}"));
+        error!("{region} of {id}{} halted: {reason}", place.unwrap_or_default());
+        self.publisher.event(WorldEvent::RegionHalted { dimension: id, region, reason });
+    }
+
+    fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return Vec::new() };
+        let loaded = |column: &ColumnPos| matches!(dimension.columns.get(column), Some(Stage::Owned | Stage::Leaving));
+        let mut columns: Vec<_> = dimension.regionizer.columns(region).filter(loaded).collect();
+        columns.sort_unstable();
+        columns
+    }
+
+    fn tick_ended(&mut self, id: DimensionId, region: RegionId, end: TickEnd) {
+        self.note_region_events(id);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let TickEnd::Ready { split_off: split } = end else { return };
+        if split.is_empty() {
+            if let Some(slot) = dimension.regionizer.data(region) {
+                self.deadlines.plan(slot.due, id, region);
+            }
+            return;
+        }
+        // Neither the region nor its parts tick or change before their worlds are apart: for the regionizer they tick.
+        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+        let parts = mem::take(&mut slot.parts);
+        for part in &split {
+            if let Some(slot) = dimension.regionizer.try_begin_tick(*part) {
+                self.deadlines.running.insert((id, *part), Running::waiting(slot));
+            }
+        }
+        let shift = self.config.regionizer.section_shift;
+        let mut running = Running::waiting(slot);
+        running.parts = split;
+        let parked = mem::take(running.slot.parked.get());
+        let info = region_info(dimension, region);
+        self.deadlines.running.insert((id, region), running);
+        if parked.world.is_none() {
+            self.split_inbox(id, region, parked.inbox, parts, shift);
+            return;
+        }
+        let assignment = Assignment {
+            info,
+            world: parked.world,
+            inbox: parked.inbox,
+            task: Task::Split { parts, section_shift: shift },
+        };
+        self.threads.run_region(RegionJob { dimension: id, region, assignment });
+    }
+
+    /// A region that never ticked is only an inbox: it is divided here.
+    fn split_inbox(
+        &mut self,
+        id: DimensionId,
+        region: RegionId,
+        mut inbox: Inbox,
+        parts: Vec<Part>,
+        shift: u32,
+    ) {
+        for part in parts {
+            let sections: FxHashSet<_> = part.sections.into_iter().collect();
+            let taken = inbox.split_off(|column| sections.contains(&column.section(shift)));
+            if let Some(running) = self.deadlines.running.get_mut(&(id, part.region)) {
+                running.slot.parked.get().inbox.append(taken);
+            }
+        }
+        let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
+        let mut ended = vec![(region, running.slot)];
+        ended[0].1.parked.get().inbox.append(inbox);
+        for part in running.parts {
+            ended.extend(self.deadlines.running.remove(&(id, part)).map(|running| (part, running.slot)));
+        }
+        for (region, slot) in ended {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            match dimension.regionizer.end_tick(region, slot) {
+                Ok(end) => self.tick_ended(id, region, end),
+                Err(error) => error!("{id}, {region}: {error}"),
+            }
+        }
+    }
+
+    /// Tells the main world what the regionizer did, and plans the first ticks of new regions.
+    pub fn note_region_events(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        for event in dimension.regionizer.drain_events() {
+            match event {
+                RegionEvent::Created(region) => {
+                    self.publisher.event(WorldEvent::RegionCreated { dimension: id, region });
+                }
+                RegionEvent::Merged { from, into } => {
+                    self.totals.merges += 1;
+                    self.saves.merged(id, from, into);
+                    self.publisher.event(WorldEvent::RegionMerged { dimension: id, from, into });
+                    let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
+                    self.deadlines.plan(slot.due, id, into);
+                    if !slot.halted {
+                        // A live region took over from a halted one.
+                        dimension.reload.extend(mem::take(&mut slot.lost));
+                    }
+                }
+                RegionEvent::Split { from, into } => {
+                    self.totals.splits += 1;
+                    self.saves.split(id, from, &into);
+                    self.publisher.event(WorldEvent::RegionSplit { dimension: id, from, into });
+                }
+                RegionEvent::Destroyed(region) => {
+                    self.saves.answered(id, region);
+                    self.publisher.event(WorldEvent::RegionDestroyed { dimension: id, region });
+                }
+                RegionEvent::Ready(region) => {
+                    if let Some(slot) = dimension.regionizer.data_mut(region) {
+                        slot.due = slot.due.max(self.clock.now);
+                        self.deadlines.plan(slot.due, id, region);
+                    }
+                }
+                RegionEvent::Transient(_) => {}
+            }
+        }
+    }
+
+    /// Sends on what a region put in its outbox. Gives back the parts of a split.
+    pub fn route(
+        &mut self,
+        id: DimensionId,
+        outbox: Outbox,
+    ) -> Vec<(RegionId, Inbox)> {
+        let Outbox { changed, travellers, left, kept, save, mirrors, viewers, viewers_gone, refused, entities: _, parts } =
+            outbox;
+        self.publisher.chunks(id, changed);
+        self.publisher.mirrors(mirrors);
+        self.saves.pending.merge(save);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
+        for (edit, error) in refused {
+            self.publisher.event(WorldEvent::EditRefused { dimension: dimension.spec.entity, edit, error });
+        }
+        for viewer in viewers_gone {
+            dimension.release(Holder::Region(viewer));
+        }
+        for viewer in viewers {
+            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radius);
+        }
+        for column in kept {
+            dimension.columns.insert(column, Stage::Owned);
+            if !dimension.is_held(column) {
+                dimension.unneeded.insert(column);
+            }
+        }
+        let until = self.saves.next_commit();
+        for loaded in left {
+            let column = loaded.column.pos();
+            dimension.forget(column);
+            dimension.departed.get().insert(column, Departed { loaded, until });
+            self.publisher.unloaded(id, column);
+        }
+        for traveller in travellers {
+            let Position { dimension: to, .. } = traveller.position;
+            if let Some(record) = &traveller.record {
+                self.saves.pending.entities.insert(record.id, Some(record.clone()));
+            }
+            if to != id && traveller.viewer_radius.is_some()
+                && let Some(dimension) = self.dimensions.open.get_mut(&id)
+            {
+                dimension.release(Holder::Region(traveller.id));
+            }
+            match self.dimensions.open.get_mut(&to) {
+                Some(dimension) => dimension.route(traveller),
+                None => warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id),
+            }
+        }
+        parts
+    }
+}
+
+/// What a region world is told about itself.
+pub(super) fn region_info(dimension: &Dimension, region: RegionId) -> RegionInfo {
+    RegionInfo { region, dimension: dimension.id, heights: dimension.spec.heights.clone(), ticks: 0 }
+}

@@ -1,0 +1,424 @@
+use crate::chunk::Column;
+use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
+use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
+use crate::simulation::{Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::storage::{self, WorldStore};
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{ops::Range, sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// A dimension as the game asked for it.
+#[derive(Clone)]
+pub struct DimensionSpec {
+    /// Its entity in the main world.
+    pub entity: Entity,
+    /// Its name: the store knows it by this.
+    pub name: String,
+    /// Its heights, in blocks.
+    pub heights: Range<i64>,
+    /// What makes its ground.
+    pub generator: Arc<dyn Generator>,
+}
+
+/// Why a dimension could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DimensionError {
+    /// It has no heights, or more than can be loaded at once.
+    #[error("dimension {name:?} has the height range {low}..{high}: it must hold 1 to {max} blocks")]
+    Heights {
+        /// The dimension.
+        name: String,
+        /// Its lowest y.
+        low: i64,
+        /// The first y above it.
+        high: i64,
+        /// The largest number of blocks.
+        max: i64,
+    },
+    /// There is one of that name already.
+    #[error("dimension {name:?} is open already: give each Dimension a name of its own")]
+    AlreadyOpen {
+        /// The dimension.
+        name: String,
+    },
+    /// The regionizer's settings are wrong.
+    #[error(transparent)]
+    Regionizer(#[from] RegionizerConfigError),
+    /// The store does not know it as it is now, or cannot be read.
+    #[error(transparent)]
+    Store(#[from] storage::DimensionError),
+    /// The store cannot be read.
+    #[error("dimension {name:?}: {source}")]
+    Read {
+        /// The dimension.
+        name: String,
+        /// What the store said.
+        source: storage::StoreError,
+    },
+    /// The stored graph of its columns is damaged.
+    #[error("dimension {name:?}: {source}")]
+    Graph {
+        /// The dimension.
+        name: String,
+        /// What is wrong.
+        source: TileOutOfRange,
+    },
+}
+
+/// The tallest dimension: all of a column is generated and loaded at once.
+const MAX_HEIGHT: i64 = 1 << 14;
+
+#[derive(Resource)]
+pub(super) struct Store(pub Arc<WorldStore>);
+
+/// All open dimensions.
+#[derive(Resource, Default)]
+pub(super) struct Dimensions {
+    pub open: BTreeMap<DimensionId, Dimension>,
+    pub by_entity: FxHashMap<Entity, DimensionId>,
+}
+
+impl Dimensions {
+    pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
+        self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+}
+
+/// What keeps columns loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// A viewer of the main world.
+    Main(Entity),
+    /// A viewer in a region, or on its way between two.
+    Region(Uuid),
+    /// A place that mail waits for.
+    Mail(ColumnPos),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ViewerState {
+    pub center: ColumnPos,
+    pub radius: u32,
+    /// Nothing is missing in its range, until something near changes.
+    pub satisfied: bool,
+}
+
+/// Where a resident column is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Ordered: it is generated or loaded.
+    Claimed,
+    /// In its region's inbox or world.
+    Owned,
+    /// Its region was asked to give it up.
+    Leaving,
+}
+
+/// A column that its region gave up, until it is durable.
+pub(super) struct Departed {
+    pub loaded: LoadedColumn,
+    /// The commit that makes it durable.
+    pub until: u64,
+}
+
+pub(super) struct Dimension {
+    pub id: DimensionId,
+    pub spec: DimensionSpec,
+    pub regionizer: Regionizer<RegionSlot>,
+    /// Loaded or on its way.
+    pub resident: DistanceGraph,
+    /// What the store holds, the pending save included.
+    pub stored: DistanceGraph,
+    pub viewers: BTreeMap<Holder, ViewerState>,
+    /// How many holders want each column kept.
+    pub holds: FxHashMap<ColumnPos, u32>,
+    /// Resident columns that nobody holds.
+    pub unneeded: BTreeSet<ColumnPos>,
+    pub columns: FxHashMap<ColumnPos, Stage>,
+    pub departed: Exclusive<FxHashMap<ColumnPos, Departed>>,
+    /// Entities on their way to columns that are not there yet.
+    pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
+    pub mail: Exclusive<BTreeMap<ColumnPos, Vec<(BlockPos, RegionMail)>>>,
+    /// What arrives for a region while it ticks.
+    pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
+    /// Columns that failed: how often, and when they are tried again.
+    pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
+    /// Columns of a halted region that a live one took over.
+    pub reload: BTreeSet<ColumnPos>,
+}
+
+impl Dimension {
+    pub fn open(
+        spec: DimensionSpec,
+        store: &WorldStore,
+        config: &crate::region::RegionizerConfig,
+    ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
+        let name = spec.name.clone();
+        let Range { start: low, end: high } = spec.heights;
+        if high.checked_sub(low).is_none_or(|height| !(1..=MAX_HEIGHT).contains(&height)) {
+            return Err(DimensionError::Heights { name, low, high, max: MAX_HEIGHT });
+        }
+        let regionizer = Regionizer::new(config.clone())?;
+        let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
+        let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
+        let read = |source| DimensionError::Read { name: name.clone(), source };
+        let mut stored = DistanceGraph::new();
+        for (x, z, masks) in store.stored_tiles(id).map_err(read)? {
+            stored
+                .restore_tile(TilePos::new(x, z), &masks)
+                .map_err(|error| DimensionError::Graph { name: name.clone(), source: error })?;
+        }
+        let viewers = store.viewers(id).map_err(read)?;
+        let dimension = Self {
+            id,
+            spec,
+            regionizer,
+            resident: DistanceGraph::new(),
+            stored,
+            viewers: BTreeMap::new(),
+            holds: FxHashMap::default(),
+            unneeded: BTreeSet::new(),
+            columns: FxHashMap::default(),
+            departed: Default::default(),
+            transit: Default::default(),
+            mail: Default::default(),
+            waiting: Default::default(),
+            failed: BTreeMap::new(),
+            reload: BTreeSet::new(),
+        };
+        Ok((dimension, viewers))
+    }
+
+    /// The chunk heights of the dimension.
+    pub fn chunk_heights(&self) -> Range<i64> {
+        self.spec.heights.start >> 4..((self.spec.heights.end - 1) >> 4) + 1
+    }
+
+    /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
+    pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
+        match self.regionizer.data_mut(region) {
+            Some(slot) => &mut slot.parked.get().inbox,
+            None => self.waiting.get().entry(region).or_default(),
+        }
+    }
+
+    /// The holder wants the columns around `center`, and none that it wanted before.
+    pub fn hold(&mut self, holder: Holder, center: ColumnPos, radius: u32) {
+        let before = self.viewers.get(&holder).map(|viewer| (viewer.center, viewer.radius));
+        if before == Some((center, radius)) {
+            return;
+        }
+        // Columns are let go two columns beyond where they are asked for, so that a step back loads nothing again.
+        let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius) + 2);
+        for column in disc_difference(disc((center, radius)), before.map(disc)) {
+            let holds = self.holds.entry(column).or_insert(0);
+            *holds += 1;
+            if *holds == 1 {
+                self.unneeded.remove(&column);
+            }
+        }
+        if let Some(before) = before {
+            self.let_go(disc(before), Some(disc((center, radius))));
+        }
+        self.viewers.insert(holder, ViewerState { center, radius, satisfied: false });
+    }
+
+    /// The holder wants nothing any more.
+    pub fn release(&mut self, holder: Holder) {
+        if let Some(viewer) = self.viewers.remove(&holder) {
+            self.let_go((viewer.center, i64::from(viewer.radius) + 2), None);
+        }
+    }
+
+    fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
+        for column in disc_difference(old, new) {
+            if let Some(holds) = self.holds.get_mut(&column) {
+                *holds -= 1;
+                if *holds == 0 {
+                    self.holds.remove(&column);
+                    if self.columns.contains_key(&column) {
+                        self.unneeded.insert(column);
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn is_held(&self, column: ColumnPos) -> bool {
+        self.holds.contains_key(&column)
+    }
+
+    /// The column is not resident any more; viewers that want it look again.
+    pub fn forget(&mut self, column: ColumnPos) {
+        self.columns.remove(&column);
+        self.unneeded.remove(&column);
+        if let Err(error) = self.regionizer.remove_column(column) {
+            error!("{}: {error}", self.id);
+        }
+        self.make_missing(column);
+    }
+
+    pub fn make_missing(&mut self, column: ColumnPos) {
+        self.resident.unmark(column);
+        self.viewers.values_mut().for_each(|viewer| viewer.satisfied = false);
+    }
+
+    /// How many columns within the viewers' radii are not loaded yet.
+    pub fn remaining(&self) -> usize {
+        let loaded = |column: &ColumnPos| matches!(self.columns.get(column), Some(Stage::Owned | Stage::Leaving));
+        let mut missing = FxHashSet::default();
+        for viewer in self.viewers.values() {
+            let disc = disc_difference((viewer.center, i64::from(viewer.radius)), None);
+            missing.extend(disc.filter(|column| !loaded(column)));
+        }
+        missing.len()
+    }
+
+    /// Delivers a column to the region that owns its place, with all that waited for it.
+    pub fn deliver(&mut self, mut loaded: LoadedColumn) -> Option<Column> {
+        let position = loaded.column.pos();
+        let region = self.regionizer.region_at(position)?;
+        let column = loaded.column.clone();
+        let travellers = self.transit.get().remove(&position).unwrap_or_default();
+        let mail = self.mail.get().remove(&position).unwrap_or_default();
+        // The live entity is newer than the record of its journey.
+        loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
+        let inbox = self.inbox(region);
+        inbox.columns.push(loaded);
+        inbox.travellers.extend(travellers);
+        inbox.mail.extend(mail);
+        self.columns.insert(position, Stage::Owned);
+        self.release(Holder::Mail(position));
+        if !self.is_held(position) {
+            self.unneeded.insert(position);
+        }
+        Some(column)
+    }
+
+    /// An entity goes to whoever owns its place now, or waits for the column.
+    pub fn route(&mut self, traveller: Traveller) {
+        let column = traveller.position.column();
+        if let Some(radius) = traveller.viewer_radius {
+            self.hold(Holder::Region(traveller.id), column, radius);
+        }
+        let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
+        match self.regionizer.region_at(column).filter(|_| loaded) {
+            Some(region) => self.inbox(region).travellers.push(traveller),
+            None => self.transit.get().entry(column).or_default().push(traveller),
+        }
+    }
+}
+
+/// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.
+fn disc_difference(
+    (center, radius): (ColumnPos, i64),
+    old: Option<(ColumnPos, i64)>,
+) -> impl Iterator<Item = ColumnPos> {
+    let within = move |column: ColumnPos, center: ColumnPos, radius: i64| {
+        column.distance_squared(center) <= (radius * radius) as u128
+    };
+    (-radius..=radius)
+        .flat_map(move |z| (-radius..=radius).map(move |x| (x, z)))
+        .filter(move |(x, z)| x * x + z * z <= radius * radius)
+        .filter_map(move |(x, z)| Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)))
+        .filter(move |&column| old.is_none_or(|(center, radius)| !within(column, center, radius)))
+}
+
+/// What the coordinator keeps of a region while it does not tick.
+pub(super) struct RegionSlot {
+    pub parked: Exclusive<Parked>,
+    /// When it is to tick next, on the coordinator's clock.
+    pub due: Duration,
+    /// Parts that split off and are not handed over yet.
+    pub parts: Vec<Part>,
+    /// Its tick panicked: it does not tick again.
+    pub halted: bool,
+    /// Columns whose blocks went with a halted world: read again from the store when a live region takes over.
+    pub lost: Vec<ColumnPos>,
+    pub history: History,
+    pub columns: usize,
+    pub entities: usize,
+    pub viewers: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Parked {
+    pub world: Option<Box<RegionWorld>>,
+    pub inbox: Inbox,
+}
+
+/// The last ticks of a region: when each ended, and how long it took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    pub ticks: VecDeque<(Duration, Duration)>,
+    pub total: u64,
+    pub since: Option<Duration>,
+}
+
+impl History {
+    /// The window over which ticks are counted.
+    pub const WINDOW: Duration = Duration::from_secs(5);
+
+    pub fn push(&mut self, ended: Duration, took: Duration) {
+        self.since.get_or_insert(ended);
+        self.total += 1;
+        self.ticks.push_back((ended, took));
+        while self.ticks.front().is_some_and(|(old, _)| *old + Self::WINDOW < ended) {
+            self.ticks.pop_front();
+        }
+    }
+
+    /// Ticks a second over the window, or since the region's first tick if that is less; `None` before the second.
+    pub fn ticks_per_second(&self, now: Duration) -> Option<f64> {
+        let since = self.since?.max(now.saturating_sub(Self::WINDOW));
+        let ticks = self.ticks.iter().filter(|(ended, _)| *ended > since).count();
+        let span = now.saturating_sub(since).as_secs_f64();
+        (span > 0.5).then(|| ticks as f64 / span)
+    }
+}
+
+impl RegionData for RegionSlot {
+    fn new(_: RegionId) -> Self {
+        Self {
+            parked: Default::default(),
+            due: Duration::ZERO,
+            parts: Vec::new(),
+            halted: false,
+            lost: Vec::new(),
+            history: History::default(),
+            columns: 0,
+            entities: 0,
+            viewers: 0,
+        }
+    }
+
+    /// The absorbed world waits, boxed: its contents move on a region thread.
+    fn merge(&mut self, _: RegionId, mut other: Self) {
+        let (own, absorbed) = (self.parked.get(), std::mem::take(other.parked.get()));
+        match (own.world.is_some(), absorbed.world) {
+            (true, Some(world)) => own.inbox.absorbed.push(world),
+            (false, world) => own.world = world,
+            (true, None) => {}
+        }
+        own.inbox.append(absorbed.inbox);
+        self.due = self.due.max(other.due);
+        self.halted &= other.halted;
+        self.lost.append(&mut other.lost);
+        self.columns += other.columns;
+        self.entities += other.entities;
+        self.viewers += other.viewers;
+        if self.history.total == 0 {
+            self.history = other.history;
+        }
+    }
+
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        self.parts = parts.iter().map(|part| Part { region: part.id, sections: part.sections.clone() }).collect();
+        let part = |part: &RegionPart| Self { due: self.due, halted: self.halted, ..Self::new(part.id) };
+        parts.iter().map(part).collect()
+    }
+}

@@ -1,0 +1,280 @@
+//! What the main world and the coordinator hand each other. Neither ever waits.
+
+use super::dimension::DimensionSpec;
+use super::statistics::Statistics;
+use super::threads::{ColumnsReady, TaskDone};
+use crate::chunk::{Chunk, Column};
+use crate::region::RegionId;
+use crate::simulation::{BlockAccessError, BlockEdit, Position, RegionMail};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+use crate::storage::Commit;
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use crossbeam_channel::Sender;
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// What the main world asks for. Dimensions are named by their entity in the main world.
+pub enum FromMain {
+    /// A dimension was spawned.
+    OpenDimension(DimensionSpec),
+    /// A viewer of the main world is here now.
+    MoveViewer {
+        /// The viewer's entity.
+        viewer: Entity,
+        /// The dimension's entity.
+        dimension: Entity,
+        /// The column that the viewer is in.
+        column: ColumnPos,
+        /// How far it sees, in columns.
+        radius: u32,
+    },
+    /// A viewer of the main world is no more.
+    RemoveViewer(Entity),
+    /// A block is to be changed.
+    Edit {
+        /// The dimension's entity.
+        dimension: Entity,
+        /// What is to change.
+        edit: BlockEdit,
+    },
+    /// A closure is to run in the region that owns a place; the place is loaded for it.
+    Run {
+        /// The dimension's entity.
+        dimension: Entity,
+        /// The place.
+        block: BlockPos,
+        /// What is to run.
+        run: RegionMail,
+    },
+    /// Everything is to be saved now; [`WorldEvent::Saved`] with this number answers when it is durable.
+    Save(u64),
+}
+
+/// All that reaches the coordinator.
+pub(super) enum Event {
+    Main(FromMain),
+    TaskDone(Box<TaskDone>),
+    ColumnsReady(ColumnsReady),
+    Committed(Box<Commit>),
+    Shutdown,
+}
+
+/// What reached the coordinator and is not handled yet.
+#[derive(Resource, Default)]
+pub(super) struct Inbound {
+    pub main: Exclusive<Vec<FromMain>>,
+    pub tasks: Exclusive<Vec<TaskDone>>,
+    pub columns: Vec<ColumnsReady>,
+    pub commits: Vec<Commit>,
+    pub shutdown: bool,
+}
+
+impl Inbound {
+    pub fn push(&mut self, event: Event) {
+        match event {
+            Event::Main(request) => self.main.get().push(request),
+            Event::TaskDone(done) => self.tasks.get().push(*done),
+            Event::ColumnsReady(ready) => self.columns.push(ready),
+            Event::Committed(commit) => self.commits.push(*commit),
+            Event::Shutdown => self.shutdown = true,
+        }
+    }
+}
+
+/// A published column as it is now.
+#[derive(Clone, Debug)]
+pub enum ColumnUpdate {
+    /// It is loaded, with these blocks.
+    Loaded(Column),
+    /// It is not loaded any more.
+    Unloaded,
+}
+
+/// The newest state of a mirrored entity.
+pub struct MirrorState {
+    /// Where it is and the dimension's clock there; `None` if it is gone.
+    pub position: Option<(Position, Duration)>,
+    /// The mirrored components that changed, by the number of their registration.
+    pub components: FxHashMap<usize, Box<dyn Any + Send>>,
+}
+
+/// Something that happened, for the main world to hear of.
+#[derive(Clone, Debug)]
+pub enum WorldEvent {
+    /// A dimension is open.
+    DimensionOpened {
+        /// The dimension's entity in the main world.
+        entity: Entity,
+        /// Its number in the world.
+        dimension: DimensionId,
+        /// Columns of it that the store holds.
+        stored_columns: u64,
+        /// Stored viewers that came back with it.
+        viewers: usize,
+    },
+    /// A dimension could not be opened.
+    DimensionFailed {
+        /// The dimension's entity in the main world.
+        entity: Entity,
+        /// Why.
+        error: Arc<super::DimensionError>,
+    },
+    /// A region came to be.
+    RegionCreated {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The new region.
+        region: RegionId,
+    },
+    /// A region became a part of another.
+    RegionMerged {
+        /// Their dimension.
+        dimension: DimensionId,
+        /// The region that is no more.
+        from: RegionId,
+        /// The region that took over.
+        into: RegionId,
+    },
+    /// A region fell apart. It keeps its largest part.
+    RegionSplit {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        from: RegionId,
+        /// The regions that its other parts became.
+        into: Vec<RegionId>,
+    },
+    /// A region is no more.
+    RegionDestroyed {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+    },
+    /// A region's tick panicked: it does not tick any more, its last saved state stays.
+    RegionHalted {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+        /// What the panic said, and where.
+        reason: String,
+    },
+    /// A block could not be changed.
+    EditRefused {
+        /// The dimension's entity in the main world.
+        dimension: Entity,
+        /// What was asked for.
+        edit: BlockEdit,
+        /// Why not.
+        error: BlockAccessError,
+    },
+    /// A column could not be generated or loaded; it is tried again later.
+    ColumnFailed {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The column.
+        column: ColumnPos,
+        /// Why.
+        error: String,
+    },
+    /// Everything that was unsaved at the request with this number is durable.
+    Saved(u64),
+    /// The store could not write; nothing is lost, it is tried again.
+    SaveFailed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// What changed since the main world looked last: state, not a stream. It coalesces, so that a stalled main world
+/// costs no memory; only the events queue, which is bounded.
+#[derive(Default)]
+pub struct Published {
+    /// Columns that came or went.
+    pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
+    /// Chunks that changed within loaded columns; apply after `columns`.
+    pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// Mirrored entities that changed.
+    pub mirrors: FxHashMap<Uuid, MirrorState>,
+    /// What happened, oldest first.
+    pub events: VecDeque<WorldEvent>,
+    /// Events that were dropped since the queue was full.
+    pub dropped_events: u64,
+    /// The newest statistics.
+    pub statistics: Option<Arc<Statistics>>,
+}
+
+/// Events that wait at most for the main world.
+const MAX_EVENTS: usize = 65_536;
+
+impl Published {
+    pub(super) fn push_event(&mut self, event: WorldEvent) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.dropped_events += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Takes over what `newer` has to say.
+    pub fn append(&mut self, newer: Self) {
+        // Older changes of a column are part of its newer state, or it is gone.
+        if !newer.columns.is_empty() {
+            self.chunks.retain(|(dimension, chunk), _| !newer.columns.contains_key(&(*dimension, chunk.column())));
+        }
+        self.columns.extend(newer.columns);
+        self.chunks.extend(newer.chunks);
+        for (id, state) in newer.mirrors {
+            match self.mirrors.get_mut(&id) {
+                Some(known) => {
+                    known.position = state.position;
+                    known.components.extend(state.components);
+                }
+                None => drop(self.mirrors.insert(id, state)),
+            }
+        }
+        newer.events.into_iter().for_each(|event| self.push_event(event));
+        self.dropped_events += newer.dropped_events;
+        self.statistics = newer.statistics.or(self.statistics.take());
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+            && self.chunks.is_empty()
+            && self.mirrors.is_empty()
+            && self.events.is_empty()
+            && self.statistics.is_none()
+    }
+}
+
+/// The main world's end of the exchange.
+#[derive(Resource, Clone)]
+pub struct MainLink {
+    pub(super) events: Sender<Event>,
+    pub(super) published: Arc<Mutex<Published>>,
+}
+
+impl MainLink {
+    /// Asks the coordinator for something. Once it has ended, requests are dropped.
+    pub fn send(&self, request: FromMain) {
+        // The coordinator is gone only while the app shuts down.
+        let _ = self.events.send(Event::Main(request));
+    }
+
+    /// Takes what was published, unless the coordinator is writing to it at this moment: then the next frame does.
+    pub fn take_published(&self) -> Option<Published> {
+        let mut published = match self.published.try_lock() {
+            Ok(published) => published,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return None,
+        };
+        Some(std::mem::take(&mut *published))
+    }
+}

@@ -1,0 +1,85 @@
+//! Puts what changed where the main world takes it.
+
+use super::collect::Desk;
+use super::exchange::{ColumnUpdate, MirrorState, Published, WorldEvent};
+use crate::chunk::{Chunk, Column};
+use crate::simulation::MirrorUpdate;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use std::mem;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::Duration;
+
+/// What changed since the main world's side could be reached last.
+#[derive(Resource)]
+pub(super) struct Publisher {
+    news: Exclusive<Published>,
+    shared: Arc<Mutex<Published>>,
+    statistics_due: Duration,
+}
+
+/// The time between two statistics.
+const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
+
+pub(super) fn publish(mut desk: Desk) {
+    let now = desk.clock.now;
+    if now >= desk.publisher.statistics_due {
+        desk.publisher.statistics_due = now + STATISTICS_PERIOD;
+        let statistics = desk.statistics();
+        desk.publisher.news.get().statistics = Some(Arc::new(statistics));
+    }
+    desk.publisher.hand_over();
+}
+
+impl Publisher {
+    pub fn new(shared: Arc<Mutex<Published>>) -> Self {
+        Self { news: Default::default(), shared, statistics_due: Duration::ZERO }
+    }
+
+    pub fn event(&mut self, event: WorldEvent) {
+        self.news.get().push_event(event);
+    }
+
+    pub fn loaded(&mut self, dimension: DimensionId, column: Column) {
+        self.column(dimension, column.pos(), ColumnUpdate::Loaded(column));
+    }
+
+    pub fn unloaded(&mut self, dimension: DimensionId, column: ColumnPos) {
+        self.column(dimension, column, ColumnUpdate::Unloaded);
+    }
+
+    fn column(&mut self, dimension: DimensionId, column: ColumnPos, update: ColumnUpdate) {
+        let news = self.news.get();
+        if !news.chunks.is_empty() {
+            news.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != (dimension, column));
+        }
+        news.columns.insert((dimension, column), update);
+    }
+
+    pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {
+        let changed = changed.into_iter().map(|(position, chunk)| ((dimension, position), chunk));
+        self.news.get().chunks.extend(changed);
+    }
+
+    pub fn mirrors(&mut self, updates: Vec<MirrorUpdate>) {
+        let mirrors = updates.into_iter().map(|update| {
+            let MirrorUpdate { id, position, components } = update;
+            (id, MirrorState { position, components })
+        });
+        self.news.get().append(Published { mirrors: mirrors.collect(), ..default() });
+    }
+
+    /// Never waits: what cannot be handed over now is handed over with the next pass.
+    fn hand_over(&mut self) {
+        if self.news.get().is_empty() {
+            return;
+        }
+        let mut shared = match self.shared.try_lock() {
+            Ok(shared) => shared,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        shared.append(mem::take(self.news.get()));
+    }
+}

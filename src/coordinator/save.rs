@@ -1,0 +1,218 @@
+//! Saving: one pending batch over all regions, committed as a whole.
+//!
+//! A save asks every region for what is unsaved at the end of its next tick, and commits when all have answered. What
+//! leaves a region in between brings the region's unsaved state along, so the pending batch is consistent at any time
+//! and may be committed early.
+
+use super::collect::Desk;
+use super::dimension::Dimensions;
+use super::exchange::{Event, WorldEvent};
+use crate::region::RegionId;
+use crate::space::DimensionId;
+use crate::storage::{Commit, Durability, SaveBatch};
+use bevy::prelude::*;
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pending batch of this many things is committed before the regions are asked.
+const EARLY_COMMIT: usize = 16_384;
+/// With so much unsaved the store is too slow: nothing new is ordered.
+const BEHIND: usize = 4 * EARLY_COMMIT;
+/// An autosave does not wait longer for a region that hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The wait after a failed commit.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Resource, Default)]
+pub(super) struct Saves {
+    pub pending: SaveBatch,
+    /// Saves that the game asked for and that have not begun.
+    pub requested: Vec<u64>,
+    collecting: Option<Collecting>,
+    commits: u64,
+    in_flight: bool,
+    /// Requests that the commit in flight answers.
+    answers: Vec<u64>,
+    began: Duration,
+    retry_at: Duration,
+    pub last_commit: Option<crate::storage::CommitReport>,
+    pub bytes: u64,
+    pub time: Duration,
+    pub count: u64,
+}
+
+struct Collecting {
+    wanted: BTreeSet<(DimensionId, RegionId)>,
+    since: Duration,
+    requests: Vec<u64>,
+}
+
+impl Saves {
+    /// The number of the commit that will write what is pending now.
+    pub fn next_commit(&self) -> u64 {
+        self.commits + 1
+    }
+
+    /// Whether the store cannot keep up.
+    pub fn is_behind(&self) -> bool {
+        self.pending.len() > BEHIND
+    }
+
+    /// Whether the region is to hand out what is unsaved.
+    pub fn wants(&self, dimension: DimensionId, region: RegionId) -> bool {
+        self.collecting.as_ref().is_some_and(|collecting| collecting.wanted.contains(&(dimension, region)))
+    }
+
+    /// The region has handed out what was unsaved, or has nothing any more.
+    pub fn answered(&mut self, dimension: DimensionId, region: RegionId) {
+        if let Some(collecting) = &mut self.collecting {
+            collecting.wanted.remove(&(dimension, region));
+        }
+    }
+
+    /// What `from` did not hand out is with `into` now.
+    pub fn merged(&mut self, dimension: DimensionId, from: RegionId, into: RegionId) {
+        if let Some(collecting) = &mut self.collecting
+            && collecting.wanted.remove(&(dimension, from))
+        {
+            collecting.wanted.insert((dimension, into));
+        }
+    }
+
+    /// What `from` did not hand out is with its parts too.
+    pub fn split(&mut self, dimension: DimensionId, from: RegionId, into: &[RegionId]) {
+        if let Some(collecting) = &mut self.collecting
+            && collecting.wanted.contains(&(dimension, from))
+        {
+            collecting.wanted.extend(into.iter().map(|part| (dimension, *part)));
+        }
+    }
+}
+
+/// Decides whether to ask the regions for what is unsaved.
+pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
+    let now = desk.clock.now;
+    let due = now >= saves.began + desk.config.autosave_period;
+    if saves.collecting.is_some() || !(due || !saves.requested.is_empty()) {
+        return;
+    }
+    let live = desk.dimensions.open.iter().flat_map(|(id, dimension)| {
+        let halted = |region: &RegionId| dimension.regionizer.data(*region).is_some_and(|slot| slot.halted);
+        dimension.regionizer.regions().into_iter().filter(move |region| !halted(region)).map(|region| (*id, region))
+    });
+    let requests = mem::take(&mut saves.requested);
+    saves.collecting = Some(Collecting { wanted: live.collect(), since: now, requests });
+    saves.began = now;
+}
+
+#[derive(bevy::ecs::system::SystemParam)]
+pub(super) struct SaveDesk<'w> {
+    config: Res<'w, super::CoordinatorConfig>,
+    clock: Res<'w, super::dispatch::Clock>,
+    dimensions: Res<'w, Dimensions>,
+}
+
+/// Handles finished commits and starts the next one.
+pub(super) fn commit(mut desk: Desk) {
+    desk.finish_commits();
+    let now = desk.clock.now;
+    let saves = &mut *desk.saves;
+    if saves.in_flight || now < saves.retry_at {
+        return;
+    }
+    let collected = saves.collecting.take_if(|collecting| {
+        let gave_up = collecting.requests.is_empty() && now >= collecting.since + PATIENCE;
+        collecting.wanted.is_empty() || gave_up
+    });
+    match collected {
+        Some(collected) => {
+            if !collected.wanted.is_empty() {
+                let hanging: Vec<_> = collected.wanted.iter().map(|(_, region)| region.to_string()).collect();
+                warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
+            }
+            saves.answers.extend(collected.requests);
+        }
+        None if saves.pending.len() < EARLY_COMMIT => return,
+        None => {}
+    }
+    desk.submit();
+    if desk.config.mode.is_lockstep() {
+        desk.wait_for_commit();
+    }
+}
+
+impl Desk<'_> {
+    /// Hands what is pending to the storage thread.
+    pub fn submit(&mut self) {
+        let saves = &mut *self.saves;
+        if saves.pending.is_empty() {
+            for number in mem::take(&mut saves.answers) {
+                self.publisher.event(WorldEvent::Saved(number));
+            }
+            return;
+        }
+        let batch = mem::take(&mut saves.pending);
+        match self.threads.storage.try_submit(batch, Durability::Sync, saves.commits + 1) {
+            Ok(()) => {
+                saves.commits += 1;
+                saves.in_flight = true;
+            }
+            // Tried again in the next pass.
+            Err(refused) => saves.pending = Arc::unwrap_or_clone(refused.into_batch()),
+        }
+    }
+
+    pub fn wait_for_commit(&mut self) {
+        while self.saves.in_flight {
+            let Ok(event) = self.threads.events.recv() else { return };
+            let finished = matches!(event, Event::Committed(_));
+            self.inbound.push(event);
+            if finished {
+                self.finish_commits();
+            }
+        }
+    }
+
+    fn finish_commits(&mut self) {
+        for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
+            self.saves.in_flight = false;
+            match result {
+                Ok(report) => {
+                    self.saves.count += 1;
+                    self.saves.bytes += report.bytes;
+                    self.saves.time += report.duration;
+                    self.saves.last_commit = Some(report);
+                    for dimension in self.dimensions.open.values_mut() {
+                        dimension.departed.get().retain(|_, departed| departed.until > ticket);
+                    }
+                    for number in mem::take(&mut self.saves.answers) {
+                        self.publisher.event(WorldEvent::Saved(number));
+                    }
+                }
+                Err(failed) => {
+                    error!("saving failed, it is tried again: {}", failed.error);
+                    self.publisher.event(WorldEvent::SaveFailed { error: failed.error.to_string() });
+                    // What changed since is newer.
+                    let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
+                    self.saves.pending.merge(newer);
+                    self.threads.storage.resume();
+                    for dimension in self.dimensions.open.values_mut() {
+                        for departed in dimension.departed.get().values_mut() {
+                            departed.until = departed.until.max(ticket + 1);
+                        }
+                    }
+                    self.saves.retry_at = self.clock.now + RETRY;
+                    self.saves.began = self.saves.began.min(self.clock.now);
+                    if self.saves.collecting.is_none() {
+                        // Nothing more is asked of the regions: what is pending is written as soon as it may be.
+                        let requests = Vec::new();
+                        let since = self.clock.now;
+                        self.saves.collecting = Some(Collecting { wanted: BTreeSet::new(), since, requests });
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The end: nothing that a region holds is lost.
+
+use super::collect::{Desk, region_info};
+use super::deliver::save_generated;
+use super::threads::{ColumnsReady, RegionJob};
+use crate::simulation::{Assignment, Task};
+use bevy::ecs::system::SystemState;
+use bevy::prelude::*;
+use std::mem;
+use std::time::{Duration, Instant};
+
+/// Tries of the last commit, before it is reported as failed.
+const LAST_COMMIT_TRIES: u32 = 3;
+
+/// Ends the simulation: waits for ticking regions, takes what is unsaved from all, commits it, ends the threads.
+pub(super) fn shut_down(world: &mut World) {
+    let mut state = SystemState::<Desk>::new(world);
+    match state.get_mut(world) {
+        Ok(mut desk) => {
+            desk.wait_for_regions();
+            desk.keep_generated();
+            desk.save_regions();
+            desk.last_commit();
+            desk.threads.join_regions();
+        }
+        Err(error) => error!("the coordinator's world lacks what it began with, nothing could be saved: {error}"),
+    }
+}
+
+impl Desk<'_> {
+    fn wait_for_regions(&mut self) {
+        let until = Instant::now() + self.config.shutdown_patience;
+        loop {
+            self.finish_tasks();
+            if self.deadlines.running.is_empty() {
+                return;
+            }
+            let Ok(event) = self.threads.events.recv_deadline(until) else { break };
+            self.inbound.push(event);
+        }
+        for (id, region) in self.deadlines.running.keys() {
+            error!("{region} of {id} is still ticking: what it changed since its last save is lost");
+        }
+    }
+
+    /// What was generated and not delivered yet need not be generated again.
+    fn keep_generated(&mut self) {
+        for event in self.threads.events.try_iter() {
+            self.inbound.push(event);
+        }
+        for ColumnsReady { dimension: id, generated, columns, .. } in mem::take(&mut self.inbound.columns) {
+            let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
+            for (_, loaded) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
+                save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
+            }
+        }
+    }
+
+    fn save_regions(&mut self) {
+        let open: Vec<_> = self.dimensions.open.iter().collect();
+        let open = open.into_iter().flat_map(|(id, dimension)| dimension.regionizer.regions().into_iter().map(|region| (*id, region)));
+        for (id, region) in open.collect::<Vec<_>>() {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
+            let info = region_info(dimension, region);
+            let Some(slot) = dimension.regionizer.data_mut(region).filter(|slot| !slot.halted) else { continue };
+            let parked = mem::take(slot.parked.get());
+            if parked.world.is_none() && parked.inbox.edits.is_empty() && parked.inbox.mail.is_empty() {
+                // Its columns are in the store or pending, its entities have records.
+                continue;
+            }
+            let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task: Task::Save };
+            match self.threads.run_region_here(RegionJob { dimension: id, region, assignment }).outcome {
+                Ok((_, outbox)) => drop(self.route(id, outbox)),
+                Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),
+            }
+        }
+    }
+
+    fn last_commit(&mut self) {
+        for attempt in 1..=LAST_COMMIT_TRIES {
+            // One that is on its way already; what it could not write comes back.
+            self.wait_for_commit();
+            self.submit();
+            self.wait_for_commit();
+            if self.saves.pending.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100 * u64::from(attempt)));
+        }
+        error!("{} things could not be saved: the store holds the state before them", self.saves.pending.len());
+    }
+}

@@ -1,0 +1,153 @@
+//! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
+
+use super::collect::Desk;
+use super::dimension::{Dimension, Stage};
+use super::threads::ColumnOrder;
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use std::mem;
+
+pub(super) fn stream(mut desk: Desk) {
+    let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
+    for (number, id) in ids.iter().enumerate() {
+        desk.retry_failed(*id);
+        desk.reload(*id);
+        // What one dimension leaves of its share goes to the next.
+        let free = desk.config.columns_in_flight.saturating_sub(desk.totals.in_flight);
+        let share = free.div_ceil(ids.len() - number);
+        if !desk.saves.is_behind() {
+            desk.order_nearest(*id, share);
+        }
+        if let Some(dimension) = desk.dimensions.open.get_mut(id) {
+            ask_to_give_up(dimension);
+        }
+    }
+}
+
+impl Desk<'_> {
+    fn retry_failed(&mut self, id: DimensionId) {
+        let now = self.clock.now;
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let due: Vec<_> = dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
+        for column in due {
+            if let Some((_, at)) = dimension.failed.get_mut(&column) {
+                // Counted on if it fails again, forgotten when it is there.
+                *at = std::time::Duration::MAX;
+            }
+            dimension.make_missing(column);
+        }
+    }
+
+    /// Reads the columns of a halted region again that a live one took over.
+    fn reload(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut lost = mem::take(&mut dimension.reload);
+        lost.retain(|column| dimension.columns.contains_key(column));
+        for column in lost {
+            if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                dimension.columns.insert(column, Stage::Claimed);
+            }
+            self.order(id, column.batch(), vec![column]);
+        }
+    }
+
+    fn order_nearest(&mut self, id: DimensionId, budget: usize) {
+        let mut ordered = 0;
+        while ordered < budget {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let Some((batch, center)) = nearest(dimension) else { return };
+            let Some(work) = dimension.resident.claim(batch, center) else { return };
+            let mut wanted = Vec::with_capacity(work.columns.len());
+            for column in work.columns {
+                // The rim of a batch that lies beyond every viewer would be let go as soon as it is there.
+                if dimension.is_held(column) {
+                    dimension.resident.mark_completed(column);
+                    wanted.push(column);
+                } else {
+                    dimension.resident.release(column);
+                }
+            }
+            ordered += wanted.len();
+            self.take_back_or_order(id, batch, wanted);
+        }
+    }
+
+    fn take_back_or_order(&mut self, id: DimensionId, batch: BatchPos, wanted: Vec<ColumnPos>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut missing = Vec::with_capacity(wanted.len());
+        for column in wanted {
+            if let Err(error) = dimension.regionizer.add_column(column) {
+                // Resident columns and the regionizer's are the same.
+                bevy::log::error!("{id}: {error}");
+                continue;
+            }
+            match dimension.departed.get().remove(&column) {
+                Some(departed) => {
+                    if let Some(column) = dimension.deliver(departed.loaded) {
+                        self.publisher.loaded(id, column);
+                    }
+                }
+                None => {
+                    dimension.columns.insert(column, Stage::Claimed);
+                    missing.push(column);
+                }
+            }
+        }
+        self.note_region_events(id);
+        self.order(id, batch, missing);
+    }
+
+    /// Has columns of one batch loaded or generated.
+    fn order(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let (stored, new): (Vec<_>, Vec<_>) =
+            columns.into_iter().partition(|column| dimension.stored.is_completed(*column));
+        let generator = dimension.spec.generator.clone();
+        for (columns, generator) in [(stored, None), (new, Some(generator))] {
+            if columns.is_empty() {
+                continue;
+            }
+            self.totals.in_flight += columns.len();
+            let claim = self.totals.next_claim(self.clock.pass);
+            let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
+            self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
+        }
+    }
+}
+
+/// The batch with the column that is nearest to its viewer, over all viewers of the dimension.
+fn nearest(dimension: &mut Dimension) -> Option<(BatchPos, ColumnPos)> {
+    let Dimension { viewers, resident, .. } = dimension;
+    let mut best: Option<(u128, BatchPos, ColumnPos)> = None;
+    for viewer in viewers.values_mut().filter(|viewer| !viewer.satisfied) {
+        match resident.nearest_missing(viewer.center, viewer.radius) {
+            Some((batch, distance)) if best.is_none_or(|(nearest, ..)| distance < nearest) => {
+                best = Some((distance, batch, viewer.center));
+            }
+            Some(_) => {}
+            None => viewer.satisfied = true,
+        }
+    }
+    best.map(|(_, batch, center)| (batch, center))
+}
+
+/// Columns that nobody holds are to be given up by the regions that own them.
+fn ask_to_give_up(dimension: &mut Dimension) {
+    let mut later = std::collections::BTreeSet::new();
+    for column in mem::take(&mut dimension.unneeded) {
+        match dimension.columns.get(&column) {
+            Some(Stage::Owned) => {
+                let Some(region) = dimension.regionizer.region_at(column) else { continue };
+                if dimension.regionizer.data(region).is_some_and(|slot| slot.halted) {
+                    // Its blocks went with the halted world; the store has them.
+                    dimension.forget(column);
+                    continue;
+                }
+                dimension.inbox(region).give_up.push(column);
+                dimension.columns.insert(column, Stage::Leaving);
+            }
+            Some(Stage::Claimed) => drop(later.insert(column)),
+            Some(Stage::Leaving) | None => {}
+        }
+    }
+    dimension.unneeded = later;
+}

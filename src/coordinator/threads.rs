@@ -1,0 +1,316 @@
+//! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
+
+use super::exchange::{Event, Inbound, MainLink};
+use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
+use crate::generation::{GenerateRequest, Generator};
+use crate::region::RegionId;
+use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld};
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::{StorageThread, WorldStore};
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use bevy::tasks::{TaskPool, TaskPoolBuilder};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::any::Any;
+use std::io;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A region's task on its way to a region thread.
+pub(super) struct RegionJob {
+    pub dimension: DimensionId,
+    pub region: RegionId,
+    pub assignment: Assignment,
+}
+
+/// A region's task that has ended.
+pub(super) struct TaskDone {
+    pub dimension: DimensionId,
+    pub region: RegionId,
+    pub took: Duration,
+    pub outcome: Result<(Box<RegionWorld>, Outbox), TaskPanic>,
+}
+
+/// What a region's tick panicked with.
+pub(super) struct TaskPanic {
+    pub reason: String,
+    pub payload: Box<dyn Any + Send>,
+}
+
+/// Columns that are wanted.
+pub(super) struct ColumnOrder {
+    pub claim: u64,
+    pub dimension: DimensionId,
+    pub batch: BatchPos,
+    pub columns: Vec<ColumnPos>,
+    pub heights: Range<i64>,
+    pub chunk_heights: Range<i64>,
+    /// Made by this generator; read from the store if there is none.
+    pub generator: Option<Arc<dyn Generator>>,
+}
+
+/// Columns that are there, or the reason why not.
+pub(super) struct ColumnsReady {
+    pub claim: u64,
+    pub dimension: DimensionId,
+    pub generated: bool,
+    pub columns: Vec<(ColumnPos, Result<LoadedColumn, String>)>,
+}
+
+/// Channels to the threads, and what joins them.
+#[derive(Resource)]
+pub(super) struct Threads {
+    pub events: Receiver<Event>,
+    regions: Option<Sender<RegionJob>>,
+    jobs_out: usize,
+    region_threads: Vec<JoinHandle<()>>,
+    generation: TaskPool,
+    loading: TaskPool,
+    pub storage: StorageThread,
+    sender: Sender<Event>,
+    template: RegionTemplate,
+    store: Arc<WorldStore>,
+}
+
+impl Threads {
+    pub fn start(config: &CoordinatorConfig, template: RegionTemplate, store: Arc<WorldStore>) -> io::Result<(Self, MainLink)> {
+        let (sender, events) = unbounded();
+        let (regions, jobs) = unbounded::<RegionJob>();
+        let region_threads = (0..config.region_threads.max(1))
+            .map(|number| {
+                let (jobs, sender, template) = (jobs.clone(), sender.clone(), template.clone());
+                let name = format!("terrane region {number}");
+                let run = move || {
+                    for job in jobs {
+                        // The coordinator is gone only while the app shuts down.
+                        let _ = sender.send(Event::TaskDone(Box::new(run_region(job, &template))));
+                    }
+                };
+                std::thread::Builder::new().name(name).spawn(run)
+            })
+            .collect::<io::Result<_>>()?;
+        let pool = |name: &str, threads: usize| {
+            TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
+        };
+        let commits = sender.clone();
+        let storage = StorageThread::start(store.clone(), 1, move |commit| {
+            let _ = commits.send(Event::Committed(Box::new(commit)));
+        })?;
+        let link = MainLink { events: sender.clone(), published: Default::default() };
+        let threads = Self {
+            events,
+            regions: Some(regions),
+            jobs_out: 0,
+            region_threads,
+            generation: pool("terrane generation", config.generation_threads),
+            loading: pool("terrane loading", 1),
+            storage,
+            sender,
+            template,
+            store,
+        };
+        Ok((threads, link))
+    }
+
+    /// Hands a region to the region threads.
+    pub fn run_region(&mut self, job: RegionJob) {
+        self.jobs_out += 1;
+        if let Some(regions) = &self.regions
+            && let Err(refused) = regions.send(job)
+        {
+            // No thread could be started: better late than never.
+            let _ = self.sender.send(Event::TaskDone(Box::new(run_region(refused.into_inner(), &self.template))));
+        }
+    }
+
+    /// Tasks that were handed over and are not known to be finished.
+    pub fn jobs_out(&self) -> usize {
+        self.jobs_out
+    }
+
+    /// To be called for each [`TaskDone`] that is handled.
+    pub fn job_finished(&mut self) {
+        self.jobs_out = self.jobs_out.saturating_sub(1);
+    }
+
+    /// Runs a region on this thread.
+    pub fn run_region_here(&self, job: RegionJob) -> TaskDone {
+        run_region(job, &self.template)
+    }
+
+    /// Has columns generated or loaded; an event tells when they are there.
+    pub fn order(&self, order: ColumnOrder) {
+        let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
+        let pool = if order.generator.is_some() { &self.generation } else { &self.loading };
+        pool.spawn(async move {
+            let ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator } = order;
+            let generated = generator.is_some();
+            let columns = match generator {
+                Some(generator) => columns
+                    .into_iter()
+                    .map(|column| {
+                        let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
+                        (column, generate(&*generator, &request))
+                    })
+                    .collect(),
+                None => load(&store, dimension, batch, columns, chunk_heights),
+            };
+            let _ = sender.send(Event::ColumnsReady(ColumnsReady { claim, dimension, generated, columns }));
+        })
+        .detach();
+    }
+
+    /// Lets the region threads end when their work is done. Those that hang are left alone.
+    pub fn join_regions(&mut self) {
+        self.regions = None;
+        for thread in self.region_threads.drain(..) {
+            if thread.is_finished() {
+                // A region thread catches the panics of the game.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn run_region(job: RegionJob, template: &RegionTemplate) -> TaskDone {
+    let RegionJob { dimension, region, assignment } = job;
+    let started = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| assignment.run(template)));
+    let outcome = match outcome {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(TaskPanic { reason: error.to_string(), payload: Box::new(error.to_string()) }),
+        Err(payload) => Err(TaskPanic { reason: panic_message(&*payload), payload }),
+    };
+    TaskDone { dimension, region, took: started.elapsed(), outcome }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+fn generate(generator: &dyn Generator, request: &GenerateRequest) -> Result<LoadedColumn, String> {
+    match catch_unwind(AssertUnwindSafe(|| generator.generate(request))) {
+        Ok(Ok(column)) => Ok(LoadedColumn { column, entities: Vec::new() }),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(payload) => Err(format!("the generator panicked: {}", panic_message(&*payload))),
+    }
+}
+
+fn load(
+    store: &WorldStore,
+    dimension: DimensionId,
+    batch: BatchPos,
+    columns: Vec<ColumnPos>,
+    chunk_heights: Range<i64>,
+) -> Vec<(ColumnPos, Result<LoadedColumn, String>)> {
+    match store.load_batch(dimension, batch, &columns, chunk_heights.clone()) {
+        Ok(stored) => stored
+            .into_iter()
+            .map(|stored| {
+                let loaded = LoadedColumn { column: stored.column, entities: stored.entities };
+                (loaded.column.pos(), Ok(loaded))
+            })
+            .collect(),
+        // One damaged chunk must not take its 15 neighbours with it.
+        Err(_) if columns.len() > 1 => columns
+            .into_iter()
+            .flat_map(|column| load(store, dimension, batch, vec![column], chunk_heights.clone()))
+            .collect(),
+        Err(error) => columns.into_iter().map(|column| (column, Err(error.to_string()))).collect(),
+    }
+}
+
+/// Keeps the coordinator running; dropping it saves everything and ends it.
+#[derive(Resource)]
+pub struct CoordinatorHandle {
+    home: Home,
+    link: MainLink,
+}
+
+enum Home {
+    Thread(JoinHandle<()>),
+    /// In lockstep: boxed, since a `SubApp` is large.
+    Inline(Box<Exclusive<SubApp>>),
+    Ended,
+}
+
+impl CoordinatorHandle {
+    /// Moves the coordinator to where it runs: a thread of its own, or in here for [`TickMode::Lockstep`].
+    pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
+        if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
+            return Ok(Self { home: Home::Inline(Box::new(Exclusive::new(app))), link });
+        }
+        let thread = std::thread::Builder::new().name("terrane coordinator".to_owned()).spawn(move || {
+            run(&mut app);
+            shutdown::shut_down(app.world_mut());
+        })?;
+        Ok(Self { home: Home::Thread(thread), link })
+    }
+
+    /// Runs one pass, in which every region ticks once, if the coordinator runs in lockstep.
+    pub fn update_inline(&mut self) {
+        if let Home::Inline(app) = &mut self.home {
+            pass(app.get());
+        }
+    }
+
+    /// Saves everything and ends the coordinator. Returns when it is done; a second call does nothing.
+    pub fn shut_down(&mut self) {
+        match std::mem::replace(&mut self.home, Home::Ended) {
+            Home::Thread(thread) => {
+                // If it is gone already, so is the receiver.
+                let _ = self.link.events.send(Event::Shutdown);
+                if thread.join().is_err() && !std::thread::panicking() {
+                    error!("the coordinator panicked; what was not saved before is lost");
+                }
+            }
+            Home::Inline(mut app) => shutdown::shut_down(app.get().world_mut()),
+            Home::Ended => {}
+        }
+    }
+}
+
+impl Drop for CoordinatorHandle {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// How long the coordinator sleeps at most; statistics and autosave need no more.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+fn run(app: &mut SubApp) {
+    let events = app.world().resource::<Threads>().events.clone();
+    loop {
+        let sleep = dispatch::until_next_deadline(app.world_mut()).min(LONGEST_SLEEP);
+        let first = events.recv_timeout(sleep);
+        let mut inbound = app.world_mut().resource_mut::<Inbound>();
+        first.into_iter().chain(events.try_iter()).for_each(|event| inbound.push(event));
+        if inbound.shutdown {
+            return;
+        }
+        pass(app);
+    }
+}
+
+fn pass(app: &mut SubApp) {
+    app.world_mut().run_schedule(CoordinatorMain);
+    app.world_mut().clear_trackers();
+    app.world_mut().check_change_ticks();
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.join_regions();
+    }
+}
+
+impl TickMode {
+    pub(super) fn is_lockstep(self) -> bool {
+        self == Self::Lockstep
+    }
+}

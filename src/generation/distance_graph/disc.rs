@@ -1,0 +1,147 @@
+//! The exact disc of a search, and the squares of columns it is held against.
+
+use crate::space::{BatchPos, ColumnPos};
+
+/// A square of the tree: a batch at level 0, 8 x 8 of the level below at every level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Area {
+    pub level: u32,
+    pub x: i64,
+    pub z: i64,
+}
+
+impl Area {
+    /// The area of that level which holds the batch.
+    pub fn of(batch: BatchPos, level: u32) -> Self {
+        Self { level, x: batch.x >> (3 * level), z: batch.z >> (3 * level) }
+    }
+
+    /// The child at `index` = x + 8 * z.
+    pub fn child(self, index: u32) -> Self {
+        let (x, z) = (i64::from(index & 7), i64::from(index >> 3));
+        Self { level: self.level - 1, x: (self.x << 3) + x, z: (self.z << 3) + z }
+    }
+
+    /// The batch with the lowest coordinates: at level 0 the batch itself.
+    pub fn min_batch(self) -> BatchPos {
+        BatchPos::new(self.x << (3 * self.level), self.z << (3 * self.level))
+    }
+
+    /// How many columns an area of that level holds.
+    pub const fn column_count(level: u32) -> u64 {
+        16 << (6 * level)
+    }
+
+    pub fn rect(self) -> Rect {
+        let shift = 2 + 3 * self.level;
+        let size = (1 << shift) - 1;
+        let (x, z) = (self.x << shift, self.z << shift);
+        Rect { min_x: x, max_x: x + size, min_z: z, max_z: z + size }
+    }
+}
+
+/// A rectangle of columns, both ends included, whose edges are edges of batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rect {
+    pub min_x: i64,
+    pub max_x: i64,
+    pub min_z: i64,
+    pub max_z: i64,
+}
+
+/// All columns with `dx^2 + dz^2 <= radius^2` around a centre.
+///
+/// A radius is 32 bits wide, so the square of every distance *within* the disc fits `u64`; what is farther away is
+/// `None` and never squared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Disc {
+    pub center: ColumnPos,
+    pub radius: u32,
+}
+
+impl Disc {
+    pub fn radius_squared(&self) -> u64 {
+        u64::from(self.radius).pow(2)
+    }
+
+    /// The square of the distance, if it is within the disc.
+    pub fn within(&self, x: u64, z: u64) -> Option<u64> {
+        let radius = u64::from(self.radius);
+        if x > radius || z > radius {
+            return None;
+        }
+        (x * x).checked_add(z * z).filter(|distance| *distance <= self.radius_squared())
+    }
+
+    /// The squared distance of the nearest column of the rectangle, if that is within the disc.
+    pub fn nearest(&self, rect: Rect) -> Option<u64> {
+        self.within(gap(self.center.x, rect.min_x, rect.max_x), gap(self.center.z, rect.min_z, rect.max_z))
+    }
+
+    /// Whether the disc holds the whole rectangle.
+    pub fn contains(&self, rect: Rect) -> bool {
+        let far = |center: i64, min: i64, max: i64| center.abs_diff(min).max(center.abs_diff(max));
+        self.within(far(self.center.x, rect.min_x, rect.max_x), far(self.center.z, rect.min_z, rect.max_z)).is_some()
+    }
+
+    /// The squared distance of the nearest column of `mask` that is within the disc.
+    pub fn nearest_of(&self, batch: BatchPos, mask: u16) -> Option<u64> {
+        if mask == u16::MAX {
+            return self.nearest(Area::of(batch, 0).rect());
+        }
+        bits(u64::from(mask))
+            .filter_map(|bit| {
+                let column = batch.column(bit);
+                self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
+            })
+            .min()
+    }
+
+    /// The smallest rectangle around the disc. Beyond the edges of `i64` there are no columns.
+    pub fn bounds(&self) -> Rect {
+        let (ColumnPos { x, z }, radius) = (self.center, u64::from(self.radius));
+        Rect {
+            min_x: x.saturating_sub_unsigned(radius) & !3,
+            max_x: x.saturating_add_unsigned(radius) | 3,
+            min_z: z.saturating_sub_unsigned(radius) & !3,
+            max_z: z.saturating_add_unsigned(radius) | 3,
+        }
+    }
+
+    /// How many columns the batches of the rectangle have together that reach into the disc.
+    pub fn columns_of_batches_in_range(&self, rect: Rect) -> u128 {
+        let bounds = self.bounds();
+        let rows = (rect.min_z.max(bounds.min_z) >> 2)..=(rect.max_z.min(bounds.max_z) >> 2);
+        let batches: u128 = rows
+            .map(|row| {
+                let z = gap(self.center.z, row << 2, (row << 2) | 3);
+                let Some(rest) = self.within(0, z).map(|square| self.radius_squared() - square) else { return 0 };
+                let half = rest.isqrt();
+                let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half)) >> 2;
+                let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half)) >> 2;
+                if first <= last { u128::from(last.abs_diff(first)) + 1 } else { 0 }
+            })
+            .sum();
+        batches * 16
+    }
+}
+
+/// How far `center` is from the nearest of `min..=max`.
+pub(super) fn gap(center: i64, min: i64, max: i64) -> u64 {
+    if center < min {
+        center.abs_diff(min)
+    } else if center > max {
+        center.abs_diff(max)
+    } else {
+        0
+    }
+}
+
+/// The places of the set bits, ascending.
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}

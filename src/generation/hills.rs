@@ -1,0 +1,240 @@
+//! Endless smooth hills.
+
+use super::digest::{Digest, scramble};
+use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
+use crate::chunk::Column;
+use crate::space::CHUNK_SIZE;
+use fastnoise_lite::{FastNoiseLite, FractalType, NoiseType};
+
+/// Blocks to the first fold of the map; a power of two, so that folding is exact.
+const FOLD: i64 = 1 << 20;
+const OCTAVES: i32 = 4;
+const DIRT_DEPTH: i64 = 3;
+/// Sand reaches this many blocks above the sea.
+const BEACH: i64 = 2;
+/// Stone reaches this many blocks below the deepest valley there can be.
+const ROOTS: i64 = 64;
+
+/// Smooth hills and lakes from four octaves of simplex noise: 48 blocks up and down, with the sea at y = 0.
+///
+/// The noise is computed in `f32`, which is too coarse far from the origin. So the map is folded: from 2^20 blocks
+/// away from the origin it runs backwards, as in a mirror, and so on, without a seam. It is the same hills again
+/// after 2^21 blocks, and correct everywhere.
+#[derive(Clone, Debug)]
+pub struct Hills {
+    seed: u64,
+    frequency: f32,
+    amplitude: f32,
+    blocks: HillsBlocks,
+}
+
+/// The blocks [`Hills`] are made of, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HillsBlocks {
+    /// The ground from three blocks down.
+    pub stone: String,
+    /// The blocks between grass and stone.
+    pub dirt: String,
+    /// The surface on land.
+    pub grass: String,
+    /// The surface near and under the sea.
+    pub sand: String,
+    /// The sea, below y = 0.
+    pub water: String,
+}
+
+impl Default for HillsBlocks {
+    fn default() -> Self {
+        let [stone, dirt, grass, sand, water] =
+            ["stone", "dirt", "grass", "sand", "water"].map(|name| format!("terrane:{name}"));
+        Self { stone, dirt, grass, sand, water }
+    }
+}
+
+impl Hills {
+    /// The hills of this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self { seed, frequency: 0.008, amplitude: 48.0, blocks: HillsBlocks::default() }
+    }
+
+    /// Hills per block: the larger, the closer together. Held within 0.000001 ..= 0.5; what is no number is ignored.
+    #[must_use]
+    pub fn with_frequency(mut self, frequency: f32) -> Self {
+        if !frequency.is_nan() {
+            self.frequency = frequency.clamp(1e-6, 0.5);
+        }
+        self
+    }
+
+    /// Blocks from y = 0 to the highest top there can be. Held within 0 ..= 65,536; what is no number is ignored.
+    #[must_use]
+    pub fn with_amplitude(mut self, amplitude: f32) -> Self {
+        if !amplitude.is_nan() {
+            self.amplitude = amplitude.clamp(0.0, 65_536.0);
+        }
+        self
+    }
+
+    /// Other blocks than the basic ones.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: HillsBlocks) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
+    /// y of the highest block of the ground at this place; water may stand above it.
+    pub fn height_at(&self, x: i64, z: i64) -> i64 {
+        self.height(&self.noise(), x, z)
+    }
+
+    fn height(&self, noise: &FastNoiseLite, x: i64, z: i64) -> i64 {
+        (self.amplitude * noise.get_noise_2d(fold(x), fold(z))).round() as i64
+    }
+
+    /// The noise holds a handful of numbers and no tables: made where it is used.
+    fn noise(&self) -> FastNoiseLite {
+        // 30 bits: every octave adds one to the seed, and the sum has to stay an i32.
+        let mut noise = FastNoiseLite::with_seed((scramble(self.seed) >> 34) as i32);
+        noise.set_noise_type(Some(NoiseType::OpenSimplex2));
+        noise.set_fractal_type(Some(FractalType::FBm));
+        noise.set_fractal_octaves(Some(OCTAVES));
+        noise.set_frequency(Some(self.frequency));
+        noise
+    }
+}
+
+impl Generator for Hills {
+    fn identity(&self) -> GeneratorIdentity {
+        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
+        let digest = Digest::new()
+            .number(self.seed)
+            .number(u64::from(self.frequency.to_bits()))
+            .number(u64::from(self.amplitude.to_bits()));
+        let digest = [stone, dirt, grass, sand, water].into_iter().fold(digest, |digest, name| digest.text(name));
+        GeneratorIdentity { name: "terrane:hills".to_owned(), version: 1, seed: digest.finish() }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
+        let (stone, dirt, grass) = (request.block(stone)?, request.block(dirt)?, request.block(grass)?);
+        let (sand, water) = (request.block(sand)?, request.block(water)?);
+        let (x, z) = (first_block(request.column.x), first_block(request.column.z));
+        let noise = self.noise();
+        let cells: [Cell; COLUMN_AREA] = std::array::from_fn(|at| {
+            let height = self.height(&noise, x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64);
+            let (top, under) = if height < BEACH { (sand, sand) } else { (grass, dirt) };
+            Cell { height, top, under }
+        });
+        let floor = -(self.amplitude.ceil() as i64) - ROOTS;
+        Terrain { cells, under_depth: DIRT_DEPTH, stone, floor, water: Some((water, 0)) }.column(request)
+    }
+}
+
+/// To and fro between -FOLD and FOLD, one step a block: no jump anywhere, and exact in `f32`.
+fn fold(block: i64) -> f32 {
+    // Shifted by FOLD the wave rises on 0..2 FOLD and falls on 2 FOLD..4 FOLD.
+    let phase = block.wrapping_add(FOLD) & (4 * FOLD - 1);
+    let rising = if phase <= 2 * FOLD { phase } else { 4 * FOLD - phase };
+    (rising - FOLD) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockId, BlockRegistry};
+    use crate::generation::basic_blocks;
+    use crate::space::{BlockPos, ColumnPos};
+
+    fn column(hills: &Hills, registry: &BlockRegistry, x: i64, z: i64) -> Column {
+        let request = GenerateRequest { column: ColumnPos::new(x, z), heights: -64..320, blocks: registry };
+        hills.generate(&request).unwrap()
+    }
+
+    #[test]
+    fn the_surface_is_where_height_at_says() {
+        let registry = basic_blocks();
+        let [grass, sand, water] =
+            ["grass", "sand", "water"].map(|name| registry.id(&format!("terrane:{name}")).unwrap());
+        let hills = Hills::seeded(42);
+        let (mut wet, mut dry) = (0, 0);
+        for (column_x, column_z) in [(0, 0), (-1, 7), (20, -33), (-40, -40), (9, 60)] {
+            let column = column(&hills, &registry, column_x, column_z);
+            for (x, z) in [(0, 0), (15, 0), (3, 12)] {
+                let (x, z) = ((column_x << 4) + x, (column_z << 4) + z);
+                let height = hills.height_at(x, z);
+                let above = column.block(BlockPos::new(x, height + 1, z));
+                let top = column.block(BlockPos::new(x, height, z));
+                if height >= 2 {
+                    dry += 1;
+                    assert_eq!((top, above), (grass, BlockId::AIR));
+                } else if height < -1 {
+                    wet += 1;
+                    assert_eq!((top, above), (sand, water));
+                    assert_eq!(column.block(BlockPos::new(x, -1, z)), water);
+                    assert_eq!(column.block(BlockPos::new(x, 0, z)), BlockId::AIR);
+                }
+            }
+        }
+        assert!(wet > 0 && dry > 0, "both land and sea were looked at: {wet}, {dry}");
+    }
+
+    #[test]
+    fn the_same_column_twice_is_the_same_and_seeds_differ() {
+        let registry = basic_blocks();
+        let hills = Hills::seeded(1);
+        let first = column(&hills, &registry, -3, 8);
+        column(&hills, &registry, 100, 100);
+        assert!(first == column(&hills.clone(), &registry, -3, 8));
+        assert!(first != column(&Hills::seeded(2), &registry, -3, 8));
+    }
+
+    #[test]
+    fn hills_are_smooth_bounded_and_not_flat() {
+        let hills = Hills::seeded(7);
+        for line in [0, -5_000, FOLD, i64::MAX - 3] {
+            let heights: Vec<_> = (-600..600).map(|x| hills.height_at(x, line)).collect();
+            let step = heights.windows(2).map(|pair| (pair[0] - pair[1]).abs()).max();
+            assert!(step <= Some(5), "a step of {step:?} at z = {line}");
+            assert!(heights.iter().all(|height| height.abs() <= 48));
+            assert!(heights.iter().max().unwrap() - heights.iter().min().unwrap() > 15, "flat at z = {line}");
+        }
+    }
+
+    #[test]
+    fn the_fold_has_no_seam_and_no_end() {
+        assert_eq!((fold(0), fold(-5), fold(FOLD), fold(FOLD + 1)), (0.0, -5.0, FOLD as f32, (FOLD - 1) as f32));
+        for near in [FOLD, -FOLD, 2 * FOLD, 3 * FOLD, i64::MAX - 10, i64::MIN + 10] {
+            for block in near - 9..near + 9 {
+                assert_eq!((fold(block) - fold(block + 1)).abs(), 1.0, "between {block} and the next");
+            }
+        }
+    }
+
+    #[test]
+    fn the_edges_of_the_world_and_odd_settings_do_no_harm() {
+        let registry = basic_blocks();
+        let odd = Hills::seeded(u64::MAX).with_amplitude(f32::INFINITY).with_frequency(f32::INFINITY);
+        let still = Hills::seeded(0).with_amplitude(f32::NAN).with_frequency(-1.0);
+        for hills in [Hills::seeded(3), odd, still] {
+            for (x, z) in [(i64::MIN >> 4, i64::MAX >> 4), (i64::MAX, i64::MIN), (i64::MAX >> 4, 0)] {
+                column(&hills, &registry, x, z);
+            }
+        }
+    }
+
+    #[test]
+    fn every_setting_is_part_of_the_identity() {
+        let hills = Hills::seeded(5);
+        let sandy = HillsBlocks { grass: "terrane:sand".to_owned(), ..HillsBlocks::default() };
+        assert_eq!(hills.identity(), Hills::seeded(5).identity());
+        for other in [
+            Hills::seeded(6),
+            Hills::seeded(5).with_frequency(0.01),
+            Hills::seeded(5).with_amplitude(40.0),
+            Hills::seeded(5).with_blocks(sandy),
+        ] {
+            assert_ne!(hills.identity(), other.identity(), "{other:?}");
+        }
+    }
+}

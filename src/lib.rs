@@ -1,0 +1,78 @@
+//! Voxel worlds that scale, for Bevy.
+//!
+//! A game adds one plugin and gets a world that is cut into **regions** of nearby columns. Each region is a Bevy
+//! [`SubApp`](bevy::app::SubApp) that ticks in parallel on its own clock; regions merge and split as players move. The
+//! nearest missing ground is always generated first, and everything is saved, crash-safe.
+//!
+#![doc = include_str!("../docs/first_game.md")]
+//!
+//! # Three kinds of world
+//!
+//! * The **main world** is your app: cameras, UI, meshes, network. It spawns [`Dimension`](view::Dimension)s and
+//!   [`Viewer`](simulation::Viewer)s, sends edits, and reads what was published. Its frame rate does not matter to the
+//!   simulation.
+//! * A **region world** owns its columns and entities outright. Your game logic runs here, as ordinary Bevy systems in
+//!   the [`RegionTick`](simulation::RegionTick) schedule.
+//! * The **coordinator** stands between them: it decides what is loaded, which region ticks when, and what is saved.
+//!
+//! # Rooms
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`space`] | positions and conversions between them |
+//! | [`block`] | block types and their ids |
+//! | [`chunk`] | chunks, columns, and their binary format |
+//! | [`region`] | the state machine of regions: a plain data structure |
+//! | [`generation`] | generators, and the graph that knows the nearest missing ground |
+//! | [`storage`] | key-value stores, keys, the world on disk |
+//! | [`simulation`] | region worlds: what your systems run in |
+//! | [`coordinator`] | collect, stream, deliver, dispatch, publish, save |
+//! | [`view`] | the main world's side |
+//! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): puts the rooms together |
+#![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
+#![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
+
+pub mod block;
+pub mod chunk;
+pub mod coordinator;
+pub mod generation;
+#[cfg(feature = "overlay")]
+pub mod overlay;
+pub mod plugin;
+pub mod region;
+#[cfg(feature = "render")]
+pub mod render;
+pub mod simulation;
+pub mod space;
+pub mod storage;
+pub mod view;
+
+/// What a game imports, together with `bevy::prelude`.
+pub mod prelude {
+    pub use crate::block::{BlockId, BlockRegistry, BlockType};
+    pub use crate::chunk::{Chunk, Column};
+    pub use crate::coordinator::TickMode;
+    pub use crate::generation::{
+        Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
+    };
+    #[cfg(feature = "overlay")]
+    pub use crate::overlay::OverlayPlugin;
+    pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
+    pub use crate::region::{RegionId, RegionizerConfig};
+    #[cfg(feature = "render")]
+    pub use crate::render::ChunkRenderPlugin;
+    pub use crate::simulation::{
+        BlockTypes, EntityIndex, Position, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionSystems,
+        RegionTick, StableId, Viewer,
+    };
+    pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
+    pub use crate::storage::StorageConfig;
+    pub use crate::view::{
+        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, Dimension, DimensionFailed,
+        DimensionOpen, DimensionOpened, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands,
+        RegionCreated, RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, SaveWorld, SetBlock,
+        ViewSystems, WorldSaved, WorldStatistics,
+    };
+    #[doc(no_inline)]
+    pub use bevy::prelude::*;
+}

@@ -1,0 +1,338 @@
+//! [`TerranePlugin`]: puts the rooms together.
+
+use crate::block::{BlockId, BlockRegistry, BlockRegistryError, BlockType};
+use crate::coordinator::{CoordinatorApp, CoordinatorConfig, CoordinatorHandle, MainLink, TickMode, coordinator_app};
+use crate::region::RegionizerConfig;
+use crate::simulation::{
+    BlockTypes, Mirrored, RegionComponents, RegionTemplate, RegionTemplateError, SavedComponent, SplitMix64,
+};
+use crate::storage::{StorageConfig, StoreError, WorldOpenError, WorldStore};
+use crate::view;
+use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
+use bevy::ecs::error::FallbackErrorHandler;
+use bevy::prelude::*;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Gives an app a voxel world.
+///
+/// Add it before blocks are registered: it opens the world, whose blocks keep their ids. If the world cannot be opened,
+/// the app gets a [`WorldFailure`], nothing is stored, and the app ends with an error at its first update.
+#[derive(Clone, Debug)]
+pub struct TerranePlugin {
+    storage: StorageConfig,
+    mode: TickMode,
+    ticks_per_second: f64,
+    region_threads: usize,
+    generation_threads: usize,
+    columns_in_flight: usize,
+    autosave_period: Duration,
+    shutdown_patience: Duration,
+    regionizer: RegionizerConfig,
+    seed: u64,
+    basic_blocks: bool,
+}
+
+impl Default for TerranePlugin {
+    /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks a second; two region
+    /// threads; a save every five seconds.
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        Self {
+            storage: if cfg!(feature = "rocksdb") { StorageConfig::Path("world".into()) } else { StorageConfig::Memory },
+            mode: TickMode::Independent,
+            ticks_per_second: 20.0,
+            region_threads: cores.max(2),
+            generation_threads: cores.div_ceil(2),
+            columns_in_flight: 256,
+            autosave_period: Duration::from_secs(5),
+            shutdown_patience: Duration::from_secs(10),
+            regionizer: RegionizerConfig::default(),
+            seed: 0,
+            basic_blocks: true,
+        }
+    }
+}
+
+impl TerranePlugin {
+    /// A world in the folder at `path`, made if there is none.
+    pub fn at(path: impl Into<std::path::PathBuf>) -> Self {
+        Self { storage: StorageConfig::Path(path.into()), ..default() }
+    }
+
+    /// A world that is gone with the app.
+    pub fn in_memory() -> Self {
+        Self { storage: StorageConfig::Memory, ..default() }
+    }
+
+    /// How regions and frames relate.
+    pub fn with_tick_mode(mut self, mode: TickMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Ticks a second of each region; 20 by default. What is not a positive number is ignored.
+    pub fn with_ticks_per_second(mut self, ticks: f64) -> Self {
+        if ticks.is_finite() && ticks > 0.0 {
+            self.ticks_per_second = ticks;
+        }
+        self
+    }
+
+    /// Threads that run regions, at least one. By default as many as there are cores, and at least two.
+    pub fn with_region_threads(mut self, threads: usize) -> Self {
+        self.region_threads = threads.max(1);
+        self
+    }
+
+    /// Threads that generate columns, at least one. By default half of the cores.
+    pub fn with_generation_threads(mut self, threads: usize) -> Self {
+        self.generation_threads = threads.max(1);
+        self
+    }
+
+    /// Columns that may be generated or loaded at a time; 256 by default.
+    pub fn with_columns_in_flight(mut self, columns: usize) -> Self {
+        self.columns_in_flight = columns.max(1);
+        self
+    }
+
+    /// The time between two saves of everything that changed; five seconds by default.
+    pub fn with_autosave_period(mut self, period: Duration) -> Self {
+        self.autosave_period = period;
+        self
+    }
+
+    /// How long the end of the app waits for regions that are still ticking; ten seconds by default.
+    pub fn with_shutdown_patience(mut self, patience: Duration) -> Self {
+        self.shutdown_patience = patience;
+        self
+    }
+
+    /// When regions merge and split.
+    pub fn with_regionizer(mut self, config: RegionizerConfig) -> Self {
+        self.regionizer = config;
+        self
+    }
+
+    /// Where random numbers and the entities' ids come from.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Leaves out the basic blocks (`terrane:stone` and so on), which the generators use unless told otherwise.
+    pub fn without_basic_blocks(mut self) -> Self {
+        self.basic_blocks = false;
+        self
+    }
+}
+
+/// Why there is no world. The app that has this resource ends at its first update.
+#[derive(Resource, Debug, thiserror::Error)]
+pub enum WorldFailure {
+    /// The world's folder cannot be used.
+    #[error(transparent)]
+    Open(#[from] WorldOpenError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The list of blocks in the store is damaged.
+    #[error("the world's list of blocks cannot be used: {0}")]
+    Blocks(#[from] BlockRegistryError),
+    /// Ids that were given out do not hold in this world.
+    #[error("block {name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first")]
+    BlocksBeforePlugin {
+        /// The first block whose id changed.
+        name: String,
+    },
+    /// The region worlds cannot be made.
+    #[error(transparent)]
+    Template(#[from] RegionTemplateError),
+    /// A thread could not be started.
+    #[error("the simulation's threads cannot be started: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
+/// What the game registers before it runs.
+#[derive(Resource)]
+struct Setup {
+    plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
+    components: RegionComponents,
+    blocks: BlockRegistry,
+    registered: Vec<BlockType>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            plugins: Vec::new(),
+            components: RegionComponents::with_builtin(),
+            blocks: BlockRegistry::new(),
+            registered: Vec::new(),
+        }
+    }
+}
+
+/// The opened world, until the simulation begins.
+#[derive(Resource)]
+struct Opened(Arc<WorldStore>);
+
+/// The coordinator, until it moves to its thread.
+#[derive(Resource)]
+struct Link(MainLink);
+
+impl Plugin for TerranePlugin {
+    fn build(&self, app: &mut App) {
+        view::build(app);
+        app.add_systems(First, exit_on_failure.run_if(resource_exists::<WorldFailure>).before(view::ViewSystems::Receive));
+        if let Err(failure) = self.open(app) {
+            fail(app, failure);
+        }
+    }
+
+    fn finish(&self, app: &mut App) {
+        if let Err(failure) = self.prepare(app) {
+            fail(app, failure);
+        }
+        if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>()
+            && ctrlc::try_set_handler(TerminalCtrlCHandlerPlugin::gracefully_exit).is_ok()
+        {
+            app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
+        }
+    }
+
+    fn cleanup(&self, app: &mut App) {
+        let Some(coordinator) = app.remove_sub_app(CoordinatorApp) else { return };
+        let Some(Link(link)) = app.world_mut().remove_resource::<Link>() else { return };
+        match CoordinatorHandle::start(coordinator, link.clone()) {
+            Ok(handle) => drop(app.insert_resource(handle).insert_resource(link)),
+            Err(error) => fail(app, error.into()),
+        }
+    }
+}
+
+impl TerranePlugin {
+    fn open(&self, app: &mut App) -> Result<(), WorldFailure> {
+        let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
+        let opened = WorldStore::open(&self.storage).map_err(WorldFailure::from).and_then(|store| {
+            let names = store.block_names()?;
+            let mut blocks =
+                if names.is_empty() { BlockRegistry::new() } else { BlockRegistry::from_names(names)? };
+            for block in mem::take(&mut setup.registered) {
+                let before = setup.blocks.id(block.name());
+                let name = block.name().to_owned();
+                if Some(blocks.register(block)?) != before {
+                    return Err(WorldFailure::BlocksBeforePlugin { name });
+                }
+            }
+            setup.blocks = blocks;
+            Ok(store)
+        });
+        if self.basic_blocks {
+            setup.blocks.register_basic_blocks();
+        }
+        app.insert_resource(setup);
+        app.insert_resource(Opened(Arc::new(opened?)));
+        Ok(())
+    }
+
+    fn prepare(&self, app: &mut App) -> Result<(), WorldFailure> {
+        let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
+        let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
+        app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
+        // Without a world the game's systems find the blocks all the same, until the app ends.
+        let Some(Opened(store)) = app.world_mut().remove_resource::<Opened>() else { return Ok(()) };
+        let names: Vec<String> = blocks.names().map(str::to_owned).collect();
+        if store.block_names()? != names {
+            store.save_block_names(&names)?;
+        }
+        let template = RegionTemplate {
+            plugins: setup.plugins,
+            components,
+            blocks,
+            types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
+            error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
+            seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
+        };
+        template.check()?;
+        let (coordinator, link) = coordinator_app(self.config(), template, store)?;
+        app.insert_sub_app(CoordinatorApp, coordinator);
+        app.insert_resource(Link(link));
+        Ok(())
+    }
+
+    fn config(&self) -> CoordinatorConfig {
+        CoordinatorConfig {
+            mode: self.mode,
+            tick_period: Duration::from_secs_f64(1.0 / self.ticks_per_second),
+            region_threads: self.region_threads,
+            generation_threads: self.generation_threads,
+            columns_in_flight: self.columns_in_flight,
+            autosave_period: self.autosave_period,
+            shutdown_patience: self.shutdown_patience,
+            regionizer: self.regionizer.clone(),
+        }
+    }
+}
+
+fn fail(app: &mut App, failure: WorldFailure) {
+    error!("{failure}");
+    app.insert_resource(failure);
+}
+
+fn exit_on_failure(mut exit: MessageWriter<AppExit>) {
+    exit.write(AppExit::error());
+}
+
+/// What a game says of its regions and blocks, while its app is built.
+pub trait TerraneAppExt {
+    /// Registers a block type and gives its id, which never changes in this world. Call it after [`TerranePlugin`] was
+    /// added.
+    ///
+    /// # Errors
+    /// An invalid or a taken name, and a call when the app runs already.
+    fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError>;
+
+    /// `template` runs once for every region world that is made: add systems, plugins, resources, messages, observers.
+    fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
+
+    /// Entities take their `T` along when they move from one region to another.
+    fn register_region_component<T: Component>(&mut self) -> &mut Self;
+
+    /// Entities take their `T` along, and it is stored with them. An entity is stored if it has at least one such
+    /// component.
+    fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
+
+    /// `T` can be read on the entity's [`Mirror`](view::Mirror) in the main world.
+    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self;
+}
+
+impl TerraneAppExt for App {
+    fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
+        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        setup.registered.push(block.clone());
+        setup.blocks.register(block)
+    }
+
+    fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().plugins.push(Arc::new(template));
+        self
+    }
+
+    fn register_region_component<T: Component>(&mut self) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.register::<T>();
+        self
+    }
+
+    fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.register_saved::<T>();
+        self
+    }
+
+    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.mirror::<T>();
+        self
+    }
+}

@@ -1,0 +1,196 @@
+//! Which columns tick together: the state machine of sections and regions.
+//!
+//! A [`Regionizer`] is told which columns exist. It cuts the plane into *sections* of 2^n x 2^n columns, keeps a rim of
+//! empty sections around those that hold columns, and groups sections into *regions*: what is near shares a region,
+//! what is far apart does not. Regions tick independently of each other, so the columns that exist may change while
+//! any of them ticks. All distances are Chebyshev, in sections.
+//!
+//! # Invariants
+//!
+//! 1. Every column that exists lies in a section, and every section has exactly one live owner.
+//! 2. Every section within the creation radius of a non-empty one exists and has its owner; and every two existing
+//!    sections within the merge radius of each other have one owner, or a merge of their owners is pending.
+//! 3. A ticking region never gains sections: what appears beside it becomes a transient region that merges when the
+//!    tick ends.
+//! 4. A region is transient, ready, ticking or dead, and only a ready one may begin to tick.
+//!
+//! [`Regionizer::check_invariants`] checks all four from scratch.
+//!
+//! # States
+//!
+//! | from | when | to |
+//! |---|---|---|
+//! | | `add_column` makes sections with no region in reach | ready |
+//! | | `add_column` makes sections and every region in reach is ticking | transient, waits for all of those |
+//! | | a region splits: each part but the largest | ready |
+//! | ready | `try_begin_tick` | ticking |
+//! | ready | `add_column` joins it with a ticking region, or it absorbs a transient one | transient |
+//! | ready, transient | `add_column` joins it with a larger region that is not ticking | dead: merged |
+//! | transient | the first of the regions that it waits for ends its tick | dead: merged into that one |
+//! | ticking | `end_tick`, having absorbed a region that waits for yet another one | transient, waits for that one |
+//! | ticking | `end_tick`, no section left | dead: destroyed |
+//! | ticking | `end_tick`, otherwise; perhaps splitting off parts | ready |
+//!
+//! A waiting region never becomes ready again: it ends by being absorbed. Only ticking regions are waited for.
+//! Of n ticking regions that were bridged meanwhile, the last one to end its tick has everything.
+//!
+//! "In reach" of a section is what lies within creation radius + merge radius. Adding a column that makes no new section
+//! changes no region's state, whoever owns the section.
+//!
+//! # Dead sections
+//!
+//! A section is dead if it holds no column and no non-empty section lies within the creation radius. It stays owned,
+//! and comes back to life when a column appears nearby. Dead sections are removed only when a tick ends: if it merged
+//! something, or nothing of the region is alive, or both thresholds of the configuration are met. Only such a removal is
+//! followed by a search for parts that may split off; parts are what is more than the creation radius apart.
+//!
+//! # Cost
+//!
+//! Sections are stored as bits of *tiles*, squares of 8 x 8 sections. A merge relabels the tiles of the smaller side;
+//! a removal or a split walks the tiles of one region. Nothing depends on the order of a hash map: the same calls
+//! give the same ids, events and iteration orders.
+
+mod config;
+mod invariants;
+mod parts;
+mod regionizer;
+mod tile;
+
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod scenario_tests;
+#[cfg(test)]
+mod workload_tests;
+
+pub use config::{RegionizerConfig, RegionizerConfigError};
+pub use regionizer::{Regionizer, RegionizerError};
+
+use crate::space::SectionPos;
+use std::fmt;
+
+/// The name of a region within its regionizer. Ids are given out in sequence and never re-used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(u64);
+
+impl RegionId {
+    /// The id with this index.
+    pub const fn new(index: u64) -> Self {
+        Self(index)
+    }
+
+    /// How many ids the regionizer gave out before this one.
+    pub const fn index(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RegionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "region {}", self.0)
+    }
+}
+
+/// What a region may do. The [module](self) has the table of all transitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegionState {
+    /// Waits for ticking regions: the first of them to end its tick absorbs it.
+    Transient,
+    /// May begin to tick.
+    Ready,
+    /// Ticks; its data is out and it gains no sections.
+    Ticking,
+    /// Merged into another region, or destroyed with its last section.
+    Dead,
+}
+
+impl fmt::Display for RegionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Transient => "transient",
+            Self::Ready => "ready",
+            Self::Ticking => "ticking",
+            Self::Dead => "dead",
+        })
+    }
+}
+
+/// What a region carries besides its sections.
+pub trait RegionData: Sized {
+    /// The data of a region that was just created by a column.
+    fn new(region: RegionId) -> Self;
+
+    /// Takes in the data of `from`, which has been merged into this region.
+    fn merge(&mut self, from: RegionId, data: Self);
+
+    /// Gives up what belongs to `parts`, one value for each in their order. The largest part keeps the region's id and `self`.
+    ///
+    /// Of too few values the missing ones are made by [`RegionData::new`]; of too many the rest is merged back into `self`.
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self>;
+}
+
+impl RegionData for () {
+    fn new(_: RegionId) -> Self {}
+
+    fn merge(&mut self, _: RegionId, (): Self) {}
+
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        vec![(); parts.len()]
+    }
+}
+
+/// A part of a region that splits off and becomes a region of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionPart {
+    /// The new region.
+    pub id: RegionId,
+    /// Its sections, ascending.
+    pub sections: Vec<SectionPos>,
+}
+
+/// What became of a region whose tick ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TickEnd {
+    /// It may tick again.
+    Ready {
+        /// The regions that split off, ready too; most often none.
+        split_off: Vec<RegionId>,
+    },
+    /// It must not tick: the first of these to end its tick absorbs it.
+    Transient {
+        /// The ticking regions that it waits for, ascending.
+        waits_for: Vec<RegionId>,
+    },
+    /// It had no section left and is gone, with its data.
+    Dead,
+}
+
+/// Something that happened to regions, for the layer above.
+///
+/// A region begins with one `Created` and ends with one `Merged { from, .. }` or `Destroyed`. That a region begins to
+/// tick, or is ready again when its tick ends, is the caller's own doing and no event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegionEvent {
+    /// A region appeared; its `Ready` or `Transient` follows.
+    Created(RegionId),
+    /// `from` is dead, its sections and data are those of `into`.
+    Merged {
+        /// The region that ended.
+        from: RegionId,
+        /// The region that goes on.
+        into: RegionId,
+    },
+    /// Parts of `from` became regions of their own. `from` keeps the largest part and is ready.
+    Split {
+        /// The region that goes on.
+        from: RegionId,
+        /// The new regions, created just before.
+        into: Vec<RegionId>,
+    },
+    /// The region ended with its last section.
+    Destroyed(RegionId),
+    /// A new region may tick.
+    Ready(RegionId),
+    /// A region must not tick: it waits for ticking regions.
+    Transient(RegionId),
+}

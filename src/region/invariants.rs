@@ -1,0 +1,174 @@
+//! The invariants of a regionizer, checked from scratch.
+
+use super::regionizer::Regionizer;
+use super::tile::bits;
+use super::{RegionId, RegionState};
+use crate::space::{ColumnPos, SectionPos};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A section as the check sees it.
+struct Section {
+    region: RegionId,
+    nonempty: bool,
+    dead: bool,
+}
+
+impl<D> Regionizer<D> {
+    /// Checks all that the [module](super) promises, and that what is counted and linked is so, from scratch. Slow: for
+    /// tests and for finding faults. The error says what is wrong and where.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.check_regions()?;
+        let sections = self.checked_sections()?;
+        self.check_neighbourhoods(&sections)
+    }
+
+    /// States and pending merges.
+    fn check_regions(&self) -> Result<(), String> {
+        for (slot, region) in (0u32..).zip(&self.regions) {
+            let id = region.id;
+            let listed = self.slots.get(&id) == Some(&slot);
+            let alive = region.state != RegionState::Dead;
+            ensure(listed == alive, || format!("{id} is {} but its slot {slot} is listed: {listed}", region.state))?;
+            ensure(alive != self.free_regions.contains(&slot), || format!("slot {slot} of {id} is free and in use"))?;
+            let has_data = matches!(region.state, RegionState::Ready | RegionState::Transient);
+            ensure(region.data.is_some() == has_data, || format!("{id} is {}, data: {}", region.state, !has_data))?;
+            let waits = !region.waits_for.is_empty();
+            ensure(waits == (region.state == RegionState::Transient), || {
+                format!("{id} is {} and waits for {:?}", region.state, region.waits_for)
+            })?;
+            ensure(region.awaited_by.is_empty() || region.state == RegionState::Ticking, || {
+                format!("{id} is {} and awaited by {:?}", region.state, region.awaited_by)
+            })?;
+            let sorted = region.waits_for.is_sorted_by(|a, b| a < b) && region.awaited_by.is_sorted_by(|a, b| a < b);
+            ensure(sorted, || format!("{id} has pending merges out of order"))?;
+            for &other in &region.waits_for {
+                ensure(self.awaited_by(other).contains(&id), || format!("{id} waits for {other}, one way only"))?;
+            }
+            for &other in &region.awaited_by {
+                ensure(self.waits_for(other).contains(&id), || format!("{id} is awaited by {other}, one way only"))?;
+            }
+            ensure(!alive || region.ground.sections > 0, || format!("{id} has no sections"))?;
+        }
+        ensure(self.slots.len() + self.free_regions.len() == self.regions.len(), || "a slot is lost".to_owned())
+    }
+
+    /// All sections, if tiles and regions agree on them.
+    fn checked_sections(&self) -> Result<FxHashMap<SectionPos, Section>, String> {
+        let mut sections = FxHashMap::default();
+        let mut columns: FxHashSet<ColumnPos> = FxHashSet::default();
+        let mut parts = 0;
+        let shift = self.config().section_shift;
+        for (number, tile) in self.tiles.iter() {
+            ensure(self.tiles.number(tile.pos) == Some(number), || format!("tile at {:?} cannot be found", tile.pos))?;
+            let mut owned = 0;
+            for part in tile.parts() {
+                let region = &self.regions[part.region as usize];
+                ensure(owned & part.mask == 0, || format!("two owners in tile {:?}", tile.pos))?;
+                owned |= part.mask;
+                parts += 1;
+                ensure(region.ground.tiles.get(part.index as usize) == Some(&number), || {
+                    format!("{} does not list tile {:?}", region.id, tile.pos)
+                })?;
+                sections.extend(bits(part.mask).map(|bit| {
+                    let (nonempty, dead) = (tile.nonempty >> bit & 1 == 1, tile.dead >> bit & 1 == 1);
+                    (tile.pos.section(bit), Section { region: region.id, nonempty, dead })
+                }));
+            }
+            ensure(owned == tile.exists, || format!("sections without owner in tile {:?}", tile.pos))?;
+            ensure((tile.nonempty | tile.dead) & !tile.exists == 0, || format!("marks beside tile {:?}", tile.pos))?;
+            for bit in 0..64 {
+                let nonempty = tile.nonempty >> bit & 1 == 1;
+                let section = tile.pos.section(bit);
+                ensure(nonempty != tile.section_is_empty(bit, shift), || format!("{section} nonempty: {nonempty}"))?;
+            }
+            columns.extend(tile.columns(tile.exists, shift));
+        }
+        for &column in &columns {
+            let section = column.section(shift);
+            ensure(sections.get(&section).is_some_and(|section: &Section| section.nonempty), || {
+                format!("column {column} lies in no section")
+            })?;
+        }
+        let listed: usize = self.regions.iter().map(|region| region.ground.tiles.len()).sum();
+        ensure(listed == parts, || format!("{listed} parts of tiles are listed, {parts} exist"))?;
+        let mut counts: FxHashMap<RegionId, [usize; 3]> = FxHashMap::default();
+        for section in sections.values() {
+            let count = counts.entry(section.region).or_default();
+            count[0] += 1;
+            count[1] += usize::from(section.dead);
+        }
+        for column in columns {
+            if let Some(section) = sections.get(&column.section(shift)) {
+                counts.entry(section.region).or_default()[2] += 1;
+            }
+        }
+        for region in &self.regions {
+            let counted = counts.get(&region.id).copied().filter(|_| region.state != RegionState::Dead).unwrap_or_default();
+            let noted = [region.ground.sections, region.ground.dead_sections, region.ground.columns];
+            ensure(noted == counted, || format!("{} notes {noted:?} and has {counted:?}", region.id))?;
+        }
+        Ok(sections)
+    }
+
+    /// What must exist around non-empty sections, what is dead, and who shares a region.
+    fn check_neighbourhoods(&self, sections: &FxHashMap<SectionPos, Section>) -> Result<(), String> {
+        let config = self.config();
+        let bridged = self.bridged();
+        let bridge = |id: RegionId| bridged.get(&id).copied().unwrap_or(id);
+        for (&pos, section) in sections {
+            let mut alive = section.nonempty;
+            for there in self.around(pos, config.empty_section_creation_radius) {
+                let Some(other) = sections.get(&there) else {
+                    ensure(!section.nonempty, || format!("{pos} has columns, but {there} does not exist"))?;
+                    continue;
+                };
+                alive |= other.nonempty;
+                ensure(!section.nonempty || bridge(section.region) == bridge(other.region), || {
+                    format!("{pos} of {} has columns, but {there} is of {}", section.region, other.region)
+                })?;
+            }
+            ensure(alive != section.dead, || format!("{pos} is marked dead: {}", section.dead))?;
+            for there in self.around(pos, config.section_merge_radius) {
+                let Some(other) = sections.get(&there) else { continue };
+                let pending = self.waits_for(section.region).contains(&other.region)
+                    || self.waits_for(other.region).contains(&section.region);
+                ensure(section.region == other.region || pending, || {
+                    format!("{pos} of {} and {there} of {} are near", section.region, other.region)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For each region with pending merges, one name for all that these will unite.
+    fn bridged(&self) -> FxHashMap<RegionId, RegionId> {
+        let mut names: FxHashMap<RegionId, RegionId> = FxHashMap::default();
+        for start in self.regions() {
+            let mut found = vec![start];
+            while let Some(id) = found.pop() {
+                if names.contains_key(&id) {
+                    continue;
+                }
+                names.insert(id, start);
+                found.extend(self.waits_for(id).iter().chain(self.awaited_by(id)));
+            }
+        }
+        names
+    }
+
+    /// The sections within a radius that can hold a column, without the one in the middle.
+    fn around(&self, center: SectionPos, radius: u32) -> impl Iterator<Item = SectionPos> {
+        let shift = self.config().section_shift;
+        let valid = i64::MIN >> shift..=i64::MAX >> shift;
+        let radius = i64::from(radius);
+        (-radius..=radius).flat_map(move |z| (-radius..=radius).map(move |x| (x, z))).filter_map(move |(x, z)| {
+            let (there_x, there_z) = (center.x.checked_add(x)?, center.z.checked_add(z)?);
+            let inside = (x, z) != (0, 0) && valid.contains(&there_x) && valid.contains(&there_z);
+            inside.then_some(SectionPos::new(there_x, there_z))
+        })
+    }
+}
+
+fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(message()) }
+}

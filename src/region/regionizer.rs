@@ -1,0 +1,653 @@
+//! The regionizer itself: columns in, regions out.
+
+use super::tile::{Tile, TilePos, Tiles, Window, bits};
+use super::{
+    RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
+};
+use crate::space::{ColumnPos, SectionPos};
+use rustc_hash::FxHashMap;
+use std::mem;
+use thiserror::Error;
+
+/// What a region owns, apart from who it is: this can be swapped between two that merge.
+#[derive(Default)]
+pub(super) struct Ground {
+    /// The numbers of the tiles that it has a part of.
+    pub tiles: Vec<u32>,
+    pub sections: usize,
+    pub dead_sections: usize,
+    pub columns: usize,
+}
+
+pub(super) struct Region<D> {
+    pub id: RegionId,
+    /// Dead in a slot that is free.
+    pub state: RegionState,
+    /// None while it ticks.
+    pub data: Option<D>,
+    /// The ticking regions that it is to merge with, ascending.
+    pub waits_for: Vec<RegionId>,
+    /// The transient regions that merge into it when its tick ends, ascending.
+    pub awaited_by: Vec<RegionId>,
+    pub ground: Ground,
+}
+
+/// A tile in reach of a column that is being added.
+struct Reached {
+    pos: TilePos,
+    tile: Option<u32>,
+    /// Sections that are to be made there.
+    missing: u64,
+}
+
+/// Groups the columns that exist into regions. The [module](super) says how.
+pub struct Regionizer<D> {
+    config: RegionizerConfig,
+    pub(super) tiles: Tiles,
+    pub(super) regions: Vec<Region<D>>,
+    pub(super) free_regions: Vec<u32>,
+    pub(super) slots: FxHashMap<RegionId, u32>,
+    next_id: RegionId,
+    events: Vec<RegionEvent>,
+    reached: Vec<Reached>,
+    owners: Vec<u32>,
+}
+
+/// A call that a [`Regionizer`] refused, with nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegionizerError {
+    /// The column that was to be added exists.
+    #[error("column {column} exists already, in {region}")]
+    ColumnPresent {
+        /// The column.
+        column: ColumnPos,
+        /// Its owner.
+        region: RegionId,
+    },
+    /// The column that was to be removed does not exist.
+    #[error("column {column} does not exist")]
+    ColumnAbsent {
+        /// The column.
+        column: ColumnPos,
+    },
+    /// Only a ticking region can end its tick.
+    #[error("{region} cannot end a tick: it is {state}, not ticking")]
+    NotTicking {
+        /// The region.
+        region: RegionId,
+        /// What it is instead.
+        state: RegionState,
+    },
+    /// The regionizer never gave out this id.
+    #[error("there has never been a {region}")]
+    UnknownRegion {
+        /// The id.
+        region: RegionId,
+    },
+}
+
+/// Changes.
+impl<D: RegionData> Regionizer<D> {
+    /// A regionizer without columns.
+    pub fn new(config: RegionizerConfig) -> Result<Self, RegionizerConfigError> {
+        config.validate()?;
+        Ok(Self {
+            config,
+            tiles: Tiles::default(),
+            regions: Vec::new(),
+            free_regions: Vec::new(),
+            slots: FxHashMap::default(),
+            next_id: RegionId(0),
+            events: Vec::new(),
+            reached: Vec::new(),
+            owners: Vec::new(),
+        })
+    }
+
+    /// Makes a column exist. Answers its owner, which may be ticking if the section was there before.
+    ///
+    /// Sections that must appear go to the largest region in reach that is not ticking (of equals the oldest), and all
+    /// others that do not tick are merged into it at once; with those that tick, the merge is pending.
+    pub fn add_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
+        let section = column.section(self.config.section_shift);
+        let (pos, bit) = TilePos::of(section);
+        if let Some(number) = self.tiles.number_cached(pos) {
+            let tile = self.tiles.tile_mut(number);
+            if let Some(owner) = tile.owner(bit)
+                && tile.nonempty >> bit & 1 == 1
+            {
+                let region = &mut self.regions[owner as usize];
+                if !tile.add_column(column, self.config.section_shift) {
+                    return Err(RegionizerError::ColumnPresent { column, region: region.id });
+                }
+                region.ground.columns += 1;
+                return Ok(region.id);
+            }
+        }
+        Ok(self.add_first_column(column, section))
+    }
+
+    /// Makes a column cease to exist. Answers who owned it, and still owns the section.
+    ///
+    /// No region changes its state, not even if this was its last column: what is dead is removed when a tick ends.
+    pub fn remove_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
+        let shift = self.config.section_shift;
+        let section = column.section(shift);
+        let (pos, bit) = TilePos::of(section);
+        let absent = RegionizerError::ColumnAbsent { column };
+        let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
+        let tile = self.tiles.tile_mut(number);
+        let Some(owner) = tile.owner(bit) else { return Err(absent) };
+        if !tile.remove_column(column, shift) {
+            return Err(absent);
+        }
+        if tile.section_is_empty(bit, shift) {
+            tile.nonempty &= !(1 << bit);
+            let regions = &mut self.regions;
+            self.tiles.visit_newly_dead(section, self.config.empty_section_creation_radius, shift, |tile, dead| {
+                tile.dead |= dead;
+                for part in tile.parts() {
+                    regions[part.region as usize].ground.dead_sections += (part.mask & dead).count_ones() as usize;
+                }
+            });
+        }
+        let region = &mut self.regions[owner as usize];
+        region.ground.columns -= 1;
+        Ok(region.id)
+    }
+
+    /// Begins a tick and hands out the region's data. None if the region is not ready.
+    pub fn try_begin_tick(&mut self, id: RegionId) -> Option<D> {
+        let region = &mut self.regions[*self.slots.get(&id)? as usize];
+        if region.state != RegionState::Ready {
+            return None;
+        }
+        region.state = RegionState::Ticking;
+        region.data.take()
+    }
+
+    /// Ends a tick and takes the region's data back: absorbs the regions that wait for this one, decides whether it is ready or
+    /// must wait itself, removes dead sections, and splits off what is no longer near.
+    ///
+    /// Data is dropped if the region is [dead](TickEnd::Dead) thereby, or with the error.
+    pub fn end_tick(&mut self, id: RegionId, data: D) -> Result<TickEnd, RegionizerError> {
+        let mut slot = match (self.slots.get(&id), self.state(id)) {
+            (Some(&slot), Some(RegionState::Ticking)) => slot,
+            (_, Some(state)) => return Err(RegionizerError::NotTicking { region: id, state }),
+            (_, None) => return Err(RegionizerError::UnknownRegion { region: id }),
+        };
+        let region = &mut self.regions[slot as usize];
+        region.data = Some(data);
+        let merging = mem::take(&mut region.awaited_by);
+        for waiting in &merging {
+            if let Some(&waiting) = self.slots.get(waiting) {
+                slot = self.absorb(waiting, slot);
+            }
+        }
+        let region = &mut self.regions[slot as usize];
+        if !region.waits_for.is_empty() {
+            region.state = RegionState::Transient;
+            let waits_for = region.waits_for.clone();
+            self.events.push(RegionEvent::Transient(id));
+            return Ok(TickEnd::Transient { waits_for });
+        }
+        region.state = RegionState::Ready;
+        let Ground { sections, dead_sections: dead, .. } = region.ground;
+        let above_thresholds = sections >= self.config.recalculation_section_count
+            && dead as f64 / sections as f64 >= self.config.max_dead_section_percent;
+        if dead == 0 || (merging.is_empty() && dead < sections && !above_thresholds) {
+            return Ok(TickEnd::Ready { split_off: Vec::new() });
+        }
+        self.remove_dead_sections(slot);
+        if dead == sections {
+            self.free(slot);
+            self.events.push(RegionEvent::Destroyed(id));
+            return Ok(TickEnd::Dead);
+        }
+        Ok(TickEnd::Ready { split_off: self.split(slot) })
+    }
+
+    /// What happened since the last call, in that order. It is kept until this is called, so call it now and then.
+    pub fn drain_events(&mut self) -> Vec<RegionEvent> {
+        mem::take(&mut self.events)
+    }
+
+    /// Adds a column to a section that is empty or does not exist.
+    fn add_first_column(&mut self, column: ColumnPos, section: SectionPos) -> RegionId {
+        let shift = self.config.section_shift;
+        let (home, bit) = TilePos::of(section);
+        let any_missing = self.reach(section);
+        let mut created = None;
+        if any_missing {
+            let mut target = self.largest_idle_owner().unwrap_or_else(|| {
+                let id = self.next_id();
+                let slot = self.insert_region(id, RegionState::Transient, D::new(id));
+                created = Some(id);
+                slot
+            });
+            self.make_missing_sections(target);
+            // Absorbing may change the target's slot, never another one's that is still in the list.
+            let mut owners = mem::take(&mut self.owners);
+            owners.retain(|&owner| owner != target);
+            for &owner in &owners {
+                match self.regions[owner as usize].state {
+                    RegionState::Ticking => self.wait(target, owner),
+                    _ => target = self.absorb(owner, target),
+                }
+            }
+            self.owners = owners;
+            let region = &mut self.regions[target as usize];
+            let before = region.state;
+            // A region that waits never becomes ready here: it keeps what it waits for.
+            region.state = if region.waits_for.is_empty() { RegionState::Ready } else { RegionState::Transient };
+            match region.state {
+                RegionState::Ready if created.is_some() => self.events.push(RegionEvent::Ready(region.id)),
+                RegionState::Transient if created.is_some() || before == RegionState::Ready => {
+                    self.events.push(RegionEvent::Transient(region.id));
+                }
+                _ => {}
+            }
+        }
+        // The section exists by now: it was there before, or was missing and has been made.
+        let Some(number) = self.tiles.number_cached(home) else { unreachable!("{section} was made") };
+        let tile = self.tiles.tile_mut(number);
+        tile.nonempty |= 1 << bit;
+        tile.add_column(column, shift);
+        let Some(owner) = tile.owner(bit) else { unreachable!("{section} was made") };
+        let region = &mut self.regions[owner as usize];
+        region.ground.columns += 1;
+        region.id
+    }
+
+    /// Looks around a section that is about to become non-empty: notes in `owners` who is in reach, by id, and in `reached` what
+    /// sections are missing; wakes the dead ones. Answers whether any is missing.
+    fn reach(&mut self, section: SectionPos) -> bool {
+        let RegionizerConfig { section_shift, empty_section_creation_radius, section_merge_radius, .. } = self.config;
+        let near = Window::around(section, empty_section_creation_radius, section_shift);
+        let far = Window::around(section, empty_section_creation_radius + section_merge_radius, section_shift);
+        self.owners.clear();
+        self.reached.clear();
+        for pos in far.tiles() {
+            let near = near.mask(pos);
+            let Some(number) = self.tiles.number(pos) else {
+                if near != 0 {
+                    self.reached.push(Reached { pos, tile: None, missing: near });
+                }
+                continue;
+            };
+            let tile = self.tiles.tile_mut(number);
+            if near & !tile.exists != 0 {
+                self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
+            }
+            let woken = near & tile.dead;
+            tile.dead &= !woken;
+            let far = far.mask(pos);
+            for part in tile.parts() {
+                if part.mask & woken != 0 {
+                    let ground = &mut self.regions[part.region as usize].ground;
+                    ground.dead_sections -= (part.mask & woken).count_ones() as usize;
+                }
+                if part.mask & far != 0 && !self.owners.contains(&part.region) {
+                    self.owners.push(part.region);
+                }
+            }
+        }
+        self.owners.sort_unstable_by_key(|&owner| self.regions[owner as usize].id);
+        !self.reached.is_empty()
+    }
+
+    fn largest_idle_owner(&self) -> Option<u32> {
+        let idle = self.owners.iter().filter(|&&owner| self.regions[owner as usize].state != RegionState::Ticking);
+        // Of equals, the last: so backwards, since the oldest comes first.
+        idle.rev().max_by_key(|&&owner| self.regions[owner as usize].ground.sections).copied()
+    }
+
+    fn make_missing_sections(&mut self, slot: u32) {
+        let ground = &mut self.regions[slot as usize].ground;
+        for Reached { pos, tile, missing } in self.reached.drain(..) {
+            let number = tile.unwrap_or_else(|| self.tiles.insert(pos));
+            let tile = self.tiles.tile_mut(number);
+            tile.exists |= missing;
+            ground.sections += missing.count_ones() as usize;
+            if tile.claim(slot, missing, ground.tiles.len() as u32) {
+                ground.tiles.push(number);
+            }
+        }
+    }
+
+    pub(super) fn next_id(&mut self) -> RegionId {
+        let id = self.next_id;
+        self.next_id = RegionId(id.0 + 1);
+        id
+    }
+
+    pub(super) fn insert_region(&mut self, id: RegionId, state: RegionState, data: D) -> u32 {
+        let slot = match self.free_regions.pop() {
+            Some(slot) => {
+                let region = &mut self.regions[slot as usize];
+                (region.id, region.state, region.data) = (id, state, Some(data));
+                slot
+            }
+            None => {
+                self.regions.push(Region {
+                    id,
+                    state,
+                    data: Some(data),
+                    waits_for: Vec::new(),
+                    awaited_by: Vec::new(),
+                    ground: Ground::default(),
+                });
+                self.regions.len() as u32 - 1
+            }
+        };
+        self.slots.insert(id, slot);
+        self.events.push(RegionEvent::Created(id));
+        slot
+    }
+
+    /// Ends a region that owns nothing any more. Its lists' memory stays for the next one in this slot.
+    fn free(&mut self, slot: u32) {
+        let region = &mut self.regions[slot as usize];
+        region.state = RegionState::Dead;
+        region.data = None;
+        region.waits_for.clear();
+        region.awaited_by.clear();
+        region.ground.tiles.clear();
+        (region.ground.sections, region.ground.dead_sections, region.ground.columns) = (0, 0, 0);
+        self.slots.remove(&region.id);
+        self.free_regions.push(slot);
+    }
+
+    /// Makes the merge of `waiting`, which is not ticking, into the ticking region `ticking` pending.
+    fn wait(&mut self, waiting: u32, ticking: u32) {
+        let (from, into) = (self.regions[waiting as usize].id, self.regions[ticking as usize].id);
+        insert_sorted(&mut self.regions[waiting as usize].waits_for, into);
+        insert_sorted(&mut self.regions[ticking as usize].awaited_by, from);
+    }
+
+    /// Merges `source`, which is not ticking, into `target`, at a cost of the smaller one's tiles. Answers the target's slot, which may change.
+    fn absorb(&mut self, mut source: u32, mut target: u32) -> u32 {
+        let tiles = |slot: u32| self.regions[slot as usize].ground.tiles.len();
+        if tiles(source) > tiles(target) {
+            // Both keep who they are, but trade slots, so that the larger ground need not be relabelled.
+            self.regions.swap(source as usize, target as usize);
+            mem::swap(&mut source, &mut target);
+            self.slots.insert(self.regions[target as usize].id, target);
+            self.slots.insert(self.regions[source as usize].id, source);
+            if let Ok([first, second]) = self.regions.get_disjoint_mut([source as usize, target as usize]) {
+                mem::swap(&mut first.ground, &mut second.ground);
+            }
+        }
+        let from = &mut self.regions[source as usize];
+        let (from_id, data) = (from.id, from.data.take());
+        let moved = mem::take(&mut from.ground);
+        let waits_for = mem::take(&mut from.waits_for);
+
+        let into = &mut self.regions[target as usize];
+        let into_id = into.id;
+        let ground = &mut into.ground;
+        for &number in &moved.tiles {
+            let tile = self.tiles.tile_mut(number);
+            let mask = tile.mask_of(source);
+            tile.disown(source, mask);
+            if tile.claim(target, mask, ground.tiles.len() as u32) {
+                ground.tiles.push(number);
+            }
+        }
+        ground.sections += moved.sections;
+        ground.dead_sections += moved.dead_sections;
+        ground.columns += moved.columns;
+        if let (Some(into), Some(data)) = (&mut into.data, data) {
+            into.merge(from_id, data);
+        }
+
+        for &id in &waits_for {
+            if let Some(&ticking) = self.slots.get(&id) {
+                self.regions[ticking as usize].awaited_by.retain(|&waiting| waiting != from_id);
+                if id != into_id {
+                    self.wait(target, ticking);
+                }
+            }
+        }
+        self.regions[source as usize].ground = moved;
+        self.regions[source as usize].waits_for = waits_for;
+        self.free(source);
+        self.events.push(RegionEvent::Merged { from: from_id, into: into_id });
+        target
+    }
+
+    fn remove_dead_sections(&mut self, slot: u32) {
+        let ground = &mut self.regions[slot as usize].ground;
+        for place in (0..ground.tiles.len()).rev() {
+            let number = ground.tiles[place];
+            let tile = self.tiles.tile_mut(number);
+            let dead = tile.mask_of(slot) & tile.dead;
+            tile.exists &= !dead;
+            tile.dead &= !dead;
+            if tile.disown(slot, dead).is_some() {
+                if tile.exists == 0 {
+                    self.tiles.remove(number);
+                }
+                ground.tiles.swap_remove(place);
+                if let Some(&moved) = ground.tiles.get(place)
+                    && let Some(part) = self.tiles.tile_mut(moved).part_mut(slot)
+                {
+                    part.index = place as u32;
+                }
+            }
+        }
+        ground.sections -= ground.dead_sections;
+        ground.dead_sections = 0;
+    }
+
+    /// Makes regions of all parts of a region but the largest, if it has several.
+    fn split(&mut self, slot: u32) -> Vec<RegionId> {
+        let parts = self.smaller_parts(slot);
+        if parts.is_empty() {
+            return Vec::new();
+        }
+        let from = self.regions[slot as usize].id;
+        let named: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let sections = part.masks.iter();
+                let sections = sections.flat_map(|&(number, mask)| {
+                    let pos = self.tiles.tile(number).pos;
+                    bits(mask).map(move |bit| pos.section(bit))
+                });
+                let mut sections: Vec<_> = sections.collect();
+                sections.sort_unstable();
+                sections
+            })
+            .collect();
+        let named: Vec<_> = named.into_iter().map(|sections| RegionPart { id: self.next_id(), sections }).collect();
+
+        let mut data = Vec::new();
+        if let Some(rest) = &mut self.regions[slot as usize].data {
+            data = rest.split(&named);
+            for surplus in data.drain(named.len().min(data.len())..) {
+                rest.merge(from, surplus);
+            }
+        }
+        let mut data = data.into_iter();
+        let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
+        for (&id, part) in split_off.iter().zip(parts) {
+            let data = data.next().unwrap_or_else(|| D::new(id));
+            let new = self.insert_region(id, RegionState::Ready, data);
+            for (number, mask) in part.masks {
+                self.hand_over(slot, new, number, mask);
+            }
+        }
+        self.events.push(RegionEvent::Split { from, into: split_off.clone() });
+        self.events.extend(split_off.iter().map(|&id| RegionEvent::Ready(id)));
+        split_off
+    }
+
+    /// Gives these sections, none of which is dead, of one tile from one region to another.
+    fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
+        let tile = self.tiles.tile_mut(number);
+        let columns = tile.column_count(mask, self.config.section_shift);
+        let sections = mask.count_ones() as usize;
+        let vacated = tile.disown(from, mask);
+        let new = &mut self.regions[to as usize].ground;
+        if tile.claim(to, mask, new.tiles.len() as u32) {
+            new.tiles.push(number);
+        }
+        new.sections += sections;
+        new.columns += columns;
+        let old = &mut self.regions[from as usize].ground;
+        old.sections -= sections;
+        old.columns -= columns;
+        if let Some(place) = vacated {
+            old.tiles.swap_remove(place as usize);
+            if let Some(&moved) = old.tiles.get(place as usize)
+                && let Some(part) = self.tiles.tile_mut(moved).part_mut(from)
+            {
+                part.index = place;
+            }
+        }
+    }
+}
+
+/// Questions.
+impl<D> Regionizer<D> {
+    /// The configuration.
+    pub fn config(&self) -> &RegionizerConfig {
+        &self.config
+    }
+
+    /// Who owns the section of this column, whether or not the column exists.
+    pub fn region_at(&self, column: ColumnPos) -> Option<RegionId> {
+        self.region_at_section(column.section(self.config.section_shift))
+    }
+
+    /// Who owns this section.
+    pub fn region_at_section(&self, section: SectionPos) -> Option<RegionId> {
+        let (pos, bit) = TilePos::of(section);
+        let owner = self.tiles.at(pos)?.owner(bit)?;
+        Some(self.regions[owner as usize].id)
+    }
+
+    /// Whether this column exists.
+    pub fn contains_column(&self, column: ColumnPos) -> bool {
+        let (pos, _) = TilePos::of(column.section(self.config.section_shift));
+        self.tiles.at(pos).is_some_and(|tile| tile.has_column(column, self.config.section_shift))
+    }
+
+    /// The state of a region; dead for one that is gone, none for an id that was never given out.
+    pub fn state(&self, id: RegionId) -> Option<RegionState> {
+        match self.region(id) {
+            Some(region) => Some(region.state),
+            None => (id < self.next_id).then_some(RegionState::Dead),
+        }
+    }
+
+    /// The data of a region; none while it ticks.
+    pub fn data(&self, id: RegionId) -> Option<&D> {
+        self.region(id)?.data.as_ref()
+    }
+
+    /// The data of a region; none while it ticks.
+    pub fn data_mut(&mut self, id: RegionId) -> Option<&mut D> {
+        self.regions[*self.slots.get(&id)? as usize].data.as_mut()
+    }
+
+    /// All regions that are not dead, ascending.
+    pub fn regions(&self) -> Vec<RegionId> {
+        let mut ids: Vec<_> = self.slots.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// How many regions are not dead.
+    pub fn region_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The sections of a region, dead ones included, in an order that the history of calls determines.
+    pub fn sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
+        self.parts(id).flat_map(|(tile, mask)| bits(mask).map(|bit| tile.pos.section(bit)))
+    }
+
+    /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
+    pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
+        self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
+    }
+
+    /// The columns that exist in a region, in an order that the history of calls determines.
+    pub fn columns(&self, id: RegionId) -> impl Iterator<Item = ColumnPos> {
+        self.parts(id).flat_map(|(tile, mask)| tile.columns(mask, self.config.section_shift))
+    }
+
+    /// How many columns a region has; 0 if it is dead.
+    pub fn column_count(&self, id: RegionId) -> usize {
+        self.region(id).map_or(0, |region| region.ground.columns)
+    }
+
+    /// How many sections a region has, dead ones included; 0 if it is dead.
+    pub fn section_count(&self, id: RegionId) -> usize {
+        self.region(id).map_or(0, |region| region.ground.sections)
+    }
+
+    /// How many dead sections a region has.
+    pub fn dead_section_count(&self, id: RegionId) -> usize {
+        self.region(id).map_or(0, |region| region.ground.dead_sections)
+    }
+
+    /// The lowest and the highest coordinates of a region's sections, at a cost of its tiles; none if it is dead.
+    pub fn bounds(&self, id: RegionId) -> Option<(SectionPos, SectionPos)> {
+        let corners = self.parts(id).filter(|(_, mask)| *mask != 0).map(|(tile, mask)| {
+            let columns = (0..64).step_by(8).fold(0, |all, row| all | (mask >> row & 0xff));
+            let low = columns.trailing_zeros() | mask.trailing_zeros() & !7;
+            let high = (columns.ilog2()) | mask.ilog2() & !7;
+            (tile.pos.section(low), tile.pos.section(high))
+        });
+        corners.reduce(|(low, high), (next_low, next_high)| {
+            (
+                SectionPos::new(low.x.min(next_low.x), low.z.min(next_low.z)),
+                SectionPos::new(high.x.max(next_high.x), high.z.max(next_high.z)),
+            )
+        })
+    }
+
+    /// The ticking regions that a transient region waits for, ascending.
+    pub fn waits_for(&self, id: RegionId) -> &[RegionId] {
+        self.region(id).map_or(&[], |region| &region.waits_for)
+    }
+
+    /// The transient regions that a ticking region absorbs when its tick ends, ascending.
+    pub fn awaited_by(&self, id: RegionId) -> &[RegionId] {
+        self.region(id).map_or(&[], |region| &region.awaited_by)
+    }
+
+    /// All merges that are pending, as (transient, ticking), ascending.
+    pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
+        let mut pending: Vec<_> = self
+            .regions
+            .iter()
+            .flat_map(|region| region.waits_for.iter().map(move |&ticking| (region.id, ticking)))
+            .collect();
+        pending.sort_unstable();
+        pending
+    }
+
+    fn region(&self, id: RegionId) -> Option<&Region<D>> {
+        self.slots.get(&id).map(|&slot| &self.regions[slot as usize])
+    }
+
+    /// The tiles of a region, with the sections there that are its own.
+    fn parts(&self, id: RegionId) -> impl Iterator<Item = (&Tile, u64)> {
+        self.slots.get(&id).into_iter().flat_map(move |&slot| {
+            self.regions[slot as usize].ground.tiles.iter().map(move |&number| {
+                let tile = self.tiles.tile(number);
+                (tile, tile.mask_of(slot))
+            })
+        })
+    }
+}
+
+fn insert_sorted(ids: &mut Vec<RegionId>, id: RegionId) {
+    if let Err(place) = ids.binary_search(&id) {
+        ids.insert(place, id);
+    }
+}

@@ -1,0 +1,434 @@
+//! Squares of 8 x 8 sections, a bit for each: how a regionizer stores sections.
+//!
+//! Bit `x + 8 * z` of a mask is the section at (x, z) within its tile.
+
+use crate::space::{ColumnPos, SectionPos};
+use rustc_hash::FxHashMap;
+
+/// Bits of the sections of a tile's westernmost column: times a row, it repeats that row.
+const EVERY_ROW: u64 = 0x0101_0101_0101_0101;
+
+/// Where a tile lies: its sections' coordinates >> 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TilePos {
+    pub x: i64,
+    pub z: i64,
+}
+
+impl TilePos {
+    /// The tile that holds this section, and the section's bit.
+    pub fn of(section: SectionPos) -> (Self, u32) {
+        (Self { x: section.x >> 3, z: section.z >> 3 }, (section.x & 7 | (section.z & 7) << 3) as u32)
+    }
+
+    /// The section at this bit.
+    pub fn section(self, bit: u32) -> SectionPos {
+        SectionPos::new((self.x << 3) + i64::from(bit & 7), (self.z << 3) + i64::from(bit >> 3))
+    }
+}
+
+/// The bits that are set, ascending.
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}
+
+/// The sections within a radius of one, clipped to those that can hold a column.
+#[derive(Clone, Copy)]
+pub(super) struct Window {
+    min: SectionPos,
+    max: SectionPos,
+}
+
+impl Window {
+    pub fn around(center: SectionPos, radius: u32, section_shift: u32) -> Self {
+        let (first, last) = (i64::MIN >> section_shift, i64::MAX >> section_shift);
+        let low = |center: i64| center.saturating_sub(radius.into()).max(first);
+        let high = |center: i64| center.saturating_add(radius.into()).min(last);
+        Self { min: SectionPos::new(low(center.x), low(center.z)), max: SectionPos::new(high(center.x), high(center.z)) }
+    }
+
+    /// The tiles that this window touches, z outer, x inner, ascending.
+    pub fn tiles(self) -> impl Iterator<Item = TilePos> {
+        (self.min.z >> 3..=self.max.z >> 3)
+            .flat_map(move |z| (self.min.x >> 3..=self.max.x >> 3).map(move |x| TilePos { x, z }))
+    }
+
+    /// The sections of a tile near this window that lie in it.
+    pub fn mask(self, tile: TilePos) -> u64 {
+        let (west, north) = (tile.x << 3, tile.z << 3);
+        let (x0, x1) = ((self.min.x - west).max(0), (self.max.x - west).min(7));
+        let (z0, z1) = ((self.min.z - north).max(0), (self.max.z - north).min(7));
+        if x0 > x1 || z0 > z1 {
+            return 0;
+        }
+        let row = 0xff >> (7 - (x1 - x0)) << x0;
+        (row * EVERY_ROW) & (u64::MAX >> (8 * (7 - (z1 - z0))) << (8 * z0))
+    }
+}
+
+/// The sections of a tile that belong to one region.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    /// The owner's slot.
+    pub region: u32,
+    /// The tile's place in its owner's list of tiles.
+    pub index: u32,
+    pub mask: u64,
+}
+
+const NO_PART: Part = Part { region: u32::MAX, index: 0, mask: 0 };
+
+pub(super) struct Tile {
+    pub pos: TilePos,
+    /// The sections that exist. None in a tile that is free.
+    pub exists: u64,
+    /// Those that hold a column.
+    pub nonempty: u64,
+    /// Those with no column in them and no non-empty one within the creation radius.
+    pub dead: u64,
+    /// Nearly all tiles have one owner only.
+    first: Part,
+    more: Vec<Part>,
+    /// A bit for each column, section by section; empty until there is one.
+    columns: Box<[u64]>,
+}
+
+impl Tile {
+    fn new(pos: TilePos) -> Self {
+        Self { pos, exists: 0, nonempty: 0, dead: 0, first: NO_PART, more: Vec::new(), columns: Box::default() }
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.first).chain(&self.more).filter(|part| part.mask != 0)
+    }
+
+    /// The slot of the region that owns the section at `bit`.
+    pub fn owner(&self, bit: u32) -> Option<u32> {
+        if self.first.mask >> bit & 1 == 1 {
+            return Some(self.first.region);
+        }
+        self.more.iter().find(|part| part.mask >> bit & 1 == 1).map(|part| part.region)
+    }
+
+    pub fn part(&self, region: u32) -> Option<&Part> {
+        self.parts().find(|part| part.region == region)
+    }
+
+    pub fn part_mut(&mut self, region: u32) -> Option<&mut Part> {
+        std::iter::once(&mut self.first).chain(&mut self.more).find(|part| part.region == region)
+    }
+
+    /// The sections of this region.
+    pub fn mask_of(&self, region: u32) -> u64 {
+        self.part(region).map_or(0, |part| part.mask)
+    }
+
+    /// Gives sections that have no owner to `region`. True if they are its first in this tile, which is then to be the `index`th of its tiles.
+    pub fn claim(&mut self, region: u32, mask: u64, index: u32) -> bool {
+        if let Some(part) = self.part_mut(region) {
+            part.mask |= mask;
+            return false;
+        }
+        let part = Part { region, index, mask };
+        if self.first.mask == 0 {
+            self.first = part;
+        } else {
+            self.more.push(part);
+        }
+        true
+    }
+
+    /// Takes these sections from `region`. If they were its last in this tile, answers the tile's place among its tiles.
+    pub fn disown(&mut self, region: u32, mask: u64) -> Option<u32> {
+        let part = self.part_mut(region)?;
+        part.mask &= !mask;
+        let Part { index, mask: 0, .. } = *part else { return None };
+        if self.first.region == region {
+            self.first = self.more.pop().unwrap_or(NO_PART);
+        } else {
+            self.more.retain(|part| part.region != region);
+        }
+        Some(index)
+    }
+
+    pub fn has_column(&self, column: ColumnPos, section_shift: u32) -> bool {
+        let (word, bit) = column_bit(column, section_shift);
+        self.columns.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    /// False if the column was there already.
+    pub fn add_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
+        if self.columns.is_empty() {
+            self.columns = vec![0; 1 << (2 * section_shift)].into();
+        }
+        let (word, bit) = column_bit(column, section_shift);
+        let added = self.columns[word] & bit == 0;
+        self.columns[word] |= bit;
+        added
+    }
+
+    /// False if the column was not there.
+    pub fn remove_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
+        let (word, bit) = column_bit(column, section_shift);
+        let Some(bits) = self.columns.get_mut(word) else { return false };
+        let removed = *bits & bit != 0;
+        *bits &= !bit;
+        removed
+    }
+
+    /// The bits of a section's columns, in words of `64` or, in small sections, one word.
+    fn section_words(&self, bit: u32, section_shift: u32) -> impl Iterator<Item = u64> {
+        let columns = 1usize << (2 * section_shift);
+        let first = bit as usize * columns;
+        let keep = if columns < 64 { (1 << columns) - 1 } else { u64::MAX };
+        let words = self.columns.get(first / 64..first / 64 + columns.div_ceil(64)).unwrap_or_default();
+        words.iter().map(move |word| word >> (first % 64) & keep)
+    }
+
+    pub fn section_is_empty(&self, bit: u32, section_shift: u32) -> bool {
+        self.section_words(bit, section_shift).all(|word| word == 0)
+    }
+
+    /// How many columns these sections hold.
+    pub fn column_count(&self, mask: u64, section_shift: u32) -> usize {
+        bits(mask & self.nonempty)
+            .flat_map(|bit| self.section_words(bit, section_shift))
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+
+    /// The columns of these sections.
+    pub fn columns(&self, mask: u64, section_shift: u32) -> impl Iterator<Item = ColumnPos> {
+        let edge = (1u32 << section_shift) - 1;
+        bits(mask & self.nonempty).flat_map(move |section_bit| {
+            let section = self.pos.section(section_bit);
+            self.section_words(section_bit, section_shift).zip(0u32..).flat_map(move |(word, number)| {
+                bits(word).map(move |bit| {
+                    let place = number * 64 + bit;
+                    ColumnPos::new(
+                        (section.x << section_shift) + i64::from(place & edge),
+                        (section.z << section_shift) + i64::from(place >> section_shift),
+                    )
+                })
+            })
+        })
+    }
+}
+
+/// The word of a tile's columns, and the bit in it.
+fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
+    let (_, section) = TilePos::of(column.section(section_shift));
+    let edge = (1 << section_shift) - 1;
+    let place = (column.x & edge) | (column.z & edge) << section_shift;
+    let bit = (section as usize) << (2 * section_shift) | place as usize;
+    (bit / 64, 1 << (bit % 64))
+}
+
+/// All tiles, by place and by number. Numbers of removed tiles are used again.
+#[derive(Default)]
+pub(super) struct Tiles {
+    numbers: FxHashMap<TilePos, u32>,
+    tiles: Vec<Tile>,
+    free: Vec<u32>,
+    /// The tile of the last change: the next one is most often in it.
+    recent: u32,
+}
+
+impl Tiles {
+    pub fn number(&self, pos: TilePos) -> Option<u32> {
+        self.numbers.get(&pos).copied()
+    }
+
+    /// Like [`Self::number`], quicker for the tile that was asked for last.
+    pub fn number_cached(&mut self, pos: TilePos) -> Option<u32> {
+        if self.tiles.get(self.recent as usize).is_some_and(|tile| tile.pos == pos && tile.exists != 0) {
+            return Some(self.recent);
+        }
+        let number = self.number(pos)?;
+        self.recent = number;
+        Some(number)
+    }
+
+    pub fn at(&self, pos: TilePos) -> Option<&Tile> {
+        self.number(pos).map(|number| self.tile(number))
+    }
+
+    pub fn tile(&self, number: u32) -> &Tile {
+        &self.tiles[number as usize]
+    }
+
+    pub fn tile_mut(&mut self, number: u32) -> &mut Tile {
+        &mut self.tiles[number as usize]
+    }
+
+    /// All tiles with a section.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Tile)> {
+        (0..).zip(&self.tiles).filter(|(_, tile)| tile.exists != 0)
+    }
+
+    /// Makes a tile where none is; its maker gives it a section.
+    pub fn insert(&mut self, pos: TilePos) -> u32 {
+        let tile = Tile::new(pos);
+        // Memory ends long before the numbers do.
+        let number = self.free.pop().unwrap_or(self.tiles.len() as u32);
+        match self.tiles.get_mut(number as usize) {
+            Some(free) => *free = tile,
+            None => self.tiles.push(tile),
+        }
+        self.numbers.insert(pos, number);
+        number
+    }
+
+    /// Removes a tile that has no section left.
+    pub fn remove(&mut self, number: u32) {
+        let pos = self.tile(number).pos;
+        self.numbers.remove(&pos);
+        *self.tile_mut(number) = Tile::new(pos);
+        self.free.push(number);
+    }
+
+    /// Calls `visit` with each tile within `radius` of `center` and those of its sections within the radius that are
+    /// alive no more: they exist, are not marked dead yet, and have no non-empty section within the radius themselves.
+    pub fn visit_newly_dead(
+        &mut self,
+        center: SectionPos,
+        radius: u32,
+        section_shift: u32,
+        mut visit: impl FnMut(&mut Tile, u64),
+    ) {
+        const ROWS: usize = 4 * super::RegionizerConfig::MAX_CREATION_RADIUS as usize + 1;
+        // Rows of the non-empty sections within twice the radius. The corner may lie outside of the grid: only differences to it count.
+        let corner = (center.x.wrapping_sub(2 * i64::from(radius)), center.z.wrapping_sub(2 * i64::from(radius)));
+        let offset = |tile: TilePos| ((tile.x << 3).wrapping_sub(corner.0), (tile.z << 3).wrapping_sub(corner.1));
+        let mut rows = [0u64; ROWS];
+        let size = 4 * radius as usize + 1;
+        for pos in Window::around(center, 2 * radius, section_shift).tiles() {
+            let Some(tile) = self.at(pos) else { continue };
+            let (x, z) = offset(pos);
+            for row in 0..8 {
+                let bits = tile.nonempty >> (8 * row) & 0xff;
+                if let Some(target) = usize::try_from(z + row).ok().and_then(|row| rows[..size].get_mut(row)) {
+                    *target |= if x < 0 { bits >> -x } else { bits << x };
+                }
+            }
+        }
+        for row in &mut rows[..size] {
+            for _ in 0..radius {
+                *row |= *row << 1 | *row >> 1;
+            }
+        }
+        let window = Window::around(center, radius, section_shift);
+        for pos in window.tiles() {
+            let Some(number) = self.number(pos) else { continue };
+            let (x, z) = offset(pos);
+            let tile = self.tile_mut(number);
+            let mut candidates = window.mask(pos) & tile.exists & !tile.dead;
+            for row in 0..8 {
+                if candidates >> (8 * row) & 0xff == 0 {
+                    continue;
+                }
+                // A candidate is within the radius of the centre, so all rows within the radius of it are at hand.
+                let middle = (z + row) as usize;
+                let near = rows[middle - radius as usize..=middle + radius as usize].iter().fold(0, |all, row| all | row);
+                let alive = if x < 0 { near << -x } else { near >> x } & 0xff;
+                candidates &= !(alive << (8 * row));
+            }
+            if candidates != 0 {
+                visit(tile, candidates);
+            }
+        }
+    }
+}
+
+/// What lies within `radius` (at most 8) of the sections of a mask: in the tile itself and in the 8 around it.
+pub(super) struct Reach {
+    /// West, middle, east: the columns within reach of the mask's rows.
+    columns: [u64; 3],
+    radius: u32,
+}
+
+impl Reach {
+    pub fn of(mask: u64, radius: u32) -> Self {
+        let (mut west, mut middle, mut east) = (0, mask, 0);
+        for distance in 1..=radius {
+            let low = (0xff >> (8 - distance)) * EVERY_ROW;
+            let high = (0xff << (8 - distance) & 0xff) * EVERY_ROW;
+            // Shifted by 8 - distance within their row, what does not stay in it lands on the bits that are masked out.
+            east |= mask >> (8 - distance) & low;
+            west |= mask << (8 - distance) & high;
+            if distance < 8 {
+                middle |= mask << distance & !low | mask >> distance & !high;
+            }
+        }
+        Self { columns: [west, middle, east], radius }
+    }
+
+    /// The part of it in the tile at this offset from the mask's own, -1 to 1 on each axis.
+    pub fn in_tile(&self, x: i64, z: i64) -> u64 {
+        let mask = self.columns[(x + 1) as usize];
+        (1..=self.radius).fold(if z == 0 { mask } else { 0 }, |reached, distance| {
+            let rest = 8 * (8 - distance);
+            reached
+                | match z {
+                    0 if distance == 8 => 0,
+                    0 => mask << (8 * distance) | mask >> (8 * distance),
+                    1 => mask >> rest,
+                    _ => mask << rest,
+                }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn reach_is_what_lies_within_the_radius(mask: u64, sparse: u64, radius in 1u32..=8) {
+            let mask = mask & sparse & sparse.rotate_left(17);
+            let reach = Reach::of(mask, radius);
+            let home = TilePos { x: 3, z: -1 };
+            for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
+                let expected = (0..64).filter(|&bit| {
+                    let there = TilePos { x: home.x + x, z: home.z + z }.section(bit);
+                    bits(mask).any(|from| {
+                        let from = home.section(from);
+                        from.x.abs_diff(there.x).max(from.z.abs_diff(there.z)) <= radius.into()
+                    })
+                });
+                prop_assert_eq!(reach.in_tile(x, z), expected.fold(0, |all, bit| all | 1 << bit), "at {} {}", x, z);
+            }
+        }
+
+        #[test]
+        fn windows_hold_what_lies_within_the_radius(x in -9i64..9, z in -9i64..9, radius in 0u32..=16) {
+            let window = Window::around(SectionPos::new(x, z), radius, 0);
+            let mut found = Vec::new();
+            for tile in window.tiles() {
+                prop_assert_ne!(window.mask(tile), 0);
+                found.extend(bits(window.mask(tile)).map(|bit| tile.section(bit)));
+            }
+            let radius = i64::from(radius);
+            let mut expected: Vec<_> = (x - radius..=x + radius)
+                .flat_map(|x| (z - radius..=z + radius).map(move |z| SectionPos::new(x, z)))
+                .collect();
+            found.sort();
+            expected.sort();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn windows_end_where_columns_end() {
+        let corner = SectionPos::new(i64::MAX >> 2, i64::MIN >> 2);
+        let window = Window::around(corner, 2, 2);
+        let sections: u32 = window.tiles().map(|tile| window.mask(tile).count_ones()).sum();
+        assert_eq!(sections, 9);
+    }
+}

@@ -1,0 +1,30 @@
+//! Region worlds: where the game's own systems run.
+//!
+//! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It comes to a
+//! region thread with an inbox, runs one tick, and goes back to the coordinator with an outbox:
+//!
+//! 1. [`RegionSystems::Receive`]: absorb a merged region, spawn loaded columns, give up others, apply edits and mail;
+//! 2. [`RegionSystems::Simulate`]: the schedules of the game, [`RegionTick`] among them;
+//! 3. [`RegionSystems::Send`]: changed chunks, entities that walked out, mirrored components, what is to be saved.
+//!
+//! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
+
+mod blocks;
+mod components;
+mod entities;
+mod exclusive;
+mod mail;
+mod position;
+mod random;
+mod template;
+mod world;
+
+pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
+pub use components::{Mirrored, RegionComponents, SavedComponent};
+pub use exclusive::Exclusive;
+pub use entities::{EntityIndex, Migration, StableId};
+pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, RegionMail, Traveller, ViewerReport};
+pub use position::{Position, Viewer};
+pub use random::{RegionRandom, SplitMix64};
+pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
+pub use world::{Assignment, RegionInfo, RegionWorld, Task};

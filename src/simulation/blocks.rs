@@ -1,0 +1,175 @@
+use crate::block::BlockId;
+use crate::chunk::{Chunk, Column};
+use crate::space::{BlockPos, ChunkPos, ColumnPos};
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{ops::Range, sync::Arc};
+
+/// Why a region could not read or change a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockAccessError {
+    /// The column is not in this region: it belongs to another one, or is not loaded.
+    #[error("block {0} lies in column {column}, which this region does not own or has not loaded", column = .0.column())]
+    OutsideRegion(BlockPos),
+    /// The dimension ends below or above.
+    #[error("block {block} lies outside the dimension's height range {low}..{high}")]
+    OutsideHeights {
+        /// The block asked for.
+        block: BlockPos,
+        /// The lowest y of the dimension.
+        low: i64,
+        /// The first y above the dimension.
+        high: i64,
+    },
+}
+
+/// The columns that a region owns. Systems read and write them through [`RegionBlocks`].
+#[derive(Resource, Debug, Default)]
+pub struct RegionColumns {
+    columns: FxHashMap<ColumnPos, Column>,
+    /// Sorted, so that whoever walks over the columns does so in the same order on every machine.
+    positions: Vec<ColumnPos>,
+    pub(super) heights: Range<i64>,
+    pub(super) changed: FxHashSet<ChunkPos>,
+    pub(super) unsaved: FxHashSet<ChunkPos>,
+}
+
+impl RegionColumns {
+    pub(super) fn new(heights: Range<i64>) -> Self {
+        Self { heights, ..default() }
+    }
+
+    /// The columns' positions, sorted.
+    pub fn positions(&self) -> &[ColumnPos] {
+        &self.positions
+    }
+
+    /// A column of this region.
+    pub fn column(&self, position: ColumnPos) -> Option<&Column> {
+        self.columns.get(&position)
+    }
+
+    /// Whether the column is loaded in this region.
+    pub fn contains(&self, position: ColumnPos) -> bool {
+        self.columns.contains_key(&position)
+    }
+
+    pub(super) fn insert(&mut self, column: Column) {
+        let position = column.pos();
+        if self.columns.insert(position, column).is_none()
+            && let Err(place) = self.positions.binary_search(&position)
+        {
+            self.positions.insert(place, position);
+        }
+    }
+
+    pub(super) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
+        let column = self.columns.remove(&position)?;
+        if let Ok(place) = self.positions.binary_search(&position) {
+            self.positions.remove(place);
+        }
+        Some(column)
+    }
+
+    pub(super) fn append(&mut self, other: Self) {
+        self.columns.extend(other.columns);
+        self.positions.extend(other.positions);
+        self.positions.sort_unstable();
+        self.changed.extend(other.changed);
+        self.unsaved.extend(other.unsaved);
+    }
+
+    /// Takes out the columns that `wanted` names, with what is known of their unsaved chunks.
+    pub(super) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
+        let mut part = Self::new(self.heights.clone());
+        let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
+        part.columns = taken.iter().filter_map(|position| self.columns.remove_entry(position)).collect();
+        part.positions = taken;
+        self.positions = kept;
+        part.changed = self.changed.extract_if(|chunk| wanted(chunk.column())).collect();
+        part.unsaved = self.unsaved.extract_if(|chunk| wanted(chunk.column())).collect();
+        part
+    }
+
+    pub(super) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {
+        self.columns
+            .get(&position.column())
+            .and_then(|column| column.chunk(position.y).cloned())
+            .unwrap_or_default()
+    }
+
+    /// The block at `position`.
+    pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
+        match self.columns.get(&position.column()) {
+            Some(column) => Ok(column.block(position)),
+            None => Err(BlockAccessError::OutsideRegion(position)),
+        }
+    }
+
+    /// Puts `block` at `position` and gives the block that was there.
+    pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
+        if !self.heights.contains(&position.y) {
+            let Range { start: low, end: high } = self.heights;
+            return Err(BlockAccessError::OutsideHeights { block: position, low, high });
+        }
+        let column =
+            self.columns.get_mut(&position.column()).ok_or(BlockAccessError::OutsideRegion(position))?;
+        let before = column.block(position);
+        if before != block {
+            column.set_block(position, block);
+            self.changed.insert(position.chunk());
+            self.unsaved.insert(position.chunk());
+        }
+        Ok(before)
+    }
+}
+
+/// Reads and writes the blocks of the region that the system runs in.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// fn dig(mut blocks: RegionBlocks, miners: Query<&Position>) -> Result {
+///     for position in &miners {
+///         blocks.set_block(position.block.offset(0, -1, 0), BlockId::AIR)?;
+///     }
+///     Ok(())
+/// }
+/// # bevy::ecs::system::assert_is_system(dig);
+/// ```
+#[derive(SystemParam)]
+pub struct RegionBlocks<'w> {
+    columns: ResMut<'w, RegionColumns>,
+}
+
+impl RegionBlocks<'_> {
+    /// The block at `position`. Above and below the dimension's heights there is air.
+    pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
+        self.columns.block(position)
+    }
+
+    /// Puts `block` at `position` and gives the block that was there.
+    pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
+        // Whether anything changed is noted per chunk; the whole resource does not count as changed.
+        self.columns.bypass_change_detection().set_block(position, block)
+    }
+
+    /// Whether this region owns the block's column and has it loaded.
+    pub fn contains(&self, position: BlockPos) -> bool {
+        self.columns.contains(position.column())
+    }
+
+    /// The positions of the region's columns, sorted.
+    pub fn columns(&self) -> &[ColumnPos] {
+        self.columns.positions()
+    }
+
+    /// The highest block at `x`, `z` that is not air.
+    pub fn surface(&self, x: i64, z: i64) -> Option<BlockPos> {
+        let place = BlockPos::new(x, 0, z);
+        let [in_x, _, in_z] = place.in_chunk();
+        let y = self.columns.column(place.column())?.surface(in_x, in_z)?;
+        Some(BlockPos::new(x, y, z))
+    }
+}

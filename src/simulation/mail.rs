@@ -1,0 +1,163 @@
+//! What goes into a region world with its tick, and what comes out.
+
+use super::components::BoxedComponent;
+use super::{Position, RegionWorld};
+use crate::block::BlockId;
+use crate::chunk::{Chunk, Column};
+use crate::region::RegionId;
+use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
+use crate::storage::{EntityRecord, SaveBatch};
+use bevy::prelude::World;
+use rustc_hash::FxHashMap;
+use std::{sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// A closure that runs once in the region world that owns a place, before the region's next tick.
+pub type RegionMail = Box<dyn FnOnce(&mut World) + Send>;
+
+/// A column on its way into a region, with the entities that were stored in it.
+#[derive(Debug)]
+pub struct LoadedColumn {
+    /// The blocks.
+    pub column: Column,
+    /// The entities as they are stored.
+    pub entities: Vec<EntityRecord>,
+}
+
+/// An entity between two region worlds: its components taken off, its children with it.
+pub struct Traveller {
+    /// Its stable id.
+    pub id: Uuid,
+    /// Where it goes.
+    pub position: Position,
+    /// The radius of its [`Viewer`](super::Viewer), if it has one.
+    pub viewer_radius: Option<u32>,
+    /// How it is stored while it is on its way, if it has a saved component.
+    pub record: Option<EntityRecord>,
+    pub(super) has_position: bool,
+    pub(super) components: Vec<(usize, BoxedComponent)>,
+    pub(super) children: Vec<Self>,
+}
+
+/// A block that someone outside of the region wants to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEdit {
+    /// Where.
+    pub block: BlockPos,
+    /// What is to be there.
+    pub to: BlockId,
+}
+
+/// What waits for a region: taken in before its next tick. A region that never ticked is nothing else.
+#[derive(Default)]
+pub struct Inbox {
+    /// Worlds of regions that merged into this one.
+    pub absorbed: Vec<Box<RegionWorld>>,
+    /// Columns that were loaded or generated for it.
+    pub columns: Vec<LoadedColumn>,
+    /// Entities that walked in.
+    pub travellers: Vec<Traveller>,
+    /// Columns that nobody needs any more.
+    pub give_up: Vec<ColumnPos>,
+    /// Blocks to change.
+    pub edits: Vec<BlockEdit>,
+    /// Closures to run, with the place they were sent to.
+    pub mail: Vec<(BlockPos, RegionMail)>,
+    /// Chunks of `columns` that the store does not have as they are.
+    pub unsaved: Vec<ChunkPos>,
+}
+
+impl Inbox {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        let Self { absorbed, columns, travellers, give_up, edits, mail, unsaved } = self;
+        absorbed.is_empty()
+            && columns.is_empty()
+            && travellers.is_empty()
+            && give_up.is_empty()
+            && edits.is_empty()
+            && mail.is_empty()
+            && unsaved.is_empty()
+    }
+
+    /// Takes over all that waits in `other`.
+    pub fn append(&mut self, mut other: Self) {
+        self.absorbed.append(&mut other.absorbed);
+        self.columns.append(&mut other.columns);
+        self.travellers.append(&mut other.travellers);
+        self.give_up.append(&mut other.give_up);
+        self.edits.append(&mut other.edits);
+        self.mail.append(&mut other.mail);
+        self.unsaved.append(&mut other.unsaved);
+    }
+
+    /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first.
+    pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
+        Self {
+            absorbed: Vec::new(),
+            columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
+            travellers: self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect(),
+            give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
+            edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
+            mail: self.mail.extract_if(.., |(place, _)| wanted(place.column())).collect(),
+            unsaved: self.unsaved.extract_if(.., |chunk| wanted(chunk.column())).collect(),
+        }
+    }
+}
+
+/// The newest state of a mirrored entity.
+pub struct MirrorUpdate {
+    /// Its stable id.
+    pub id: Uuid,
+    /// Where it is, and the dimension's clock at that tick; `None` if it is gone.
+    pub position: Option<(Position, Duration)>,
+    /// Changed mirrored components, by the number of their registration.
+    pub components: FxHashMap<usize, BoxedComponent>,
+}
+
+/// Where a viewer of a region is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ViewerReport {
+    /// Its stable id.
+    pub id: Uuid,
+    /// Where it is.
+    pub position: Position,
+    /// How far it sees, in columns.
+    pub radius: u32,
+}
+
+/// What a region world sends after a tick or another task.
+#[derive(Default)]
+pub struct Outbox {
+    /// The newest chunks of all that changed.
+    pub changed: Vec<(ChunkPos, Arc<Chunk>)>,
+    /// Entities that left the region's columns.
+    pub travellers: Vec<Traveller>,
+    /// Columns that were given up.
+    pub left: Vec<LoadedColumn>,
+    /// Columns that were to be given up and stay, since a viewer stands in them.
+    pub kept: Vec<ColumnPos>,
+    /// What is to be saved: everything unsaved, if the task asked for it or if something left the region.
+    pub save: SaveBatch,
+    /// Mirrored entities that changed or are gone.
+    pub mirrors: Vec<MirrorUpdate>,
+    /// All viewers of the region.
+    pub viewers: Vec<ViewerReport>,
+    /// Viewers that are no more.
+    pub viewers_gone: Vec<Uuid>,
+    /// Edits that could not be made, with the reason.
+    pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
+    /// Entities in the region, for the statistics.
+    pub entities: usize,
+    /// What the parts of a split take with them, by the part's region.
+    pub parts: Vec<(RegionId, Inbox)>,
+}
+
+/// One part of a region that splits.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The region that takes over.
+    pub region: RegionId,
+    /// Its sections.
+    pub sections: Vec<SectionPos>,
+}

@@ -1,0 +1,141 @@
+use super::StableId;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+
+/// Where an entity is: a dimension, a block, and the offset within that block (0..1 on each axis).
+///
+/// A block position in `i64` and a small offset stay exact at any distance from the origin, where one `f32` a
+/// coordinate would not. An entity whose position leaves its region's columns travels to the region that owns the new
+/// place, children included.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect)]
+#[require(StableId)]
+#[reflect(opaque)]
+#[reflect(Component, Default, Clone)]
+pub struct Position {
+    /// The dimension it is in.
+    pub dimension: DimensionId,
+    /// The block it is in.
+    pub block: BlockPos,
+    /// The offset from that block's lowest corner, in blocks, 0..1 on each axis.
+    pub offset: Vec3,
+}
+
+impl Position {
+    /// The middle of the floor of `block`.
+    pub fn new(dimension: DimensionId, block: BlockPos) -> Self {
+        Self { dimension, block, offset: Vec3::new(0.5, 0.0, 0.5) }
+    }
+
+    /// The position of a point given in blocks from the world's origin.
+    pub fn from_translation(dimension: DimensionId, translation: Vec3) -> Self {
+        let mut position = Self { dimension, block: BlockPos::default(), offset: Vec3::ZERO };
+        position.translate(translation);
+        position
+    }
+
+    /// Moves by `blocks`. What is not a finite number leaves the position where it is.
+    pub fn translate(&mut self, blocks: Vec3) {
+        if !blocks.is_finite() {
+            return;
+        }
+        let moved = self.offset + blocks;
+        let whole = moved.floor();
+        self.block = self.block.offset(whole.x as i64, whole.y as i64, whole.z as i64);
+        // A tiny negative offset rounds up to 1.0, which would lie in the next block.
+        self.offset = (moved - whole).min(Vec3::splat(1.0 - f32::EPSILON));
+    }
+
+    /// The column it is in.
+    pub fn column(&self) -> ColumnPos {
+        self.block.column()
+    }
+
+    /// The vector from the lowest corner of `origin` to here, in blocks: what a camera near `origin` renders with.
+    pub fn relative_to(&self, origin: BlockPos) -> Vec3 {
+        let axis = |to: i64, from: i64| (i128::from(to) - i128::from(from)) as f32;
+        Vec3::new(
+            axis(self.block.x, origin.x),
+            axis(self.block.y, origin.y),
+            axis(self.block.z, origin.z),
+        ) + self.offset
+    }
+}
+
+/// Keeps the columns around an entity loaded: a camera, a player, a bot.
+///
+/// In the main world it stands beside a `Transform` (one unit is one block) and names its dimension; in a region world
+/// it stands beside a [`Position`], which says where it is.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[reflect(Component, Clone)]
+pub struct Viewer {
+    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out.
+    pub radius: u32,
+    dimension: Option<Entity>,
+}
+
+impl Viewer {
+    /// The radius of a viewer that says nothing else, in columns.
+    pub const DEFAULT_RADIUS: u32 = 8;
+    /// The largest radius, in columns: what is asked for beyond it is cut.
+    pub const MAX_RADIUS: u32 = 512;
+
+    /// A viewer for an entity of a region world, at its [`Position`].
+    pub const fn new() -> Self {
+        Self { radius: Self::DEFAULT_RADIUS, dimension: None }
+    }
+
+    /// A viewer for an entity of the main world, in the dimension of the entity `dimension`.
+    pub const fn in_dimension(dimension: Entity) -> Self {
+        Self { radius: Self::DEFAULT_RADIUS, dimension: Some(dimension) }
+    }
+
+    /// The same viewer with another radius, in columns.
+    pub const fn with_radius(mut self, radius: u32) -> Self {
+        self.radius = if radius < Self::MAX_RADIUS { radius } else { Self::MAX_RADIUS };
+        self
+    }
+
+    /// The dimension's entity in the main world, where one was given.
+    pub const fn dimension(&self) -> Option<Entity> {
+        self.dimension
+    }
+}
+
+impl Default for Viewer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_stays_normal_when_it_moves() {
+        let mut position = Position::new(DimensionId(1), BlockPos::new(0, 0, 0));
+        position.translate(Vec3::new(-1.0, 0.25, 0.75));
+        assert_eq!(position.block, BlockPos::new(-1, 0, 1));
+        assert_eq!(position.offset, Vec3::new(0.5, 0.25, 0.25));
+
+        position.translate(Vec3::new(-0.5 - 1e-12, 0.0, 0.0));
+        assert!(position.offset.cmpge(Vec3::ZERO).all() && position.offset.cmplt(Vec3::ONE).all());
+    }
+
+    #[test]
+    fn movement_that_is_no_number_changes_nothing() {
+        let mut position = Position::new(DimensionId(1), BlockPos::new(5, 6, 7));
+        let before = position;
+        position.translate(Vec3::new(f32::NAN, 0.0, 0.0));
+        position.translate(Vec3::new(f32::INFINITY, 0.0, 0.0));
+        assert_eq!(position, before);
+    }
+
+    #[test]
+    fn far_from_the_origin_nothing_is_rounded() {
+        let far = BlockPos::new(1 << 50, 0, -(1 << 50));
+        let mut position = Position::new(DimensionId(1), far);
+        position.translate(Vec3::new(0.25, 0.0, 0.0));
+        assert_eq!(position.relative_to(far), Vec3::new(0.75, 0.0, 0.5));
+    }
+}

@@ -1,0 +1,127 @@
+use super::world::{receive, send, simulate};
+use super::{RegionComponents, RegionInfo, RegionWorld};
+use crate::block::BlockRegistry;
+use bevy::app::MainScheduleOrder;
+use bevy::ecs::error::FallbackErrorHandler;
+use bevy::ecs::message::MessageRegistry;
+use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
+use bevy::prelude::*;
+use bevy::time::TimePlugin;
+use std::sync::Arc;
+
+/// The game's schedule in a region world: run once a tick, between `FixedUpdate` and `Update`.
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegionTick;
+
+/// The schedule that a region thread runs for a tick. It holds the three [`RegionSystems`], chained.
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegionMain;
+
+/// The parts of a region's tick, in this order, in [`RegionMain`].
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RegionSystems {
+    /// Takes in what waits: merged regions, columns, entities, edits, mail.
+    Receive,
+    /// Runs First, PreUpdate, FixedUpdate, [`RegionTick`], Update, PostUpdate and Last.
+    Simulate,
+    /// Collects what goes out: changed chunks, entities that left, mirrors, what is to be saved.
+    Send,
+}
+
+/// Why the region worlds cannot be made as the game wants them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegionTemplateError {
+    /// A region has a clock of its own, the dimension's.
+    #[error(
+        "TimePlugin was added to the region worlds: leave it out, `Res<Time>` in a region is the dimension's clock \
+         and advances by one tick"
+    )]
+    TimePlugin,
+}
+
+/// A block registry that systems can ask for, in the main world and in regions.
+#[derive(Resource, Clone, Deref)]
+pub struct BlockTypes(pub Arc<BlockRegistry>);
+
+type RegionPlugins = Arc<dyn Fn(&mut SubApp) + Send + Sync>;
+
+/// How every region world is made: what the game registered on its app before it ran.
+#[derive(Clone)]
+pub struct RegionTemplate {
+    /// What `add_region_plugins` was given, in order.
+    pub plugins: Vec<RegionPlugins>,
+    /// The components that travel, are saved, are mirrored.
+    pub components: Arc<RegionComponents>,
+    /// The block types of the world.
+    pub blocks: Arc<BlockRegistry>,
+    /// The app's type registry, shared.
+    pub types: AppTypeRegistry,
+    /// The app's error handler, if it has set one.
+    pub error_handler: Option<FallbackErrorHandler>,
+    /// Where the random numbers and the entities' ids come from.
+    pub seed: u64,
+}
+
+impl RegionTemplate {
+    /// A region world that has not ticked yet.
+    pub(super) fn build(&self, info: RegionInfo) -> Result<RegionWorld, RegionTemplateError> {
+        let mut app = SubApp::new();
+        app.update_schedule = Some(RegionMain.intern());
+        app.insert_resource(self.types.clone())
+            .insert_resource(BlockTypes(self.blocks.clone()))
+            .init_resource::<MessageRegistry>()
+            .insert_resource(tick_order())
+            .init_resource::<Time>()
+            .init_schedule(RegionTick)
+            .configure_sets(
+                RegionMain,
+                (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain(),
+            )
+            .add_systems(
+                RegionMain,
+                (
+                    receive.in_set(RegionSystems::Receive),
+                    simulate.in_set(RegionSystems::Simulate),
+                    send.in_set(RegionSystems::Send),
+                ),
+            );
+        if let Some(handler) = self.error_handler {
+            app.insert_resource(handler);
+        }
+        let mut region = RegionWorld::new(app, info, self.components.clone(), self.seed);
+        for plugins in &self.plugins {
+            plugins(&mut region.app);
+        }
+        if region.app.is_plugin_added::<TimePlugin>() {
+            return Err(RegionTemplateError::TimePlugin);
+        }
+        region.app.finish();
+        region.app.cleanup();
+        // The default executor spreads systems over the frame's compute threads and waits for them.
+        for (_, schedule) in region.app.world_mut().resource_mut::<Schedules>().iter_mut() {
+            schedule.set_executor(SingleThreadedExecutor::new());
+        }
+        Ok(region)
+    }
+
+    /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
+    pub fn check(&self) -> Result<(), RegionTemplateError> {
+        self.build(RegionInfo::nowhere()).map(drop)
+    }
+}
+
+/// The order of a tick's schedules; plugins such as `StatesPlugin` insert theirs.
+fn tick_order() -> MainScheduleOrder {
+    let mut order = MainScheduleOrder::default();
+    order.labels = vec![
+        First.intern(),
+        PreUpdate.intern(),
+        FixedUpdate.intern(),
+        RegionTick.intern(),
+        Update.intern(),
+        PostUpdate.intern(),
+        Last.intern(),
+    ];
+    order.startup_labels = vec![PreStartup.intern(), Startup.intern(), PostStartup.intern()];
+    order
+}

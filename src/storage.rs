@@ -1,0 +1,46 @@
+//! Worlds that outlive the process: keys, values, atomic commits and the thread that makes them.
+//!
+//! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
+//! there and how: chunks by dimension and Morton order, entities by UUID, the saved pieces of the distance graph, the
+//! names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
+//! all; [`StorageThread`] does so beside the simulation.
+//!
+//! ```text
+//! SaveBatch -> StorageThread -> WorldStore::commit -> KeyValueStore::write
+//! generation pool  <-  WorldStore::load_batch  <-  KeyValueStore::scan
+//! ```
+
+pub mod envelope;
+pub mod keys;
+
+mod commit;
+mod entity_record;
+mod error;
+#[cfg(any(feature = "rocksdb", test))]
+mod folder;
+mod load;
+mod memory;
+mod record;
+#[cfg(feature = "rocksdb")]
+mod rocks;
+mod save_batch;
+mod store;
+mod thread;
+mod world;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod test_store;
+
+pub use commit::CommitReport;
+pub use entity_record::EntityRecord;
+pub use error::{Operation, StoreError, StoredItem};
+pub use load::StoredColumn;
+pub use memory::MemoryStore;
+#[cfg(feature = "rocksdb")]
+pub use rocks::RocksStore;
+pub use save_batch::{SaveBatch, StoredTile};
+pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
+pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
+pub use world::{DimensionError, DimensionOrigin, StorageConfig, WorldOpenError, WorldStore};

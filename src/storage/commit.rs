@@ -1,0 +1,151 @@
+//! Writing a world.
+
+use super::{
+    Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys,
+};
+use crate::block::BlockId;
+use crate::chunk::{Chunk, format};
+use crate::space::{ChunkPos, DimensionId};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How many stored values are held at a time to compare them with new ones.
+const COMPARED_AT_ONCE: usize = 256;
+
+/// What a commit did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitReport {
+    /// Bytes of all keys and values that were written.
+    pub bytes: u64,
+    /// Chunks that were written; those that are stored just so already do not count.
+    pub chunks: usize,
+    /// Entities that were written or removed; those that are stored just so already do not count.
+    pub entities: usize,
+    /// How long it took.
+    pub duration: Duration,
+    /// Damaged values that were found and replaced by whole ones.
+    pub replaced: Vec<StoreError>,
+}
+
+/// A commit as it is put together.
+#[derive(Default)]
+struct Commit {
+    writes: WriteBatch,
+    report: CommitReport,
+}
+
+impl WorldStore {
+    /// Saves the whole batch or, on an error, nothing of it.
+    ///
+    /// A chunk that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
+    /// because that is what is read as air.
+    pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
+        let start = Instant::now();
+        let _writing = self.lock_writes();
+        let mut commit = Commit::default();
+        self.add_chunks(batch, &mut commit)?;
+        self.add_entities(batch, &mut commit)?;
+        for (&(dimension, (x, z)), masks) in &batch.tiles {
+            let value = masks.iter().flat_map(|mask| mask.to_le_bytes()).collect();
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), value);
+        }
+
+        commit.report.bytes = commit.writes.bytes();
+        if !commit.writes.is_empty() {
+            self.store.write(commit.writes, durability)?;
+        } else if durability == Durability::Sync {
+            self.store.sync()?;
+        }
+        commit.report.duration = start.elapsed();
+        Ok(commit.report)
+    }
+
+    fn add_chunks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        type Place = (DimensionId, ChunkPos);
+        let mut chunks: Vec<([u8; keys::CHUNK_KEY_LENGTH], Place, &Chunk)> = batch
+            .chunks
+            .iter()
+            .map(|(&(dimension, pos), chunk)| (keys::chunk_key(dimension, pos), (dimension, pos), &**chunk))
+            .collect();
+        chunks.sort_unstable_by_key(|(key, ..)| *key);
+        for chunks in chunks.chunks(COMPARED_AT_ONCE) {
+            let stored = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+            let stored = self.store.multi_get(Family::Chunks, &stored)?;
+            for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
+                let mut value = envelope::unsealed();
+                format::encode(chunk, &[], &mut value);
+                let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
+                    None if chunk.uniform_block() == Some(BlockId::AIR) => continue,
+                    None => 0,
+                    Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
+                    Some((_, Ok(stored))) => stored.version.saturating_add(1),
+                    Some((stored, Err(error))) => {
+                        // The world goes on with what is in memory; refusing it would lose that too.
+                        commit.report.replaced.push(self.corrupt(StoredItem::Chunk(*dimension, *pos), error));
+                        envelope::claimed_version(stored).saturating_add(1)
+                    }
+                };
+                envelope::seal(&mut value, version);
+                commit.writes.put(Family::Chunks, *key, value);
+                commit.report.chunks += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let entities: Vec<(Uuid, Option<&EntityRecord>)> =
+            batch.entities.iter().map(|(id, entity)| (*id, entity.as_ref())).collect();
+        for entities in entities.chunks(COMPARED_AT_ONCE) {
+            let stored = entities.iter().map(|(id, _)| &id.as_bytes()[..]).collect::<Vec<_>>();
+            let stored = self.store.multi_get(Family::Entities, &stored)?;
+            for (&(id, entity), stored) in entities.iter().zip(stored) {
+                self.add_entity(id, entity, stored, commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_entity(
+        &self,
+        id: Uuid,
+        entity: Option<&EntityRecord>,
+        stored: Option<Vec<u8>>,
+        commit: &mut Commit,
+    ) -> Result<(), StoreError> {
+        let item = || StoredItem::Entity(id);
+        if entity.is_some_and(|entity| entity.id != id) {
+            return Err(self.corrupt(item(), "the batch holds the record of another entity under this id"));
+        }
+        let value = entity.map(|entity| self.encode(entity, item)).transpose()?;
+        if stored == value {
+            return Ok(());
+        }
+        // Of a damaged record the old place is unknown. The place key that stays behind is ignored when read.
+        let old = stored.and_then(|stored| {
+            self.entity_record(id, &stored).map_err(|error| commit.report.replaced.push(error)).ok()
+        });
+        let (old, new) = (old.as_ref().map(index_keys), entity.map(index_keys));
+        for key in old.iter().flatten().filter(|key| !new.iter().flatten().any(|new| new == *key)) {
+            commit.writes.delete(Family::Meta, key.clone());
+        }
+        for key in new.iter().flatten().filter(|key| !old.iter().flatten().any(|old| old == *key)) {
+            commit.writes.put(Family::Meta, key.clone(), Vec::new());
+        }
+        match value {
+            Some(value) => commit.writes.put(Family::Entities, keys::entity_key(id), value),
+            None => commit.writes.delete(Family::Entities, keys::entity_key(id)),
+        }
+        commit.report.entities += 1;
+        Ok(())
+    }
+}
+
+/// The keys by which an entity is found: its place, and itself as a viewer if it is one.
+fn index_keys(entity: &EntityRecord) -> Vec<Vec<u8>> {
+    let mut keys = vec![keys::place_key(entity.dimension, entity.column(), entity.id)];
+    if entity.viewer_radius.is_some() {
+        keys.push(keys::viewer_key(entity.dimension, entity.id));
+    }
+    keys
+}

@@ -1,0 +1,119 @@
+//! What surrounds a stored chunk: how often it changed, and whether it is still what was written.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0..8 | `u64` version: 0 as first stored, + 1 for each saved change |
+//! | 8..12 | `u32` CRC-32 of the version and the payload |
+//! | 12.. | the payload |
+//!
+//! All integers are little-endian.
+
+use thiserror::Error;
+
+/// Bytes in front of the payload.
+pub const HEADER_LENGTH: usize = 12;
+
+/// An opened envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// How many saved changes came before.
+    pub version: u64,
+    /// What was stored.
+    pub payload: &'a [u8],
+}
+
+/// Why an envelope cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EnvelopeError {
+    /// The value ends within the header.
+    #[error("{0} bytes are too few, an envelope alone takes {HEADER_LENGTH}")]
+    TooShort(usize),
+    /// The value is not what was written.
+    #[error("its checksum is {found:08x}, but {stored:08x} was stored with it")]
+    Checksum {
+        /// The checksum in the envelope.
+        stored: u32,
+        /// The checksum of what is there now.
+        found: u32,
+    },
+}
+
+/// Starts a value: append the payload, then [`seal`] it.
+pub fn unsealed() -> Vec<u8> {
+    vec![0; HEADER_LENGTH]
+}
+
+/// Fills in the header of a value that was started with [`unsealed`].
+pub fn seal(value: &mut [u8], version: u64) {
+    let Some((header, payload)) = value.split_first_chunk_mut::<HEADER_LENGTH>() else { return };
+    header[..8].copy_from_slice(&version.to_le_bytes());
+    header[8..].copy_from_slice(&checksum(&version.to_le_bytes(), payload).to_le_bytes());
+}
+
+/// Opens a stored value.
+pub fn open(value: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
+    let too_short = EnvelopeError::TooShort(value.len());
+    let (version, rest) = value.split_first_chunk::<8>().ok_or(too_short)?;
+    let (stored, payload) = rest.split_first_chunk::<4>().ok_or(too_short)?;
+    let (stored, found) = (u32::from_le_bytes(*stored), checksum(version, payload));
+    if stored != found {
+        return Err(EnvelopeError::Checksum { stored, found });
+    }
+    Ok(Envelope { version: u64::from_le_bytes(*version), payload })
+}
+
+/// The version as it stands there, damaged or not.
+pub(super) fn claimed_version(value: &[u8]) -> u64 {
+    value.first_chunk().map_or(0, |version| u64::from_le_bytes(*version))
+}
+
+fn checksum(version: &[u8; 8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(version);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sealed(version: u64, payload: &[u8]) -> Vec<u8> {
+        let mut value = unsealed();
+        value.extend_from_slice(payload);
+        seal(&mut value, version);
+        value
+    }
+
+    #[test]
+    fn layout_is_as_documented() {
+        let value = sealed(0x0102_0304, b"payload");
+        assert_eq!(value[..8], [4, 3, 2, 1, 0, 0, 0, 0]);
+        assert_eq!(value[8..12], crc32fast::hash(b"\x04\x03\x02\x01\0\0\0\0payload").to_le_bytes());
+        assert_eq!(&value[12..], b"payload");
+    }
+
+    proptest! {
+        #[test]
+        fn opens_to_what_was_sealed(version: u64, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let value = sealed(version, &payload);
+            prop_assert_eq!(open(&value), Ok(Envelope { version, payload: &payload }));
+            prop_assert_eq!(claimed_version(&value), version);
+        }
+
+        #[test]
+        fn every_flipped_bit_and_every_cut_is_found(
+            payload in proptest::collection::vec(any::<u8>(), 0..200),
+            at: prop::sample::Index,
+            bit in 0..8_u8,
+        ) {
+            let mut value = sealed(7, &payload);
+            let at = at.index(value.len());
+            prop_assert!(open(&value[..at]).is_err());
+            value[at] ^= 1 << bit;
+            let found = matches!(open(&value), Err(EnvelopeError::Checksum { .. }));
+            prop_assert!(found);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What can go wrong with stored data, and where.
+
+use super::Family;
+use crate::space::{ChunkPos, DimensionId};
+use std::fmt;
+use std::path::PathBuf;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// A store could not do what it was asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// The backend failed.
+    #[error("cannot {operation} {} of the world {}: {reason}", family.map_or("the data", Family::name), path.display())]
+    Backend {
+        /// What was tried.
+        operation: Operation,
+        /// On which family; `None` if on more than one.
+        family: Option<Family>,
+        /// Where the store is.
+        path: PathBuf,
+        /// What the backend said.
+        reason: String,
+    },
+    /// A stored value is not what was written, or not in a format that is known.
+    #[error("{what} in the world {} cannot be used: {reason}", path.display())]
+    Corrupt {
+        /// Which value.
+        what: StoredItem,
+        /// Where the store is.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What a backend was asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Open the database.
+    Open,
+    /// Read single keys.
+    Read,
+    /// Read a range of keys.
+    Scan,
+    /// Write a batch.
+    Write,
+    /// Make what is written survive a loss of power.
+    Sync,
+    /// Tell the size.
+    Measure,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Scan => "scan",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Measure => "measure",
+        })
+    }
+}
+
+/// Names one stored value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoredItem {
+    /// A chunk.
+    Chunk(DimensionId, ChunkPos),
+    /// The record of an entity.
+    Entity(Uuid),
+    /// A piece of the graph of what is stored, by its x and z in steps of 32 columns.
+    Tile(DimensionId, i64, i64),
+    /// The world's header.
+    Header,
+    /// The record of the dimension with this name.
+    Dimension(String),
+    /// The number that was given to a dimension last.
+    LastDimension,
+    /// The list under this key of the registry.
+    Registry(String),
+    /// A key of an unknown form.
+    Key(Family, Vec<u8>),
+}
+
+impl fmt::Display for StoredItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chunk(dimension, pos) => write!(f, "chunk {pos} of {dimension}"),
+            Self::Entity(id) => write!(f, "entity {id}"),
+            Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
+            Self::Header => f.write_str("the header"),
+            Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
+            Self::LastDimension => f.write_str("the number of the last dimension"),
+            Self::Registry(key) => write!(f, "the registry's list {key:?}"),
+            Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),
+        }
+    }
+}

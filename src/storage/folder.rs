@@ -1,0 +1,353 @@
+//! A world's folder: whose it is, who has it open, and which format it has, all known before the database is opened.
+//!
+//! ```text
+//! world.terrane   the marker: a text that names the format; written last when a world is made
+//! world.lock      locked while the world is open; holds the number of the process
+//! db/             the database
+//! ```
+
+use super::WorldOpenError;
+use super::world::FORMAT;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+const MARKER: &str = "world.terrane";
+/// The marker while it is being written.
+const NEW_MARKER: &str = "world.terrane.new";
+const LOCK: &str = "world.lock";
+const DATABASE: &str = "db";
+
+const SIGNATURE: &str = "bevy_terrane world";
+
+/// A marker is two lines; whatever is longer than this is none.
+const MARKER_LIMIT: u64 = 4096;
+
+/// A world's folder, locked as long as this lives.
+#[derive(Debug)]
+pub(super) struct WorldFolder {
+    path: PathBuf,
+    is_new: bool,
+    // Closing the file gives the lock back.
+    _lock: File,
+}
+
+impl WorldFolder {
+    /// Locks the world in `path`; if there is none, starts one that [`finish_creation`](Self::finish_creation) makes
+    /// a world. On an error nothing is changed.
+    pub(super) fn open(path: &Path) -> Result<Self, WorldOpenError> {
+        match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_dir() => {
+                return Err(WorldOpenError::NotAFolder { path: path.to_path_buf() });
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                create(path).map_err(inaccessible(path, "create"))?;
+            }
+            Err(error) => return Err(inaccessible(path, "open")(error)),
+        }
+        // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
+        // another process may just have made the world.
+        is_new(path)?;
+        let lock = lock(path)?;
+        let is_new = is_new(path)?;
+        Ok(Self { path: path.to_path_buf(), is_new, _lock: lock })
+    }
+
+    /// Whether the world is still to be made.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The database's folder.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Makes it a world, once everything else in it is safe on disk.
+    pub(super) fn finish_creation(&self) -> Result<(), WorldOpenError> {
+        let temporary = self.path.join(NEW_MARKER);
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            write!(file, "{SIGNATURE}\nformat = {FORMAT}\n")?;
+            file.sync_all()?;
+            fs::rename(&temporary, self.path.join(MARKER))?;
+            sync_folder(&self.path)
+        };
+        write().map_err(inaccessible(&self.path.join(MARKER), "write"))
+    }
+}
+
+/// Whether the folder holds no world yet and may become one; an error if it holds one that cannot be used.
+fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
+    let marker = path.join(MARKER);
+    let mut text = Vec::new();
+    match File::open(&marker) {
+        Ok(file) => {
+            file.take(MARKER_LIMIT).read_to_end(&mut text).map_err(inaccessible(&marker, "read"))?;
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return expect_unused(path).map(|()| true),
+        Err(error) => return Err(inaccessible(&marker, "read")(error)),
+    }
+    let found = parse_marker(&text)
+        .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
+    if found > FORMAT {
+        return Err(WorldOpenError::NewerFormat { path: path.to_path_buf(), found, supported: FORMAT });
+    }
+    if !path.join(DATABASE).is_dir() {
+        return Err(WorldOpenError::DatabaseMissing { path: path.join(DATABASE) });
+    }
+    Ok(false)
+}
+
+/// The format that a marker names.
+fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
+    let text = str::from_utf8(text).map_err(|_| "it is no text")?;
+    let mut lines = text.lines();
+    if lines.next() != Some(SIGNATURE) {
+        return Err("its first line is not `bevy_terrane world`");
+    }
+    let format = lines.next().and_then(|line| line.strip_prefix("format = "));
+    match format.and_then(|format| format.trim_end().parse().ok()) {
+        None | Some(0) => Err("its second line is not `format = ` and a number from 1"),
+        Some(format) => Ok(format),
+    }
+}
+
+/// A folder may become a world if it is empty, or if making a world there was cut short.
+fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
+    let mut ours = false;
+    let mut foreign = None;
+    for entry in fs::read_dir(path).map_err(inaccessible(path, "read"))? {
+        let name = entry.map_err(inaccessible(path, "read"))?.file_name();
+        match name.to_str() {
+            Some(LOCK) => ours = true,
+            Some(NEW_MARKER) => {}
+            // A folder of this name may be anybody's.
+            Some(DATABASE) => _ = foreign.get_or_insert(name),
+            _ => foreign = Some(name),
+        }
+    }
+    match foreign {
+        Some(name) if !(ours && name == OsStr::new(DATABASE)) => {
+            Err(WorldOpenError::NotAWorld { path: path.to_path_buf(), found: name.to_string_lossy().into_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, WorldOpenError> {
+    let path = path.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(inaccessible(&path, "open"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Best effort: on some systems a locked file cannot be read.
+            _ = (&file).take(64).read_to_string(&mut holder);
+            let process = holder.trim().strip_prefix("process = ").and_then(|number| number.parse().ok());
+            return Err(WorldOpenError::Locked { path, process });
+        }
+        Err(TryLockError::Error(error)) => return Err(inaccessible(&path, "lock")(error)),
+    }
+    let mut write = || {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "process = {}", std::process::id())
+    };
+    write().map_err(inaccessible(&path, "write"))?;
+    Ok(file)
+}
+
+fn inaccessible(path: &Path, action: &'static str) -> impl Fn(io::Error) -> WorldOpenError {
+    move |error| WorldOpenError::Inaccessible { path: path.to_path_buf(), action, reason: error.to_string() }
+}
+
+/// Makes a folder and those that it is in.
+fn create(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        // Without, a loss of power may take the whole new folder. Not every parent may be opened for it, though.
+        _ = sync_folder(parent);
+    }
+    Ok(())
+}
+
+/// Makes a rename in the folder survive a loss of power.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened as a file, and a rename is safe without.
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Every file and folder below `path`, with the files' contents.
+    fn contents(path: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let mut contents = BTreeMap::new();
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                contents.extend(self::contents(&path));
+                contents.insert(path, None);
+            } else {
+                contents.insert(path.clone(), Some(fs::read(&path).unwrap()));
+            }
+        }
+        contents
+    }
+
+    fn error(path: &Path) -> WorldOpenError {
+        WorldFolder::open(path).expect_err("must not open")
+    }
+
+    /// A finished world with something in its database.
+    fn make_world(path: &Path) {
+        let folder = WorldFolder::open(path).unwrap();
+        assert!(folder.is_new());
+        fs::create_dir(folder.database()).unwrap();
+        fs::write(folder.database().join("data"), "data").unwrap();
+        folder.finish_creation().unwrap();
+    }
+
+    #[test]
+    fn a_world_is_made_with_its_parents_and_found_again() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("saves/first");
+        make_world(&path);
+        assert_eq!(fs::read_to_string(path.join(MARKER)).unwrap(), "bevy_terrane world\nformat = 1\n");
+        assert!(!path.join(NEW_MARKER).exists());
+        for _ in 0..2 {
+            assert!(!WorldFolder::open(&path).unwrap().is_new());
+        }
+    }
+
+    #[test]
+    fn a_world_cut_short_while_made_can_be_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("world");
+        // Each step that may have been the last.
+        let steps: [fn(&Path); 4] = [
+            |path| fs::create_dir(path).unwrap(),
+            |path| drop(WorldFolder::open(path).unwrap()),
+            |path| fs::create_dir_all(path.join(DATABASE)).unwrap(),
+            |path| fs::write(path.join(NEW_MARKER), "bevy_ter").unwrap(),
+        ];
+        for step in steps {
+            step(&path);
+            assert!(WorldFolder::open(&path).unwrap().is_new());
+        }
+        WorldFolder::open(&path).unwrap().finish_creation().unwrap();
+        assert!(!WorldFolder::open(&path).unwrap().is_new());
+    }
+
+    #[test]
+    fn the_lock_names_its_holder_and_ends_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        make_world(root.path());
+        let first = WorldFolder::open(root.path()).unwrap();
+        let before = contents(root.path());
+        let error = error(root.path());
+        let process = Some(std::process::id());
+        assert!(matches!(&error, WorldOpenError::Locked { process: holder, .. } if *holder == process), "{error}");
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        assert_eq!(contents(root.path()), before);
+        drop(first);
+        assert!(WorldFolder::open(root.path()).is_ok());
+    }
+
+    #[test]
+    fn a_newer_world_is_refused_untouched() {
+        let root = tempfile::tempdir().unwrap();
+        make_world(root.path());
+        fs::remove_file(root.path().join(LOCK)).unwrap();
+        for text in ["bevy_terrane world\nformat = 2\nmore = true\n", "bevy_terrane world\r\nformat = 77\r\n"] {
+            fs::write(root.path().join(MARKER), text).unwrap();
+            let before = contents(root.path());
+            let error = error(root.path());
+            assert!(matches!(error, WorldOpenError::NewerFormat { found: 2 | 77, supported: 1, .. }), "{error}");
+            assert_eq!(contents(root.path()), before);
+        }
+    }
+
+    #[test]
+    fn a_damaged_marker_is_refused_untouched() {
+        let root = tempfile::tempdir().unwrap();
+        make_world(root.path());
+        let long = format!("{SIGNATURE}\nformat = {}", "1".repeat(9000));
+        for text in [
+            &b""[..],
+            b"bevy_terrane",
+            b"bevy_terrane world",
+            b"bevy_terrane world\nformat = 0\n",
+            b"bevy_terrane world\nformat = one\n",
+            b"\xff\xfe\n",
+            long.as_bytes(),
+        ] {
+            fs::write(root.path().join(MARKER), text).unwrap();
+            let before = contents(root.path());
+            let error = error(root.path());
+            assert!(matches!(error, WorldOpenError::MarkerDamaged { .. }), "{error}");
+            assert_eq!(contents(root.path()), before);
+        }
+    }
+
+    #[test]
+    fn a_world_without_its_database_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        make_world(root.path());
+        fs::remove_dir_all(root.path().join(DATABASE)).unwrap();
+        let before = contents(root.path());
+        assert!(matches!(error(root.path()), WorldOpenError::DatabaseMissing { path } if path.ends_with(DATABASE)));
+        fs::write(root.path().join(DATABASE), "a file").unwrap();
+        assert!(matches!(error(root.path()), WorldOpenError::DatabaseMissing { .. }));
+        fs::remove_file(root.path().join(DATABASE)).unwrap();
+        assert_eq!(contents(root.path()), before);
+    }
+
+    #[test]
+    fn other_folders_are_refused_untouched() {
+        let root = tempfile::tempdir().unwrap();
+        let cases: [(&str, &[&str]); 4] = [
+            ("letter.txt", &["letter.txt"]),
+            ("db", &["db"]),
+            ("letter.txt", &["letter.txt", "db", LOCK]),
+            ("db", &["db", NEW_MARKER]),
+        ];
+        for (index, (offender, names)) in cases.into_iter().enumerate() {
+            let path = root.path().join(index.to_string());
+            fs::create_dir(&path).unwrap();
+            names.iter().for_each(|name| fs::write(path.join(name), "mine").unwrap());
+            let before = contents(&path);
+            let error = error(&path);
+            assert!(matches!(&error, WorldOpenError::NotAWorld { found, .. } if found == offender), "{error}");
+            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+            assert_eq!(contents(&path), before);
+        }
+    }
+
+    #[test]
+    fn places_where_no_folder_can_be_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, "mine").unwrap();
+        assert!(matches!(error(&file), WorldOpenError::NotAFolder { path } if path == file));
+        let below = error(&file.join("world"));
+        assert!(matches!(&below, WorldOpenError::Inaccessible { .. }), "{below}");
+        assert!(below.to_string().contains(&file.join("world").display().to_string()), "{below}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        if cfg!(target_os = "linux") {
+            assert!(matches!(error(Path::new("/proc/no such world")), WorldOpenError::Inaccessible { .. }));
+        }
+    }
+}

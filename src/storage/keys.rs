@@ -1,0 +1,295 @@
+//! The keys under which things are stored.
+//!
+//! A chunk's key is its dimension, big-endian, and then the bits of x, y and z in turn, highest first, each with its
+//! sign bit flipped so that negative coordinates come first. So keys sort in Morton order, and every aligned cube of
+//! 2^n chunks a side is one contiguous range.
+//!
+//! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
+//! records by column or by dimension, and the record decides whether they are true.
+
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use std::ops::Range;
+use uuid::Uuid;
+
+/// Length of a chunk's key.
+pub const CHUNK_KEY_LENGTH: usize = 32;
+/// The key of the world's header in `meta`.
+pub const HEADER: &[u8] = b"header";
+/// The key in `meta` of the number that was given to a dimension last.
+pub const LAST_DIMENSION: &[u8] = b"last dimension";
+
+const PLACE: &[u8] = b"place:";
+const VIEWER: &[u8] = b"viewer:";
+const TILE: &[u8] = b"stored:";
+const DIMENSION: &[u8] = b"dimension:";
+
+/// The key of a chunk.
+pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
+    let mut key = [0; CHUNK_KEY_LENGTH];
+    key[..8].copy_from_slice(&dimension.0.to_be_bytes());
+    let [x, y, z] = [pos.x, pos.y, pos.z].map(ordered);
+    for (place, ((x, y), z)) in key[8..].chunks_exact_mut(3).zip(x.into_iter().zip(y).zip(z)) {
+        let bits = spread(x) << 2 | spread(y) << 1 | spread(z);
+        place.copy_from_slice(&bits.to_be_bytes()[1..]);
+    }
+    key
+}
+
+/// The dimension and place of the chunk with this key; `None` if it is no chunk's key.
+pub fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
+    let key: &[u8; CHUNK_KEY_LENGTH] = key.try_into().ok()?;
+    let (dimension, morton) = key.split_first_chunk::<8>()?;
+    let (mut x, mut y, mut z) = ([0; 8], [0; 8], [0; 8]);
+    for (place, bytes) in morton.chunks_exact(3).enumerate() {
+        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+        (x[place], y[place], z[place]) = (gather(bits >> 2), gather(bits >> 1), gather(bits));
+    }
+    let pos = ChunkPos::new(from_ordered(x), from_ordered(y), from_ordered(z));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
+}
+
+/// The range of the keys of the aligned 4^3 group that holds `chunk`, and of no others.
+pub fn chunk_group_range(dimension: DimensionId, chunk: ChunkPos) -> Range<Vec<u8>> {
+    chunk_cube_range(dimension, chunk, 2)
+}
+
+/// The range of the keys of the aligned cube of 2^`shift` chunks a side that holds `chunk`, and of no others.
+/// With a `shift` of 64 that is the whole dimension.
+pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
+    let size_mask = span(shift) as i64;
+    // With the sign bit flipped the lowest coordinate has no bit set, also in a cube that spans zero.
+    let first = |coordinate: i64| ((coordinate ^ i64::MIN) & !size_mask) ^ i64::MIN;
+    let first = ChunkPos::new(first(chunk.x), first(chunk.y), first(chunk.z));
+    let last = |first: i64| first.wrapping_add(size_mask);
+    let last = ChunkPos::new(last(first.x), last(first.y), last(first.z));
+    chunk_key(dimension, first).to_vec()..after(&chunk_key(dimension, last))
+}
+
+/// How far the last coordinate in 2^`shift` of them is from the first.
+pub(super) fn span(shift: u32) -> u64 {
+    u64::MAX.checked_shr(64 - shift.min(64)).unwrap_or(0)
+}
+
+/// The key of an entity's record in `entities`.
+pub fn entity_key(id: Uuid) -> [u8; 16] {
+    *id.as_bytes()
+}
+
+/// The key that says: the record of this entity may say that it is in this column.
+pub fn place_key(dimension: DimensionId, column: ColumnPos, id: Uuid) -> Vec<u8> {
+    [PLACE, &dimension.0.to_be_bytes(), &ordered(column.x), &ordered(column.z), id.as_bytes()].concat()
+}
+
+/// The range of the place keys of all columns of one `x` from `first_z` to `last_z`.
+pub fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+    let first = place_key(dimension, ColumnPos::new(x, first_z), Uuid::nil());
+    first..after(&place_key(dimension, ColumnPos::new(x, last_z), Uuid::max()))
+}
+
+/// The column and the entity of a place key.
+pub fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
+    let (dimension, rest) = key.strip_prefix(PLACE)?.split_first_chunk::<8>()?;
+    let (x, rest) = rest.split_first_chunk()?;
+    let (z, id) = rest.split_first_chunk()?;
+    let column = ColumnPos::new(from_ordered(*x), from_ordered(*z));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), column, Uuid::from_slice(id).ok()?))
+}
+
+/// The key that says: the record of this entity may say that it holds ground loaded in this dimension.
+pub fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
+    [VIEWER, &dimension.0.to_be_bytes(), id.as_bytes()].concat()
+}
+
+/// The range of the viewer keys of a dimension.
+pub fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    viewer_key(dimension, Uuid::nil())..after(&viewer_key(dimension, Uuid::max()))
+}
+
+/// The entity of a viewer key.
+pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
+    let (dimension, id) = key.strip_prefix(VIEWER)?.split_first_chunk::<8>()?;
+    Some((DimensionId(u64::from_be_bytes(*dimension)), Uuid::from_slice(id).ok()?))
+}
+
+/// The key of the piece of a dimension's graph of stored columns at `x`, `z`, in steps of 32 columns.
+pub fn tile_key(dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
+    [TILE, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
+}
+
+/// The range of all pieces of a dimension's graph.
+pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    tile_key(dimension, i64::MIN, i64::MIN)..after(&tile_key(dimension, i64::MAX, i64::MAX))
+}
+
+/// The dimension, x and z of a tile's key.
+pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
+    let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;
+    let (x, z) = rest.split_first_chunk()?;
+    Some((DimensionId(u64::from_be_bytes(*dimension)), from_ordered(*x), from_ordered(z.try_into().ok()?)))
+}
+
+/// The key of a dimension's record.
+pub fn dimension_key(name: &str) -> Vec<u8> {
+    [DIMENSION, name.as_bytes()].concat()
+}
+
+/// The key that comes right behind `key`.
+pub fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+/// Bytes that sort as the number does.
+fn ordered(value: i64) -> [u8; 8] {
+    (value ^ i64::MIN).to_be_bytes()
+}
+
+fn from_ordered(bytes: [u8; 8]) -> i64 {
+    i64::from_be_bytes(bytes) ^ i64::MIN
+}
+
+/// Moves bit n of a byte to bit 3n.
+const fn spread(byte: u8) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let mut bit = 0;
+            while bit < 8 {
+                table[byte] |= ((byte as u32 >> bit) & 1) << (3 * bit);
+                bit += 1;
+            }
+            byte += 1;
+        }
+        table
+    };
+    TABLE[byte as usize]
+}
+
+/// Moves bit 3n to bit n of a byte: undoes [`spread`], whatever is in the other bits.
+const fn gather(bits: u32) -> u8 {
+    let bits = bits & 0o1111_1111;
+    let bits = (bits | bits >> 2) & 0o0303_0303;
+    let bits = (bits | bits >> 4) & 0o0017_0017;
+    ((bits | bits >> 8) & 0xff) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn coordinate() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            any::<i64>(),
+            -40..40_i64,
+            Just(i64::MIN),
+            Just(i64::MAX),
+            any::<u8>().prop_map(|shift| i64::MIN >> (shift % 64))
+        ]
+    }
+
+    fn chunk() -> impl Strategy<Value = ChunkPos> {
+        (coordinate(), coordinate(), coordinate()).prop_map(|(x, y, z)| ChunkPos::new(x, y, z))
+    }
+
+    /// The key as a row of bits.
+    fn model(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
+        let mut bits: Vec<u8> = (0..64).rev().map(|bit| (dimension.0 >> bit & 1) as u8).collect();
+        for bit in (0..64).rev() {
+            for value in [pos.x, pos.y, pos.z] {
+                let flipped = if bit == 63 { 1 } else { 0 };
+                bits.push((value >> bit & 1) as u8 ^ flipped);
+            }
+        }
+        bits.chunks(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn chunk_keys_agree_with_the_model(dimension: u64, pos in chunk()) {
+            let dimension = DimensionId(dimension);
+            let key = chunk_key(dimension, pos);
+            prop_assert_eq!(&key[..], &model(dimension, pos)[..]);
+            prop_assert_eq!(parse_chunk_key(&key), Some((dimension, pos)));
+            prop_assert_eq!(parse_chunk_key(&key[..31]), None);
+        }
+
+        #[test]
+        fn a_cube_is_one_range(
+            dimension: u64,
+            pos in chunk(),
+            other in chunk(),
+            (x, y, z) in (-9..9_i64, -9..9_i64, -9..9_i64),
+            shift in 0..=64_u32,
+        ) {
+            let dimension = DimensionId(dimension);
+            let near = ChunkPos::new(pos.x.saturating_add(x), pos.y.saturating_add(y), pos.z.saturating_add(z));
+            for shift in [shift, 2] {
+                let range = chunk_cube_range(dimension, pos, shift);
+                let cube = |pos: ChunkPos| {
+                    [pos.x, pos.y, pos.z].map(|value| (i128::from(value) - i128::from(i64::MIN)) >> shift)
+                };
+                for other in [pos, near, other] {
+                    let inside = range.contains(&chunk_key(dimension, other).to_vec());
+                    prop_assert_eq!(inside, cube(pos) == cube(other), "{} and {} at {}", pos, other, shift);
+                    let elsewhere = DimensionId(dimension.0.wrapping_add(1));
+                    prop_assert!(!range.contains(&chunk_key(elsewhere, other).to_vec()));
+                }
+            }
+            prop_assert_eq!(chunk_group_range(dimension, pos), chunk_cube_range(dimension, pos, 2));
+        }
+
+        #[test]
+        fn each_axis_keeps_its_order(dimension: u64, pos in chunk(), a in coordinate(), b in coordinate()) {
+            let dimension = DimensionId(dimension);
+            let key = |pos| chunk_key(dimension, pos);
+            prop_assert_eq!(key(ChunkPos { x: a, ..pos }).cmp(&key(ChunkPos { x: b, ..pos })), a.cmp(&b));
+            prop_assert_eq!(key(ChunkPos { y: a, ..pos }).cmp(&key(ChunkPos { y: b, ..pos })), a.cmp(&b));
+            prop_assert_eq!(key(ChunkPos { z: a, ..pos }).cmp(&key(ChunkPos { z: b, ..pos })), a.cmp(&b));
+        }
+
+        #[test]
+        fn other_keys_sort_and_can_be_read_back(
+            dimension: u64,
+            (x, z) in (coordinate(), coordinate()),
+            other in (coordinate(), coordinate()),
+            id: u128,
+        ) {
+            let (dimension, id) = (DimensionId(dimension), Uuid::from_u128(id));
+            let (column, other) = (ColumnPos::new(x, z), ColumnPos::new(other.0, other.1));
+            let key = place_key(dimension, column, id);
+            prop_assert_eq!(parse_place_key(&key), Some((dimension, column, id)));
+            prop_assert_eq!(key.cmp(&place_key(dimension, other, id)), column.cmp(&other));
+            let (low, high) = (z.min(other.z), z.max(other.z));
+            let range = place_range(dimension, x, low, high);
+            prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, low), Uuid::nil())));
+            prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, high), Uuid::max())));
+            prop_assert_eq!(range.contains(&place_key(dimension, other, id)), x == other.x);
+
+            prop_assert_eq!(parse_viewer_key(&viewer_key(dimension, id)), Some((dimension, id)));
+            prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
+            prop_assert!(!viewer_range(dimension).contains(&viewer_key(DimensionId(dimension.0 ^ 1), id)));
+
+            prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
+            prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
+            prop_assert!(!tile_range(dimension).contains(&tile_key(DimensionId(dimension.0 ^ 1), x, z)));
+        }
+
+        #[test]
+        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..4_usize) {
+            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE][prefix].iter().copied());
+            if let Some((dimension, pos)) = parse_chunk_key(&key) {
+                prop_assert_eq!(&chunk_key(dimension, pos)[..], &key[..]);
+            }
+            if let Some((dimension, column, id)) = parse_place_key(&key) {
+                prop_assert_eq!(place_key(dimension, column, id), key.clone());
+            }
+            if let Some((dimension, id)) = parse_viewer_key(&key) {
+                prop_assert_eq!(viewer_key(dimension, id), key.clone());
+            }
+            if let Some((dimension, x, z)) = parse_tile_key(&key) {
+                prop_assert_eq!(tile_key(dimension, x, z), key);
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Reading a world.
+
+use super::{EntityRecord, Family, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys, record};
+use crate::block::BlockId;
+use crate::chunk::{Column, format};
+use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId};
+use std::ops::Range;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Chunks in an aligned 4^3 group.
+const GROUP_VOLUME: usize = BATCH_SIZE * BATCH_SIZE * BATCH_SIZE;
+/// Up to this many groups are read one by one; in a taller range, those that hold something are searched for.
+const DIRECT_GROUPS: u64 = 64;
+/// Entries of a long range that are read at a time.
+const PAGE: usize = 1024;
+
+/// A column as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredColumn {
+    /// Its chunks; those of air are left out.
+    pub column: Column,
+    /// The entities in it, by ascending UUID.
+    pub entities: Vec<EntityRecord>,
+}
+
+/// The columns of one batch that are being loaded.
+struct BatchLoad {
+    dimension: DimensionId,
+    batch: BatchPos,
+    chunk_heights: Range<i64>,
+    loaded: Vec<StoredColumn>,
+    /// For each column of the batch its index in `loaded`.
+    indices: [Option<usize>; BATCH_SIZE * BATCH_SIZE],
+}
+
+impl WorldStore {
+    /// Loads columns of one batch with their entities, in the order of `columns`; those of other batches and
+    /// repetitions are left out. A column with nothing stored is a column of air: whether a column has been stored at
+    /// all is what [`stored_tiles`](Self::stored_tiles) knows.
+    ///
+    /// Entities that hold ground loaded are among them, though [`viewers`](Self::viewers) lists them too.
+    /// What is damaged is an error that names it, and nothing is put in its place.
+    pub fn load_batch(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        columns: &[ColumnPos],
+        chunk_heights: Range<i64>,
+    ) -> Result<Vec<StoredColumn>, StoreError> {
+        let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
+        if load.loaded.is_empty() {
+            return Ok(load.loaded);
+        }
+        self.load_chunks(&mut load)?;
+        self.load_entities(&mut load)?;
+        Ok(load.loaded)
+    }
+
+    /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
+    pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
+        let mut tiles = Vec::new();
+        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
+            let (dimension, x, z) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let value: &[u8; 128] = value.try_into().map_err(|_| {
+                let reason = format!("it has {} bytes instead of 128", value.len());
+                self.corrupt(StoredItem::Tile(dimension, x, z), reason)
+            })?;
+            let mut masks = [0; 64];
+            for (mask, bytes) in masks.iter_mut().zip(value.as_chunks::<2>().0) {
+                *mask = u16::from_le_bytes(*bytes);
+            }
+            tiles.push((x, z, masks));
+            Ok(())
+        })?;
+        Ok(tiles)
+    }
+
+    /// The entities of a dimension that hold ground loaded, by ascending UUID.
+    pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
+        let mut ids = Vec::new();
+        self.scan_all(Family::Meta, keys::viewer_range(dimension), |key, _| {
+            let (_, id) = keys::parse_viewer_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            ids.push(id);
+            Ok(())
+        })?;
+        let records = self.entity_records(&ids)?.into_iter().flatten();
+        Ok(records.filter(|record| record.dimension == dimension && record.viewer_radius.is_some()).collect())
+    }
+
+    /// Loads the chunks, group by group: each is one range of keys.
+    fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        if load.chunk_heights.is_empty() {
+            return Ok(());
+        }
+        let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
+        if last.abs_diff(first) < DIRECT_GROUPS {
+            return (first..=last).try_for_each(|group| self.load_group(load, group << 2));
+        }
+        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored.
+        let mut cubes = vec![(i64::MIN, i64::BITS)];
+        while let Some((bottom, shift)) = cubes.pop() {
+            let top = bottom.wrapping_add(keys::span(shift) as i64);
+            if top < load.chunk_heights.start || bottom >= load.chunk_heights.end {
+                continue;
+            }
+            if shift == 2 {
+                self.load_group(load, bottom)?;
+                continue;
+            }
+            let range = keys::chunk_cube_range(load.dimension, load.group(bottom), shift);
+            if !self.store.scan(Family::Chunks, &range.start..&range.end, 1)?.is_empty() {
+                let half = 1_i64 << (shift - 1);
+                // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
+                cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the group of chunks whose lowest chunk height is `bottom`.
+    fn load_group(&self, load: &mut BatchLoad, bottom: i64) -> Result<(), StoreError> {
+        let range = keys::chunk_group_range(load.dimension, load.group(bottom));
+        for (key, value) in self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME)? {
+            let (dimension, pos) = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
+            if !load.chunk_heights.contains(&pos.y) {
+                continue;
+            }
+            let Some(stored) = load.column(pos.column()) else { continue };
+            let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
+            let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
+            let decoded = format::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
+            if decoded.chunk.uniform_block() != Some(BlockId::AIR) {
+                stored.column.set_chunk(pos.y, Arc::new(decoded.chunk));
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the entities: the place keys name them, and their records have the last word.
+    fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        let mut wanted: Vec<ColumnPos> = load.loaded.iter().map(|stored| stored.column.pos()).collect();
+        wanted.sort_unstable();
+        for run in wanted.chunk_by(|a, b| a.x == b.x) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let mut ids = Vec::new();
+            let mut places = Vec::new();
+            self.scan_all(Family::Meta, keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
+                let (_, column, id) = keys::parse_place_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+                if run.contains(&column) {
+                    ids.push(id);
+                    places.push(column);
+                }
+                Ok(())
+            })?;
+            for (place, entity) in places.into_iter().zip(self.entity_records(&ids)?) {
+                let here = entity.filter(|entity| entity.dimension == load.dimension && entity.column() == place);
+                if let (Some(entity), Some(stored)) = (here, load.column(place)) {
+                    stored.entities.push(entity);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of these entities; `None` for those that are not stored.
+    pub(super) fn entity_records(&self, ids: &[Uuid]) -> Result<Vec<Option<EntityRecord>>, StoreError> {
+        let values =
+            self.store.multi_get(Family::Entities, &ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>())?;
+        let records =
+            ids.iter().zip(values).map(|(id, value)| value.map(|value| self.entity_record(*id, &value)).transpose());
+        records.collect()
+    }
+
+    pub(super) fn entity_record(&self, id: Uuid, value: &[u8]) -> Result<EntityRecord, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Entity(id), reason);
+        let entity: EntityRecord = record::decode(value).map_err(damaged)?;
+        if entity.id != id {
+            return Err(damaged(format!("it is the record of {}", entity.id)));
+        }
+        Ok(entity)
+    }
+
+    /// Visits every entry of a range in pages, so that a long one needs little memory at a time.
+    fn scan_all(
+        &self,
+        family: Family,
+        mut range: Range<Vec<u8>>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let page = self.store.scan(family, &range.start..&range.end, PAGE)?;
+            page.iter().try_for_each(|(key, value)| visit(key, value))?;
+            match page.last() {
+                Some((key, _)) if page.len() == PAGE => range.start = keys::after(key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
+        self.corrupt(StoredItem::Key(family, key.to_vec()), "it does not have the form of its neighbours")
+    }
+}
+
+impl BatchLoad {
+    fn new(dimension: DimensionId, batch: BatchPos, columns: &[ColumnPos], chunk_heights: Range<i64>) -> Self {
+        let indices = [None; BATCH_SIZE * BATCH_SIZE];
+        let mut load = Self { dimension, batch, chunk_heights, loaded: Vec::new(), indices };
+        for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
+            let next = load.loaded.len();
+            if *load.indices[index_in_batch(pos)].get_or_insert(next) == next {
+                load.loaded.push(StoredColumn { column: Column::new(pos), entities: Vec::new() });
+            }
+        }
+        load
+    }
+
+    /// Some chunk of the batch's group of chunks at this height.
+    fn group(&self, chunk_height: i64) -> ChunkPos {
+        self.batch.column(0).chunk(chunk_height)
+    }
+
+    /// The column at `pos`, if it is wanted.
+    fn column(&mut self, pos: ColumnPos) -> Option<&mut StoredColumn> {
+        let index = self.indices[index_in_batch(pos)].filter(|_| pos.batch() == self.batch)?;
+        self.loaded.get_mut(index)
+    }
+}
+
+fn index_in_batch(pos: ColumnPos) -> usize {
+    (pos.x & 3) as usize + BATCH_SIZE * (pos.z & 3) as usize
+}

@@ -1,0 +1,111 @@
+//! A store that lives as long as the process.
+
+use super::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch};
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// A [`KeyValueStore`] in memory: for tests, and for worlds that need not last.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    // One lock over all families makes a batch atomic for readers.
+    data: RwLock<Data>,
+}
+
+#[derive(Debug, Default)]
+struct Data {
+    families: [BTreeMap<Vec<u8>, Vec<u8>>; Family::ALL.len()],
+    bytes: u64,
+}
+
+impl MemoryStore {
+    /// A store with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // No code that can panic runs under the lock, so a poisoned one still guards whole data.
+    fn read(&self) -> RwLockReadGuard<'_, Data> {
+        self.data.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyValueStore for MemoryStore {
+    fn path(&self) -> &Path {
+        Path::new("in memory")
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.read().families[family as usize].get(key).cloned())
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let data = self.read();
+        let family = &data.families[family as usize];
+        Ok(keys.iter().map(|key| family.get(*key).cloned()).collect())
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let data = self.read();
+        let entries = data.families[family as usize].range::<[u8], _>(bounds);
+        Ok(entries.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn write(&self, batch: WriteBatch, _durability: Durability) -> Result<(), StoreError> {
+        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
+        let Data { families, bytes } = &mut *data;
+        for change in batch.into_changes() {
+            let family = &mut families[change.family as usize];
+            let key_length = change.key.len();
+            let replaced = match change.value {
+                Some(value) => {
+                    *bytes += (key_length + value.len()) as u64;
+                    family.insert(change.key, value)
+                }
+                None => family.remove(&change.key),
+            };
+            *bytes -= replaced.map_or(0, |value| key_length + value.len()) as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.read().bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance;
+    use super::*;
+
+    #[test]
+    fn conforms() {
+        conformance::check(MemoryStore::new);
+    }
+
+    #[test]
+    fn size_follows_what_is_stored() {
+        let store = MemoryStore::new();
+        let mut batch = WriteBatch::default();
+        batch.put(Family::Meta, *b"key", vec![0; 10]);
+        batch.put(Family::Meta, *b"key", vec![0; 4]);
+        batch.put(Family::Chunks, *b"other", vec![0; 5]);
+        store.write(batch, Durability::Process).unwrap();
+        assert_eq!(store.approximate_bytes(), Ok(17));
+        let mut batch = WriteBatch::default();
+        batch.delete(Family::Meta, *b"key");
+        batch.delete(Family::Meta, *b"nothing");
+        store.write(batch, Durability::Sync).unwrap();
+        assert_eq!(store.approximate_bytes(), Ok(10));
+    }
+}

@@ -1,0 +1,227 @@
+//! A store on disk: RocksDB.
+
+use super::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, Options, ReadOptions,
+    WriteOptions, properties,
+};
+use std::ops::Range;
+use std::path::Path;
+
+const MEBIBYTE: usize = 1 << 20;
+/// One cache for the blocks of all families.
+const BLOCK_CACHE_BYTES: usize = 128 * MEBIBYTE;
+/// Measured with terrain: 16K blocks compress a seventh better than 4K for twice the time of a point read, and
+/// most reads here are ranges.
+const BLOCK_BYTES: usize = 16 * 1024;
+/// A small limit flushes small files all the time and nearly doubles the bytes written.
+const WAL_BYTES: u64 = 192 * MEBIBYTE as u64;
+const ZSTD_LEVEL: i32 = 1;
+
+/// A [`KeyValueStore`] in a RocksDB database.
+///
+/// All families share one write-ahead log, so a batch over several of them is atomic. A damaged database is reported
+/// and never repaired: RocksDB's repair may drop data that could still be read.
+pub struct RocksStore {
+    database: DB,
+}
+
+impl RocksStore {
+    /// Opens the database in the folder `path`, or makes one there if `create`.
+    pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        let families = Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&cache)));
+        let database = DB::open_cf_descriptors(&database_options(create), path, families).map_err(|error| {
+            StoreError::Backend {
+                operation: Operation::Open,
+                family: None,
+                path: path.to_path_buf(),
+                reason: error.into_string(),
+            }
+        })?;
+        Ok(Self { database })
+    }
+
+    fn family(&self, operation: Operation, family: Family) -> Result<&ColumnFamily, StoreError> {
+        self.database.cf_handle(family.name()).ok_or_else(|| StoreError::Backend {
+            operation,
+            family: Some(family),
+            path: self.path().to_path_buf(),
+            reason: "the database was opened without this column family".into(),
+        })
+    }
+
+    fn error(&self, operation: Operation, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
+        move |error| StoreError::Backend {
+            operation,
+            family,
+            path: self.path().to_path_buf(),
+            reason: error.into_string(),
+        }
+    }
+}
+
+fn database_options(create: bool) -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(create);
+    options.create_missing_column_families(true);
+    options.set_paranoid_checks(true);
+    options.set_max_background_jobs(2);
+    options.set_max_total_wal_size(WAL_BYTES);
+    // Spreads the writing of large files out, so that a sync does not wait for all of it at once.
+    options.set_bytes_per_sync(MEBIBYTE as u64);
+    options.set_keep_log_file_num(4);
+    options.set_max_log_file_size(4 * MEBIBYTE);
+    options
+}
+
+fn family_options(cache: &Cache) -> Options {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(cache);
+    table.set_block_size(BLOCK_BYTES);
+    table.set_bloom_filter(10.0, false);
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+
+    let mut options = Options::default();
+    options.set_block_based_table_factory(&table);
+    options.set_write_buffer_size(32 * MEBIBYTE);
+    options.set_compression_type(DBCompressionType::Zstd);
+    // The other three are the defaults: window bits and strategy of zlib, no dictionary (no gain was measured).
+    options.set_compression_options(-14, ZSTD_LEVEL, 0, 0);
+    // The first levels are soon written again.
+    options.set_compression_per_level(&[
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+        DBCompressionType::Zstd,
+    ]);
+    options
+}
+
+impl KeyValueStore for RocksStore {
+    fn path(&self) -> &Path {
+        self.database.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let handle = self.family(Operation::Read, family)?;
+        self.database.get_cf(handle, key).map_err(self.error(Operation::Read, Some(family)))
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let handle = self.family(Operation::Read, family)?;
+        let values = self.database.batched_multi_get_cf(handle, keys.iter().copied(), keys.is_sorted());
+        let values = values.into_iter().map(|value| Ok(value?.map(|value| value.to_vec())));
+        values.collect::<Result<_, rocksdb::Error>>().map_err(self.error(Operation::Read, Some(family)))
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let handle = self.family(Operation::Scan, family)?;
+        let mut read_options = ReadOptions::default();
+        read_options.set_iterate_upper_bound(range.end);
+        let mut iterator = self.database.raw_iterator_cf_opt(handle, read_options);
+        let mut entries = Vec::new();
+        iterator.seek(range.start);
+        while entries.len() < limit
+            && let Some((key, value)) = iterator.item()
+        {
+            entries.push((key.to_vec(), value.to_vec()));
+            iterator.next();
+        }
+        // An iterator also ends where the data cannot be read.
+        iterator.status().map_err(self.error(Operation::Scan, Some(family)))?;
+        Ok(entries)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        let mut writes = rocksdb::WriteBatch::default();
+        for change in batch.into_changes() {
+            let handle = self.family(Operation::Write, change.family)?;
+            match change.value {
+                Some(value) => writes.put_cf(handle, change.key, value),
+                None => writes.delete_cf(handle, change.key),
+            }
+        }
+        let mut write_options = WriteOptions::default();
+        write_options.set_sync(durability == Durability::Sync);
+        self.database.write_opt(writes, &write_options).map_err(self.error(Operation::Write, None))
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.database.flush_wal(true).map_err(self.error(Operation::Sync, None))
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        let mut bytes = 0_u64;
+        for family in Family::ALL {
+            let handle = self.family(Operation::Measure, family)?;
+            for property in [properties::LIVE_SST_FILES_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES] {
+                let value = self.database.property_int_value_cf(handle, property);
+                let value = value.map_err(self.error(Operation::Measure, Some(family)))?;
+                bytes = bytes.saturating_add(value.unwrap_or(0));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance;
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn conforms() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut count = 0;
+        conformance::check(|| {
+            count += 1;
+            RocksStore::open(&folder.path().join(count.to_string()), true).unwrap()
+        });
+    }
+
+    #[test]
+    fn what_was_written_is_there_after_opening_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..3_u8 {
+            let store = RocksStore::open(folder.path(), round == 0).unwrap();
+            for earlier in 0..round {
+                for family in Family::ALL {
+                    assert_eq!(store.get(family, &[earlier]).unwrap(), Some(vec![earlier; 100]));
+                }
+            }
+            let mut batch = WriteBatch::default();
+            Family::ALL.into_iter().for_each(|family| batch.put(family, [round], vec![round; 100]));
+            store.write(batch, Durability::Process).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_missing_database_is_made_only_on_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        let error = RocksStore::open(&path, false).err().unwrap();
+        assert!(matches!(&error, StoreError::Backend { operation: Operation::Open, path: at, .. } if *at == path));
+        assert!(RocksStore::open(&path, true).is_ok());
+        assert!(RocksStore::open(&path, false).is_ok());
+    }
+
+    #[test]
+    fn a_damaged_manifest_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(RocksStore::open(folder.path(), true).unwrap());
+        fs::write(folder.path().join("CURRENT"), "MANIFEST-999999\n").unwrap();
+        assert!(RocksStore::open(folder.path(), false).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! What is to be saved.
+
+use super::EntityRecord;
+use crate::chunk::Chunk;
+use crate::space::{ChunkPos, DimensionId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A piece of a graph of stored columns: its x and z in steps of 32 columns, and its 64 masks.
+pub type StoredTile = (i64, i64, [u16; 64]);
+
+/// What is to be saved, of all regions: the newest state of everything that changed, each once.
+///
+/// A commit writes all of it or nothing, so whatever is in one batch together stays together through a crash.
+#[derive(Clone, Default, PartialEq)]
+pub struct SaveBatch {
+    /// Chunks by place.
+    pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// Entities by UUID; `None` for those that are no more.
+    pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
+    /// Pieces of the graphs of stored columns, by x and z in steps of 32 columns.
+    pub tiles: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]>,
+}
+
+impl SaveBatch {
+    /// Takes in what changed later than what is here.
+    pub fn merge(&mut self, newer: Self) {
+        if self.is_empty() {
+            *self = newer;
+            return;
+        }
+        self.chunks.extend(newer.chunks);
+        self.entities.extend(newer.entities);
+        self.tiles.extend(newer.tiles);
+    }
+
+    /// The number of things to be saved.
+    pub fn len(&self) -> usize {
+        self.chunks.len() + self.entities.len() + self.tiles.len()
+    }
+
+    /// Whether there is nothing to be saved.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for SaveBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaveBatch")
+            .field("chunks", &self.chunks.len())
+            .field("entities", &self.entities.len())
+            .field("tiles", &self.tiles.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockId;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn counts_everything() {
+        let mut batch = SaveBatch::default();
+        assert!(batch.is_empty());
+        batch.entities.insert(Uuid::nil(), None);
+        assert!(!batch.is_empty());
+        batch.tiles.insert((DimensionId(1), (0, 0)), [0; 64]);
+        batch.chunks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Arc::new(Chunk::uniform(BlockId::AIR)));
+        assert_eq!(batch.len(), 3);
+    }
+
+    proptest! {
+        /// Merging a row of batches in order is the same as remembering the last value of each key.
+        #[test]
+        fn the_newest_of_each_counts(changes in vec(vec((0..3_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
+            let dimension = DimensionId(1);
+            let mut model: HashMap<(u8, i64), u16> = HashMap::new();
+            let mut merged = SaveBatch::default();
+            for changes in changes {
+                let mut newer = SaveBatch::default();
+                for (kind, key, value) in changes {
+                    model.insert((kind, key), value);
+                    let mut chunk = Chunk::uniform(BlockId::AIR);
+                    chunk.set_block([0, 0, 0], BlockId::new(value.into()));
+                    match kind {
+                        0 => drop(newer.chunks.insert((dimension, ChunkPos::new(key, 0, 0)), Arc::new(chunk))),
+                        1 => drop(newer.entities.insert(Uuid::from_u128(key as u128), record(key, value))),
+                        _ => drop(newer.tiles.insert((dimension, (key, 0)), [value; 64])),
+                    }
+                }
+                merged.merge(newer);
+            }
+            prop_assert_eq!(merged.len(), model.len());
+            for ((kind, key), value) in model {
+                let mut chunk = Chunk::uniform(BlockId::AIR);
+                chunk.set_block([0, 0, 0], BlockId::new(value.into()));
+                match kind {
+                    0 => prop_assert!(*merged.chunks[&(dimension, ChunkPos::new(key, 0, 0))] == chunk),
+                    1 => prop_assert_eq!(&merged.entities[&Uuid::from_u128(key as u128)], &record(key, value)),
+                    _ => prop_assert_eq!(merged.tiles[&(dimension, (key, 0))], [value; 64]),
+                }
+            }
+        }
+    }
+
+    /// Every fourth one is gone.
+    fn record(key: i64, value: u16) -> Option<EntityRecord> {
+        (!value.is_multiple_of(4)).then(|| EntityRecord {
+            id: Uuid::from_u128(key as u128),
+            dimension: DimensionId(1),
+            block: crate::space::BlockPos::new(value.into(), 0, 0),
+            offset: [0.5; 3],
+            viewer_radius: None,
+            components: Vec::new(),
+        })
+    }
+}

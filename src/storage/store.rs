@@ -1,0 +1,127 @@
+//! What a backend must be able to do.
+
+use super::StoreError;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// A key and its value.
+pub type KeyValue = (Vec<u8>, Vec<u8>);
+
+/// Ordered maps from bytes to bytes, one for each [`Family`], that are written atomically and survive a crash.
+pub trait KeyValueStore: Send + Sync {
+    /// Where this store is, for messages.
+    fn path(&self) -> &Path;
+
+    /// The value under `key`.
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The values under `keys`, in their order.
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
+
+    /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
+
+    /// Writes the whole batch, or nothing of it, over all families.
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError>;
+
+    /// Makes everything written so far survive a loss of power.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// About how much room all entries take, for statistics.
+    fn approximate_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// One of the ordered maps of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Chunks that are read and written one by one.
+    Chunks,
+    /// Entities by UUID.
+    Entities,
+    /// Lists that give names their numbers: one list a key.
+    Registry,
+    /// The world's header, dimensions, graphs, and where entities are.
+    Meta,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 4] = [Self::Chunks, Self::Entities, Self::Registry, Self::Meta];
+
+    /// The family's name on disk.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chunks => "chunkl0",
+            Self::Entities => "entities",
+            Self::Registry => "registry",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a write outlives once it has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// A loss of power.
+    Sync,
+    /// The end of the process, however sudden, but not a loss of power.
+    Process,
+}
+
+/// Puts and deletes that belong together. Of two on the same key the later one counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteBatch {
+    changes: Vec<Change>,
+    bytes: u64,
+}
+
+/// One put, or with no value one delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) family: Family,
+    pub(super) key: Vec<u8>,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+impl WriteBatch {
+    /// Stores `value` under `key`.
+    pub fn put(&mut self, family: Family, key: impl Into<Vec<u8>>, value: Vec<u8>) {
+        self.push(Change { family, key: key.into(), value: Some(value) });
+    }
+
+    /// Removes `key`, if it is there.
+    pub fn delete(&mut self, family: Family, key: impl Into<Vec<u8>>) {
+        self.push(Change { family, key: key.into(), value: None });
+    }
+
+    fn push(&mut self, change: Change) {
+        self.bytes += (change.key.len() + change.value.as_ref().map_or(0, Vec::len)) as u64;
+        self.changes.push(change);
+    }
+
+    /// The number of puts and deletes.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The bytes of all keys and values.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
+}

@@ -1,0 +1,87 @@
+//! A store that tests can look into, damage, and let fail.
+
+use super::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A handle to a store in memory that outlives the world on it, as a disk does.
+#[derive(Clone, Default)]
+pub(super) struct TestStore(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    memory: MemoryStore,
+    fails_writes: AtomicBool,
+    scans: AtomicUsize,
+}
+
+impl TestStore {
+    pub(super) fn world(&self) -> WorldStore {
+        WorldStore::from_store(Box::new(self.clone())).unwrap()
+    }
+
+    pub(super) fn fail_writes(&self, fail: bool) {
+        self.0.fails_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// The number of scans since the last call.
+    pub(super) fn take_scans(&self) -> usize {
+        self.0.scans.swap(0, Ordering::SeqCst)
+    }
+
+    /// Changes the stored value under `key` behind the world's back.
+    pub(super) fn tamper(&self, family: Family, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) {
+        let mut value = self.0.memory.get(family, key).unwrap().expect("nothing stored");
+        change(&mut value);
+        let mut batch = WriteBatch::default();
+        batch.put(family, key, value);
+        self.0.memory.write(batch, Durability::Process).unwrap();
+    }
+
+    /// Everything that is stored.
+    pub(super) fn contents(&self) -> Vec<(Family, KeyValue)> {
+        let scan = |family| self.0.memory.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap();
+        Family::ALL.into_iter().flat_map(|family| scan(family).into_iter().map(move |entry| (family, entry))).collect()
+    }
+}
+
+impl KeyValueStore for TestStore {
+    fn path(&self) -> &Path {
+        self.0.memory.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.memory.get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.0.memory.multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.0.scans.fetch_add(1, Ordering::SeqCst);
+        self.0.memory.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        if self.0.fails_writes.load(Ordering::SeqCst) {
+            return Err(StoreError::Backend {
+                operation: Operation::Write,
+                family: None,
+                path: self.path().to_path_buf(),
+                reason: "the disk is full".into(),
+            });
+        }
+        self.0.memory.write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.0.memory.sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.0.memory.approximate_bytes()
+    }
+}

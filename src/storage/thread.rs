@@ -1,0 +1,199 @@
+//! The thread that commits, so that nobody else waits for the disk.
+
+#[cfg(test)]
+mod tests;
+
+use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use thiserror::Error;
+
+/// A thread that commits the batches submitted to it, in their order. Dropping it waits for all of them.
+///
+/// Once a commit has failed, every later batch is handed back untried: committed out of order, a retry of the first
+/// would undo the later ones. When all of them are answered, merge them, oldest first, call
+/// [`resume`](Self::resume) and submit the result.
+pub struct StorageThread {
+    // Both are taken when this is dropped.
+    queue: Option<Sender<Submission>>,
+    thread: Option<JoinHandle<()>>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_halted: AtomicBool,
+    unanswered: AtomicUsize,
+}
+
+struct Submission {
+    batch: Arc<SaveBatch>,
+    durability: Durability,
+    ticket: u64,
+}
+
+/// The answer to a submitted batch.
+#[derive(Debug)]
+pub struct Commit {
+    /// The number that it was submitted with.
+    pub ticket: u64,
+    /// What became of it.
+    pub result: Result<CommitReport, FailedCommit>,
+}
+
+/// A batch that was not committed.
+#[derive(Debug, Error)]
+#[error("{} changes are not saved: {error}", batch.len())]
+pub struct FailedCommit {
+    /// Why not.
+    pub error: CommitError,
+    /// The batch, to be submitted again.
+    pub batch: Arc<SaveBatch>,
+}
+
+/// Why a batch was not committed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CommitError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It was not tried, because the one before failed.
+    #[error("an earlier commit failed")]
+    Untried,
+    /// A defect in the store.
+    #[error("the commit panicked: {0}")]
+    Panicked(String),
+}
+
+/// A batch that was not taken.
+#[derive(Debug, Error)]
+pub enum SubmitError {
+    /// The queue is full.
+    #[error("the storage thread's queue is full")]
+    Full(Arc<SaveBatch>),
+    /// The thread has ended.
+    #[error("the storage thread has ended")]
+    Stopped(Arc<SaveBatch>),
+}
+
+impl SubmitError {
+    /// The batch, to be submitted later.
+    pub fn into_batch(self) -> Arc<SaveBatch> {
+        match self {
+            Self::Full(batch) | Self::Stopped(batch) => batch,
+        }
+    }
+}
+
+impl StorageThread {
+    /// Starts the thread. Behind the batch that is being committed, up to `queue_length` others (at least one) wait.
+    /// `on_commit` is called on the thread with each answer, in the order of submission; it must not panic.
+    pub fn start(
+        store: Arc<WorldStore>,
+        queue_length: usize,
+        on_commit: impl FnMut(Commit) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (queue, submissions) = bounded(queue_length.max(1));
+        let state = Arc::<State>::default();
+        let shared = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
+            .name("terrane storage".into())
+            .spawn(move || run(&store, &submissions, &shared, on_commit))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), state })
+    }
+
+    /// Submits a batch, and waits while the queue is full.
+    pub fn submit(
+        &self,
+        batch: impl Into<Arc<SaveBatch>>,
+        durability: Durability,
+        ticket: u64,
+    ) -> Result<(), SubmitError> {
+        self.send(batch.into(), durability, ticket, |queue, submission| {
+            queue.send(submission).map_err(|error| SubmitError::Stopped(error.0.batch))
+        })
+    }
+
+    /// Submits a batch if there is room for it; never waits.
+    pub fn try_submit(
+        &self,
+        batch: impl Into<Arc<SaveBatch>>,
+        durability: Durability,
+        ticket: u64,
+    ) -> Result<(), SubmitError> {
+        self.send(batch.into(), durability, ticket, |queue, submission| {
+            queue.try_send(submission).map_err(|error| match error {
+                TrySendError::Full(submission) => SubmitError::Full(submission.batch),
+                TrySendError::Disconnected(submission) => SubmitError::Stopped(submission.batch),
+            })
+        })
+    }
+
+    fn send(
+        &self,
+        batch: Arc<SaveBatch>,
+        durability: Durability,
+        ticket: u64,
+        send: impl FnOnce(&Sender<Submission>, Submission) -> Result<(), SubmitError>,
+    ) -> Result<(), SubmitError> {
+        let Some(queue) = &self.queue else { return Err(SubmitError::Stopped(batch)) };
+        self.state.unanswered.fetch_add(1, Ordering::AcqRel);
+        send(queue, Submission { batch, durability, ticket })
+            .inspect_err(|_| _ = self.state.unanswered.fetch_sub(1, Ordering::AcqRel))
+    }
+
+    /// How many submitted batches are not committed or handed back yet.
+    pub fn unanswered(&self) -> usize {
+        self.state.unanswered.load(Ordering::Acquire)
+    }
+
+    /// Whether a commit failed and batches are handed back untried.
+    pub fn is_halted(&self) -> bool {
+        self.state.is_halted.load(Ordering::Acquire)
+    }
+
+    /// Commits again after a failure. `false`, and without effect, while batches submitted before are unanswered.
+    pub fn resume(&self) -> bool {
+        let may_resume = self.unanswered() == 0;
+        if may_resume {
+            self.state.is_halted.store(false, Ordering::Release);
+        }
+        may_resume
+    }
+}
+
+impl Drop for StorageThread {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // It can only have panicked in the caller's own function, and was reported then.
+            _ = thread.join();
+        }
+    }
+}
+
+fn run(store: &WorldStore, submissions: &Receiver<Submission>, state: &State, mut on_commit: impl FnMut(Commit)) {
+    for Submission { batch, durability, ticket } in submissions {
+        let result = if state.is_halted.load(Ordering::Acquire) {
+            Err(CommitError::Untried)
+        } else {
+            catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability)))
+                .map_or_else(|panic| Err(CommitError::Panicked(message(&*panic))), |result| Ok(result?))
+        };
+        if result.is_err() {
+            state.is_halted.store(true, Ordering::Release);
+        }
+        state.unanswered.fetch_sub(1, Ordering::AcqRel);
+        on_commit(Commit { ticket, result: result.map_err(|error| FailedCommit { error, batch }) });
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").into()
+}

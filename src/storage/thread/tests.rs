@@ -1,0 +1,113 @@
+use super::*;
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::test_store::TestStore;
+use crossbeam_channel::unbounded;
+
+const DIMENSION: DimensionId = DimensionId(0);
+const COLUMN: ColumnPos = ColumnPos::new(0, 0);
+
+/// A batch with a chunk of `block` at each of these heights.
+fn batch(heights: impl IntoIterator<Item = i64>, block: u32) -> SaveBatch {
+    let chunk = Arc::new(Chunk::uniform(BlockId::new(block)));
+    let chunks = heights.into_iter().map(|y| ((DIMENSION, ChunkPos::new(0, y, 0)), Arc::clone(&chunk)));
+    SaveBatch { chunks: chunks.collect(), ..SaveBatch::default() }
+}
+
+/// The heights of the stored chunks and the block of each.
+fn stored(world: &WorldStore) -> Vec<(i64, u32)> {
+    let loaded = world.load_batch(DIMENSION, COLUMN.batch(), &[COLUMN], 0..100).unwrap();
+    loaded[0].column.chunks().map(|(y, chunk)| (y, chunk.uniform_block().unwrap().index())).collect()
+}
+
+#[test]
+fn answers_come_in_order_and_dropping_waits_for_all() {
+    let world = Arc::new(TestStore::default().world());
+    let (answers, answered) = unbounded();
+    let thread = StorageThread::start(Arc::clone(&world), 2, move |commit| _ = answers.send(commit)).unwrap();
+    for ticket in 0..50 {
+        thread.submit(batch([ticket as i64], 1 + ticket as u32), Durability::Process, ticket).unwrap();
+    }
+    drop(thread);
+    let tickets: Vec<u64> = answered.iter().map(|commit| commit.result.map(|_| commit.ticket).unwrap()).collect();
+    assert_eq!(tickets, (0..50).collect::<Vec<_>>());
+    assert_eq!(stored(&world), (0..50).map(|y| (y, 1 + y as u32)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_queue_hands_the_batch_back_at_once() {
+    let world = Arc::new(TestStore::default().world());
+    let (entered, has_entered) = unbounded();
+    let (go_on, may_go_on) = unbounded::<()>();
+    let thread = StorageThread::start(Arc::clone(&world), 1, move |commit| {
+        entered.send(commit.ticket).unwrap();
+        _ = may_go_on.recv();
+    })
+    .unwrap();
+    thread.try_submit(batch([0], 1), Durability::Process, 0).unwrap();
+    // The thread now stays in the answer to the first, so one more has room and another has not.
+    assert_eq!(has_entered.recv(), Ok(0));
+    thread.try_submit(batch([1], 1), Durability::Process, 1).unwrap();
+    let refused = thread.try_submit(batch([2], 7), Durability::Process, 2).unwrap_err();
+    assert!(matches!(refused, SubmitError::Full(_)));
+    assert!(*refused.into_batch() == batch([2], 7));
+    assert_eq!(thread.unanswered(), 1);
+    drop(go_on);
+    drop(thread);
+    assert_eq!(has_entered.iter().collect::<Vec<_>>(), [1]);
+    assert_eq!(stored(&world), [(0, 1), (1, 1)]);
+}
+
+#[test]
+fn a_failure_loses_nothing_and_reorders_nothing() {
+    let store = TestStore::default();
+    let world = Arc::new(store.world());
+    let (answers, answered) = unbounded();
+    let thread = StorageThread::start(Arc::clone(&world), 10, move |commit| _ = answers.send(commit)).unwrap();
+    store.fail_writes(true);
+    thread.submit(batch([0, 1], 1), Durability::Process, 1).unwrap();
+    let first = answered.recv().unwrap();
+    // The disk is well again, but whoever submits has not heard of the failure yet.
+    store.fail_writes(false);
+    thread.submit(batch([1, 2], 2), Durability::Process, 2).unwrap();
+    let second = answered.recv().unwrap();
+    assert!(thread.is_halted());
+    assert!(stored(&world).is_empty());
+    let mut again = SaveBatch::default();
+    for (commit, ticket) in [(first, 1), (second, 2)] {
+        assert_eq!(commit.ticket, ticket);
+        let failed = commit.result.unwrap_err();
+        assert_eq!(matches!(failed.error, CommitError::Store(_)), ticket == 1);
+        assert_eq!(failed.error == CommitError::Untried, ticket == 2);
+        assert!(failed.to_string().contains("2 changes are not saved"), "{failed}");
+        again.merge(Arc::unwrap_or_clone(failed.batch));
+    }
+    assert!(thread.resume());
+    thread.submit(again, Durability::Sync, 3).unwrap();
+    assert!(answered.recv().unwrap().result.is_ok());
+    assert_eq!(stored(&world), [(0, 1), (1, 2), (2, 2)]);
+}
+
+#[test]
+fn resuming_waits_for_every_answer() {
+    let store = TestStore::default();
+    let (entered, has_entered) = unbounded();
+    let (go_on, may_go_on) = unbounded::<()>();
+    let thread = StorageThread::start(Arc::new(store.world()), 5, move |commit| {
+        entered.send(commit.result.is_err()).unwrap();
+        _ = may_go_on.recv();
+    })
+    .unwrap();
+    store.fail_writes(true);
+    thread.submit(batch([0], 1), Durability::Process, 0).unwrap();
+    assert_eq!(has_entered.recv(), Ok(true));
+    thread.submit(batch([1], 1), Durability::Process, 1).unwrap();
+    assert!(!thread.resume());
+    assert!(thread.is_halted());
+    go_on.send(()).unwrap();
+    assert_eq!(has_entered.recv(), Ok(true));
+    assert!(thread.resume());
+    assert!(!thread.is_halted());
+    drop(go_on);
+}

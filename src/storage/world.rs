@@ -1,0 +1,356 @@
+//! A world's storage: opening it, and what there is only once in it.
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "rocksdb")]
+use super::RocksStore;
+#[cfg(any(feature = "rocksdb", test))]
+use super::folder::WorldFolder;
+use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
+use crate::space::DimensionId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+
+const BLOCKS: &str = "blocks";
+/// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
+/// database and in the header inside it.
+pub(super) const FORMAT: u32 = 1;
+
+/// Where a world is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageConfig {
+    /// In this folder. Needs the feature `rocksdb`.
+    Path(PathBuf),
+    /// In memory, until it is dropped.
+    Memory,
+}
+
+/// The storage of one world. Can be shared between threads; changes are made one after another.
+pub struct WorldStore {
+    // In this order: the database must be closed before another process may have the folder.
+    pub(super) store: Box<dyn KeyValueStore>,
+    #[cfg(any(feature = "rocksdb", test))]
+    _folder: Option<WorldFolder>,
+    writes: Mutex<()>,
+    header: Header,
+}
+
+/// What is known of the world as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    created_at_seconds: u64,
+    sessions: u64,
+}
+
+/// The record of a dimension, under its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct DimensionRecord {
+    id: DimensionId,
+    origin: DimensionOrigin,
+}
+
+/// What a dimension is generated from. It cannot change, or new ground would not fit to old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DimensionOrigin {
+    /// Name of the generator.
+    pub generator: String,
+    /// Version of the generator.
+    pub version: u32,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl fmt::Display for DimensionOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {} with seed {}", self.generator, self.version, self.seed)
+    }
+}
+
+/// A world could not be opened. Nothing stored was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WorldOpenError {
+    /// There is a file where the folder should be.
+    #[error("{} is a file, not a folder; choose another place for the world", path.display())]
+    NotAFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder belongs to something else.
+    #[error("{} holds {found:?} but no world; choose an empty folder or one that does not exist yet", path.display())]
+    NotAWorld {
+        /// The folder.
+        path: PathBuf,
+        /// Something in it.
+        found: String,
+    },
+    /// The file system does not allow what is needed.
+    #[error(
+        "cannot {action} {}: {reason}; make sure that this user may write there and that the disk is neither full \
+         nor read-only", path.display()
+    )]
+    Inaccessible {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+    /// Another process, or this one, has the world open.
+    #[error(
+        "{} is locked by {}; close the world there first", path.display(),
+        process.map_or("another process".into(), |number| format!("process {number}"))
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// The number of the process, if it could be read.
+        process: Option<u32>,
+    },
+    /// The world was made by a newer version of this crate.
+    #[error(
+        "the world {} has format {found}, and only formats up to {supported} are known; open it with a newer version",
+        path.display()
+    )]
+    NewerFormat {
+        /// The world's folder.
+        path: PathBuf,
+        /// The world's format.
+        found: u32,
+        /// The newest format that can be opened.
+        supported: u32,
+    },
+    /// The file that names the format does not.
+    #[error("{} is damaged: {reason}; restore it from a backup of the world", path.display())]
+    MarkerDamaged {
+        /// The marker file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The world has no database any more.
+    #[error("{} is missing, but the world is marked as complete; restore it from a backup", path.display())]
+    DatabaseMissing {
+        /// The database's folder.
+        path: PathBuf,
+    },
+    /// The database cannot be used.
+    #[error("{source}; if the disk is sound, restore the world {} from a backup", path.display())]
+    Database {
+        /// The world's folder.
+        path: PathBuf,
+        /// What the database said.
+        source: StoreError,
+    },
+    /// There is no backend for worlds on disk in this build.
+    #[error(
+        "cannot open the world {}: this build keeps worlds in memory only; enable the feature `rocksdb`",
+        path.display()
+    )]
+    NoBackend {
+        /// The world's folder.
+        path: PathBuf,
+    },
+}
+
+/// A dimension could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DimensionError {
+    /// The dimension was made from something else.
+    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
+    OriginMismatch {
+        /// The dimension's name.
+        name: String,
+        /// What it was made from.
+        stored: DimensionOrigin,
+        /// What it should be made from now.
+        wanted: DimensionOrigin,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl WorldStore {
+    /// Opens a world, or makes it if it is not there. It is open until the returned value is dropped.
+    pub fn open(config: &StorageConfig) -> Result<Self, WorldOpenError> {
+        match config {
+            StorageConfig::Memory => Self::from_store(Box::new(MemoryStore::new())),
+            StorageConfig::Path(path) => Self::open_path(path),
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
+        Self::open_folder(path, |database, create| Ok(Box::new(RocksStore::open(database, create)?)))
+    }
+
+    #[cfg(not(feature = "rocksdb"))]
+    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
+        Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
+    }
+
+    /// Opens the world in a folder with the backend that `open_database` opens or, if told so, creates.
+    #[cfg(any(feature = "rocksdb", test))]
+    fn open_folder(
+        path: &Path,
+        open_database: impl FnOnce(&Path, bool) -> Result<Box<dyn KeyValueStore>, StoreError>,
+    ) -> Result<Self, WorldOpenError> {
+        let folder = WorldFolder::open(path)?;
+        let store = open_database(&folder.database(), folder.is_new())
+            .map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
+        let mut world = Self::start_session(path, store, folder.is_new())?;
+        if folder.is_new() {
+            folder.finish_creation()?;
+        }
+        world._folder = Some(folder);
+        Ok(world)
+    }
+
+    /// Opens the world in a backend of the caller's own, or makes it there.
+    pub fn from_store(store: Box<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        Self::start_session(&path, store, true)
+    }
+
+    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
+        let mut world = Self {
+            store,
+            #[cfg(any(feature = "rocksdb", test))]
+            _folder: None,
+            writes: Mutex::new(()),
+            header,
+        };
+        let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
+        match world.read_record::<Header>(Family::Meta, keys::HEADER, || StoredItem::Header).map_err(damaged)? {
+            Some(stored) if stored.format > FORMAT => {
+                return Err(WorldOpenError::NewerFormat {
+                    path: path.to_path_buf(),
+                    found: stored.format,
+                    supported: FORMAT,
+                });
+            }
+            Some(stored) => world.header = stored,
+            None if may_create => {}
+            None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
+        }
+        world.header.sessions = world.header.sessions.saturating_add(1);
+        world.write_record(Family::Meta, keys::HEADER, &world.header, || StoredItem::Header).map_err(damaged)?;
+        Ok(world)
+    }
+
+    /// Where the world is, for messages.
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// The number of this session: how often the world has been opened, this time included.
+    pub fn session(&self) -> u64 {
+        self.header.sessions
+    }
+
+    /// When the world was made.
+    pub fn created_at(&self) -> SystemTime {
+        UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)
+    }
+
+    /// About how much room the world takes, for statistics.
+    pub fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.store.approximate_bytes()
+    }
+
+    /// Makes every commit so far survive a loss of power.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    /// The names of the blocks in the order of their ids; none in a new world.
+    pub fn block_names(&self) -> Result<Vec<String>, StoreError> {
+        let names = self.read_record(Family::Registry, BLOCKS.as_bytes(), || StoredItem::Registry(BLOCKS.into()))?;
+        Ok(names.unwrap_or_default())
+    }
+
+    /// Stores the names of the blocks in the order of their ids. Stored chunks hold ids, so names must only be added,
+    /// at the end.
+    pub fn save_block_names(&self, names: &[String]) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        self.write_record(Family::Registry, BLOCKS.as_bytes(), &names, || StoredItem::Registry(BLOCKS.into()))
+    }
+
+    /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
+    /// same origin.
+    pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, DimensionError> {
+        let _writing = self.lock_writes();
+        let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
+        if let Some(stored) = self.read_record::<DimensionRecord>(Family::Meta, &key, item)? {
+            if stored.origin != *origin {
+                return Err(DimensionError::OriginMismatch {
+                    name: name.into(),
+                    stored: stored.origin,
+                    wanted: origin.clone(),
+                });
+            }
+            return Ok(stored.id);
+        }
+        let last_id: Option<u64> =
+            self.read_record(Family::Meta, keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
+        let id = last_id.map_or(Some(0), |last| last.checked_add(1));
+        let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
+        let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
+        let mut writes = WriteBatch::default();
+        writes.put(Family::Meta, key, self.encode(&dimension, item)?);
+        writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
+        self.store.write(writes, Durability::Sync)?;
+        Ok(dimension.id)
+    }
+
+    /// Held while something is read and then written.
+    pub(super) fn lock_writes(&self) -> MutexGuard<'_, ()> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn corrupt(&self, what: StoredItem, reason: impl ToString) -> StoreError {
+        StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
+    }
+
+    pub(super) fn encode<T: Serialize>(&self, value: &T, item: impl Fn() -> StoredItem) -> Result<Vec<u8>, StoreError> {
+        record::encode(value).map_err(|reason| self.corrupt(item(), reason))
+    }
+
+    fn read_record<T: DeserializeOwned>(
+        &self,
+        family: Family,
+        key: &[u8],
+        item: impl Fn() -> StoredItem,
+    ) -> Result<Option<T>, StoreError> {
+        let value = self.store.get(family, key)?;
+        value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
+    }
+
+    fn write_record<T: Serialize>(
+        &self,
+        family: Family,
+        key: &[u8],
+        value: &T,
+        item: impl Fn() -> StoredItem,
+    ) -> Result<(), StoreError> {
+        let mut writes = WriteBatch::default();
+        writes.put(family, key, self.encode(value, item)?);
+        self.store.write(writes, Durability::Sync)
+    }
+}
+
+impl fmt::Debug for WorldStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldStore").field("path", &self.path()).field("header", &self.header).finish()
+    }
+}

@@ -1,0 +1,66 @@
+//! The main world's side: what the game says and sees.
+//!
+//! Once a frame, requests go to the coordinator ([`ViewSystems::Send`], in `Last`) and what it published is taken in
+//! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
+
+mod dimension;
+mod messages;
+mod mirror;
+mod published;
+mod receive;
+mod requests;
+
+pub use dimension::{Dimension, DimensionOpen};
+pub use messages::{
+    ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, DimensionFailed, DimensionOpened, RegionCreated,
+    RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, WorldSaved,
+};
+pub use mirror::{Mirror, MirrorIndex};
+pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
+pub use requests::{BlockRefused, RegionCommands, SaveWorld, SetBlock};
+
+use crate::coordinator::{CoordinatorHandle, MainLink};
+use crate::simulation::RegionComponents;
+use bevy::prelude::*;
+use std::sync::Arc;
+
+/// When the main world and the coordinator exchange.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViewSystems {
+    /// Takes in what was published. In `First`.
+    Receive,
+    /// Sends viewers, edits and other requests. In `Last`; in lockstep every region ticks here.
+    Send,
+}
+
+/// The mirrored components' functions, for the main world.
+#[derive(Resource, Clone)]
+pub(crate) struct Components(pub Arc<RegionComponents>);
+
+/// Adds the main world's side of a simulation that is reached through `link`.
+pub(crate) fn build(app: &mut App) {
+    app.init_resource::<PublishedColumns>()
+        .init_resource::<WorldStatistics>()
+        .init_resource::<MirrorIndex>()
+        .init_resource::<receive::Backlog>()
+        .register_type::<crate::simulation::Viewer>()
+        .register_type::<crate::simulation::Position>()
+        .add_message::<SetBlock>()
+        .add_message::<SaveWorld>()
+        .add_message::<BlockRefused>();
+    messages::add(app);
+    app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
+        .configure_sets(Last, ViewSystems::Send)
+        .add_systems(First, receive::receive.in_set(ViewSystems::Receive).run_if(resource_exists::<MainLink>))
+        .add_systems(
+            Last,
+            (
+                (dimension::open, requests::send_viewers, requests::send_edits, requests::send_saves).chain(),
+                requests::update_lockstep,
+                requests::end_with_app,
+            )
+                .chain()
+                .in_set(ViewSystems::Send)
+                .run_if(resource_exists::<MainLink>.and_then(resource_exists::<CoordinatorHandle>)),
+        );
+}

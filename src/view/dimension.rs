@@ -1,0 +1,69 @@
+use crate::coordinator::{DimensionSpec, FromMain, MainLink};
+use crate::generation::Generator;
+use crate::space::DimensionId;
+use bevy::prelude::*;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A dimension of the world: spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
+/// are generated, loaded, simulated and saved.
+///
+/// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
+/// be.
+#[derive(Component, Clone)]
+pub struct Dimension {
+    name: String,
+    heights: Range<i64>,
+    generator: Arc<dyn Generator>,
+}
+
+impl Dimension {
+    /// The heights of a dimension that says nothing else, in blocks.
+    pub const DEFAULT_HEIGHTS: Range<i64> = -64..320;
+
+    /// A dimension that the store knows by `name`, with ground made by `generator`.
+    pub fn new(name: impl Into<String>, generator: impl Generator) -> Self {
+        Self { name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
+    }
+
+    /// The same dimension with other heights, in blocks.
+    pub fn with_height(mut self, heights: Range<i64>) -> Self {
+        self.heights = heights;
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its heights, in blocks.
+    pub fn heights(&self) -> Range<i64> {
+        self.heights.clone()
+    }
+}
+
+impl fmt::Debug for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dimension").field("name", &self.name).field("heights", &self.heights).finish_non_exhaustive()
+    }
+}
+
+/// A dimension that is open.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DimensionOpen {
+    /// Its number in the world.
+    pub id: DimensionId,
+}
+
+pub(super) fn open(link: Res<MainLink>, dimensions: Query<(Entity, &Dimension), Added<Dimension>>) {
+    for (entity, Dimension { name, heights, generator }) in &dimensions {
+        link.send(FromMain::OpenDimension(DimensionSpec {
+            entity,
+            name: name.clone(),
+            heights: heights.clone(),
+            generator: generator.clone(),
+        }));
+    }
+}

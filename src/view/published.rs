@@ -1,0 +1,81 @@
+use super::DimensionOpen;
+use crate::block::BlockId;
+use crate::chunk::Column;
+use crate::coordinator::Statistics;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The columns as the regions published them last. Their chunks are shared with the regions until one side changes
+/// them.
+#[derive(Resource, Debug, Default)]
+pub struct PublishedColumns {
+    pub(super) columns: FxHashMap<(DimensionId, ColumnPos), Column>,
+}
+
+impl PublishedColumns {
+    /// A published column.
+    pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
+        self.columns.get(&(dimension, column))
+    }
+
+    /// All published columns, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (DimensionId, &Column)> {
+        self.columns.iter().map(|((dimension, _), column)| (*dimension, column))
+    }
+
+    /// How many columns are published.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether no column is published.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+}
+
+/// Reads blocks in the main world, as they were published last. It never waits for a region.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// fn what_is_below(blocks: PublishedBlocks, dimension: Single<Entity, With<Dimension>>) {
+///     if let Some(block) = blocks.block(*dimension, BlockPos::new(0, -1, 0)) {
+///         info!("{block}");
+///     }
+/// }
+/// # bevy::ecs::system::assert_is_system(what_is_below);
+/// ```
+#[derive(SystemParam)]
+pub struct PublishedBlocks<'w, 's> {
+    dimensions: Query<'w, 's, &'static DimensionOpen>,
+    columns: Res<'w, PublishedColumns>,
+}
+
+impl PublishedBlocks<'_, '_> {
+    /// The block at `position` in the dimension with this entity; `None` where nothing is loaded.
+    pub fn block(&self, dimension: Entity, position: BlockPos) -> Option<BlockId> {
+        Some(self.column(dimension, position.column())?.block(position))
+    }
+
+    /// The highest block at `x`, `z` that is not air; `None` where nothing is loaded.
+    pub fn surface(&self, dimension: Entity, x: i64, z: i64) -> Option<BlockPos> {
+        let place = BlockPos::new(x, 0, z);
+        let [in_x, _, in_z] = place.in_chunk();
+        let y = self.column(dimension, place.column())?.surface(in_x, in_z)?;
+        Some(BlockPos::new(x, y, z))
+    }
+
+    /// A column of the dimension with this entity.
+    pub fn column(&self, dimension: Entity, column: ColumnPos) -> Option<&Column> {
+        let id = self.dimensions.get(dimension).ok()?.id;
+        self.columns.column(id, column)
+    }
+}
+
+/// The newest statistics of the simulation, four times a second.
+#[derive(Resource, Clone, Debug, Default, Deref)]
+pub struct WorldStatistics(pub Arc<Statistics>);

@@ -1,0 +1,150 @@
+use super::messages::{
+    ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, DimensionFailed, DimensionOpened, RegionCreated,
+    RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, WorldSaved,
+};
+use super::requests::{BlockRefused, SetBlock};
+use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics};
+use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
+use crate::simulation::StableId;
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use std::mem;
+use uuid::Uuid;
+
+/// What was published and not applied yet.
+#[derive(Resource, Default)]
+pub(super) struct Backlog(Exclusive<Published>);
+
+/// Columns and chunks that are applied in one frame at most; the rest waits for the next.
+const MOST_A_FRAME: usize = 1_024;
+
+pub(super) fn receive(world: &mut World) {
+    let newer = world.resource::<MainLink>().take_published();
+    let mut backlog = mem::take(world.resource_mut::<Backlog>().into_inner().0.get());
+    if let Some(newer) = newer {
+        backlog.append(newer);
+    }
+    if !backlog.is_empty() {
+        apply(world, &mut backlog);
+    }
+    *world.resource_mut::<Backlog>().into_inner().0.get() = backlog;
+}
+
+fn apply(world: &mut World, backlog: &mut Published) {
+    mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
+    let dropped = mem::take(&mut backlog.dropped_events);
+    if dropped > 0 {
+        warn!("{dropped} messages of the simulation were dropped: the main world did not take them in for too long");
+    }
+    if let Some(statistics) = backlog.statistics.take() {
+        world.insert_resource(WorldStatistics(statistics));
+    }
+    apply_columns(world, backlog);
+    for (id, state) in mem::take(&mut backlog.mirrors) {
+        apply_mirror(world, id, state);
+    }
+}
+
+fn apply_columns(world: &mut World, backlog: &mut Published) {
+    let mut budget = MOST_A_FRAME;
+    while budget > 0
+        && let Some(((dimension, column), update)) = backlog.columns.pop_first()
+    {
+        budget -= 1;
+        let mut published = world.resource_mut::<PublishedColumns>();
+        match update {
+            ColumnUpdate::Loaded(blocks) => {
+                published.columns.insert((dimension, column), blocks);
+                world.write_message(ColumnLoaded { dimension, column });
+            }
+            ColumnUpdate::Unloaded => {
+                if published.columns.remove(&(dimension, column)).is_some() {
+                    world.write_message(ColumnUnloaded { dimension, column });
+                }
+            }
+        }
+    }
+    // A chunk's column comes first.
+    while budget > 0
+        && let Some(((dimension, chunk), blocks)) = backlog.chunks.pop_first()
+    {
+        budget -= 1;
+        let mut published = world.resource_mut::<PublishedColumns>();
+        if let Some(column) = published.columns.get_mut(&(dimension, chunk.column())) {
+            column.set_chunk(chunk.y, blocks);
+            world.write_message(ColumnChanged { dimension, chunk });
+        }
+    }
+}
+
+fn apply_mirror(world: &mut World, id: Uuid, state: MirrorState) {
+    let known = world.resource::<MirrorIndex>().entity(id).filter(|entity| world.get_entity(*entity).is_ok());
+    let Some(current) = state.position else {
+        world.resource_mut::<MirrorIndex>().entities.remove(&id);
+        if let Some(entity) = known {
+            world.despawn(entity);
+        }
+        return;
+    };
+    let components = world.resource::<Components>().clone();
+    let mut entity = match known {
+        Some(entity) => world.entity_mut(entity),
+        None => {
+            let entity = world.spawn((Mirror { id, previous: current, current }, StableId(id), current.0));
+            let spawned = entity.id();
+            entity.into_world_mut().resource_mut::<MirrorIndex>().entities.insert(id, spawned);
+            world.entity_mut(spawned)
+        }
+    };
+    if let Some(mut mirror) = entity.get_mut::<Mirror>()
+        && mirror.current != current
+    {
+        mirror.previous = mem::replace(&mut mirror.current, current);
+        entity.insert(current.0);
+    }
+    for (number, component) in state.components {
+        components.0.apply_mirrored(&mut entity, number, component);
+    }
+}
+
+fn tell(world: &mut World, event: WorldEvent) {
+    match event {
+        WorldEvent::DimensionOpened { entity, dimension, stored_columns, viewers } => {
+            if let Ok(mut opened) = world.get_entity_mut(entity) {
+                opened.insert(DimensionOpen { id: dimension });
+            }
+            world.write_message(DimensionOpened { entity, dimension, stored_columns, viewers });
+        }
+        WorldEvent::DimensionFailed { entity, error } => {
+            world.write_message(DimensionFailed { entity, error });
+        }
+        WorldEvent::RegionCreated { dimension, region } => {
+            world.write_message(RegionCreated { dimension, region });
+        }
+        WorldEvent::RegionMerged { dimension, from, into } => {
+            world.write_message(RegionMerged { dimension, from, into });
+        }
+        WorldEvent::RegionSplit { dimension, from, into } => {
+            world.write_message(RegionSplit { dimension, from, into });
+        }
+        WorldEvent::RegionDestroyed { dimension, region } => {
+            world.write_message(RegionDestroyed { dimension, region });
+        }
+        WorldEvent::RegionHalted { dimension, region, reason } => {
+            world.write_message(RegionHalted { dimension, region, reason });
+        }
+        WorldEvent::EditRefused { dimension, edit, error } => {
+            let request = SetBlock { dimension, position: edit.block, block: edit.to };
+            world.write_message(BlockRefused { request, error });
+        }
+        WorldEvent::ColumnFailed { dimension, column, error } => {
+            world.write_message(ColumnFailed { dimension, column, error });
+        }
+        WorldEvent::Saved(request) => {
+            world.write_message(WorldSaved { request });
+        }
+        WorldEvent::SaveFailed { error } => {
+            world.write_message(SaveFailed { error });
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the main world asks of the simulation.
+
+use super::Dimension;
+use crate::block::BlockId;
+use crate::coordinator::{CoordinatorHandle, FromMain, MainLink};
+use crate::simulation::{BlockAccessError, BlockEdit, Position, Viewer};
+use crate::space::{BlockPos, ColumnPos};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+
+/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
+/// that is published; [`BlockRefused`] comes back if it cannot be.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetBlock {
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// Where.
+    pub position: BlockPos,
+    /// What is to be there.
+    pub block: BlockId,
+}
+
+/// A [`SetBlock`] that could not be done.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRefused {
+    /// What was asked for.
+    pub request: SetBlock,
+    /// Why not.
+    pub error: BlockAccessError,
+}
+
+/// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveWorld {
+    /// A number of the game's choice, to know the answer by.
+    pub request: u64,
+}
+
+/// Runs code in region worlds.
+pub trait RegionCommands {
+    /// Runs `run` once in the region world that owns `block`, before its next tick. The place is loaded for it if it is
+    /// not. Entities spawned there with a [`Position`] live in that region from then on.
+    ///
+    /// What has not run when the app ends is dropped.
+    fn run_in_region(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self;
+}
+
+impl RegionCommands for Commands<'_, '_> {
+    fn run_in_region(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self {
+        self.queue(move |world: &mut World| match world.get_resource::<MainLink>() {
+            Some(link) => link.send(FromMain::Run { dimension, block, run: Box::new(run) }),
+            None => warn!("run_in_region was called before the simulation began: nothing will run"),
+        });
+        self
+    }
+}
+
+type ViewerQuery<'w, 's> = Query<
+    'w,
+    's,
+    (Entity, &'static Viewer, Option<&'static Position>, AnyOf<(&'static Transform, &'static GlobalTransform)>, Has<ChildOf>),
+>;
+
+pub(super) fn send_viewers(
+    link: Res<MainLink>,
+    viewers: ViewerQuery,
+    dimensions: Query<(), With<Dimension>>,
+    mut removed: RemovedComponents<Viewer>,
+    mut sent: Local<FxHashMap<Entity, (Entity, ColumnPos, u32)>>,
+) {
+    for viewer in removed.read() {
+        if sent.remove(&viewer).is_some() {
+            link.send(FromMain::RemoveViewer(viewer));
+        }
+    }
+    for (entity, viewer, position, (transform, global), is_child) in &viewers {
+        let Some(dimension) = viewer.dimension().filter(|dimension| dimensions.contains(*dimension)) else { continue };
+        let translation = match (is_child, transform, global) {
+            // A root's own transform is this frame's; its global one may be the last frame's.
+            (false, Some(transform), _) => transform.translation,
+            (_, _, Some(global)) => global.translation(),
+            (_, Some(transform), None) => transform.translation,
+            (_, None, None) => Vec3::ZERO,
+        };
+        let column = match position {
+            Some(position) => position.column(),
+            None => Position::from_translation(default(), translation).column(),
+        };
+        let state = (dimension, column, viewer.radius);
+        if sent.insert(entity, state) != Some(state) {
+            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radius: viewer.radius });
+        }
+    }
+}
+
+pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>) {
+    for &SetBlock { dimension, position, block } in edits.read() {
+        link.send(FromMain::Edit { dimension, edit: BlockEdit { block: position, to: block } });
+    }
+}
+
+pub(super) fn send_saves(link: Res<MainLink>, mut saves: MessageReader<SaveWorld>) {
+    for save in saves.read() {
+        link.send(FromMain::Save(save.request));
+    }
+}
+
+pub(super) fn update_lockstep(mut coordinator: ResMut<CoordinatorHandle>) {
+    coordinator.update_inline();
+}
+
+/// The process may end right after the app: everything is saved before.
+pub(super) fn end_with_app(mut exits: MessageReader<AppExit>, mut coordinator: ResMut<CoordinatorHandle>) {
+    if exits.read().next().is_some() {
+        coordinator.shut_down();
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs the cargo that runs us, with one place to build for everything.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Cargo, and where it builds.
+pub struct Cargo {
+    program: OsString,
+    target: Option<PathBuf>,
+}
+
+impl Cargo {
+    /// Decides where to build, and says so.
+    pub fn from_environment() -> Self {
+        let target = target_directory(env::var_os("CARGO_TARGET_DIR"), env::var_os("HOME"));
+        match &target {
+            Some(directory) => println!("Building in {}", directory.display()),
+            None => println!("Building in ./target"),
+        }
+        Self { program: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), target }
+    }
+
+    /// A cargo command with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments);
+        match &self.target {
+            Some(directory) => command.env("CARGO_TARGET_DIR", directory),
+            // Set but empty is an error to cargo.
+            None => command.env_remove("CARGO_TARGET_DIR"),
+        };
+        command
+    }
+}
+
+/// Outside the repository by default, so that every checkout shares one build of Bevy and RocksDB.
+fn target_directory(wish: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let set = |value: Option<OsString>| value.filter(|value| !value.is_empty());
+    set(wish).map(PathBuf::from).or_else(|| Some(Path::new(&set(home)?).join(".cache/bevy_terrane/target")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_target_directory_wins() {
+        let directory = |wish: Option<&str>, home: Option<&str>| {
+            target_directory(wish.map(OsString::from), home.map(OsString::from))
+        };
+        assert_eq!(directory(Some("/builds"), Some("/home/ada")), Some("/builds".into()));
+        assert_eq!(directory(None, Some("/home/ada")), Some("/home/ada/.cache/bevy_terrane/target".into()));
+        assert_eq!(directory(Some(""), Some("/home/ada")), Some("/home/ada/.cache/bevy_terrane/target".into()));
+        assert_eq!(directory(None, None), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! What the user asks for.
+
+use std::ffi::OsString;
+
+/// Printed without arguments, and after a mistake.
+pub const HELP: &str = "\
+Tasks of bevy_terrane:
+
+  cargo xtask demo [--] [ARGS]   Run the Jacksboro demo. Every argument goes to the demo:
+                                 `cargo xtask demo --help` lists what it knows.
+  cargo xtask test               Run every check of the project, in this order:
+                                   formatting        cargo fmt
+                                   lints             cargo clippy, warnings denied, also with few features
+                                   documentation     cargo doc, warnings denied
+                                   tests             cargo test: unit, integration and doc tests, among them
+                                                     the architecture check, tests/it/architecture.rs
+
+Both first install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
+
+Environment:
+  CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target
+  XTASK_SKIP_SETUP=1   do not look for what is missing, and install nothing
+";
+
+/// One task with its arguments.
+#[derive(Debug, PartialEq)]
+pub enum Task {
+    /// Print [`HELP`].
+    Help,
+    /// Run the demo with these arguments.
+    Demo(Vec<OsString>),
+    /// Run every check.
+    Test,
+}
+
+/// Reads the arguments that follow `cargo xtask`; the error is a sentence for the user.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, String> {
+    let mut arguments = arguments.into_iter();
+    let Some(task) = arguments.next() else { return Ok(Task::Help) };
+    let mut rest: Vec<OsString> = arguments.collect();
+    match task.to_str() {
+        Some("help" | "--help" | "-h") => Ok(Task::Help),
+        Some("demo") => {
+            // Only the first `--` separates; a later one may mean something to the demo.
+            if rest.first().is_some_and(|first| first == "--") {
+                rest.remove(0);
+            }
+            Ok(Task::Demo(rest))
+        }
+        Some("test") => match rest.first().and_then(|first| first.to_str()) {
+            None if rest.is_empty() => Ok(Task::Test),
+            Some("--help" | "-h") => Ok(Task::Help),
+            _ => Err(format!("`test` takes no arguments, but got {:?}.", rest[0])),
+        },
+        _ => Err(format!("There is no task {task:?}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_words(words: &[&str]) -> Result<Task, String> {
+        parse(words.iter().map(OsString::from))
+    }
+
+    fn demo(words: &[&str]) -> Result<Task, String> {
+        Ok(Task::Demo(words.iter().map(OsString::from).collect()))
+    }
+
+    #[test]
+    fn no_arguments_ask_for_help() {
+        for words in [&[][..], &["help"], &["--help"], &["-h"], &["test", "--help"]] {
+            assert_eq!(parse_words(words), Ok(Task::Help), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_demo_gets_every_argument() {
+        assert_eq!(parse_words(&["demo"]), demo(&[]));
+        assert_eq!(parse_words(&["demo", "--help"]), demo(&["--help"]));
+        assert_eq!(parse_words(&["demo", "--seconds", "20"]), demo(&["--seconds", "20"]));
+        assert_eq!(parse_words(&["demo", "--", "--seconds", "20"]), demo(&["--seconds", "20"]));
+        assert_eq!(parse_words(&["demo", "--", "a", "--", "b"]), demo(&["a", "--", "b"]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn arguments_need_not_be_unicode() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = OsString::from_vec(vec![b'a', 0xff]);
+        assert_eq!(parse(["demo".into(), odd.clone()]), Ok(Task::Demo(vec![odd.clone()])));
+        assert!(parse(["test".into(), odd.clone()]).is_err());
+        assert!(parse([odd]).is_err());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(parse_words(&["dmeo"]).unwrap_err().contains("dmeo"));
+        assert!(parse_words(&["test", "--fast"]).unwrap_err().contains("--fast"));
+    }
+}

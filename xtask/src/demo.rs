@@ -1,0 +1,29 @@
+//! `cargo xtask demo`
+
+use crate::cargo::Cargo;
+use crate::setup;
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+
+/// Sets the machine up and runs the demo; the exit status is the demo's.
+pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    setup::machine()?;
+    let cargo = Cargo::from_environment();
+    let run = ["run", "--package", "bevy_terrane", "--example", "jacksboro", "--all-features", "--"];
+    hand_over(cargo.command(&run).args(arguments))
+}
+
+/// Becomes cargo, which becomes the demo: so a Ctrl-C or a `kill` reaches the demo alone, and the terminal is not
+/// given back before the demo has saved its world.
+#[cfg(unix)]
+fn hand_over(command: &mut Command) -> Result<ExitCode, String> {
+    use std::os::unix::process::CommandExt;
+    let error = command.exec();
+    Err(format!("cannot start {command:?}: {error}"))
+}
+
+#[cfg(not(unix))]
+fn hand_over(command: &mut Command) -> Result<ExitCode, String> {
+    let status = command.status().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}

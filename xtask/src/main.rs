@@ -1,0 +1,32 @@
+//! The project's tasks: `cargo xtask` prints what there is.
+//!
+//! Standard library only, so that it builds in a second on a machine that has nothing but Rust.
+
+mod cargo;
+mod command_line;
+mod demo;
+mod setup;
+mod test;
+
+use command_line::{HELP, Task};
+use std::env;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = match command_line::parse(env::args_os().skip(1)) {
+        Ok(Task::Help) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Task::Demo(arguments)) => demo::run(arguments),
+        Ok(Task::Test) => test::run(),
+        Err(error) => {
+            eprintln!("{error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("\nerror: {error}");
+        ExitCode::FAILURE
+    })
+}
