@@ -55,12 +55,12 @@ pub mod prelude {
     pub use crate::generation::{
         Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
     };
-    #[cfg(feature = "overlay")]
-    pub use crate::overlay::OverlayPlugin;
+    //OVERLAY #[cfg(feature = "overlay")]
+    //OVERLAY pub use crate::overlay::OverlayPlugin;
     pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
     pub use crate::region::{RegionId, RegionizerConfig};
-    #[cfg(feature = "render")]
-    pub use crate::render::ChunkRenderPlugin;
+    //RENDER #[cfg(feature = "render")]
+    //RENDER pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
         BlockTypes, EntityIndex, Position, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionSystems,
         RegionTick, StableId, Viewer,

@@ -34,15 +34,16 @@
 //! A waiting region never becomes ready again: it ends by being absorbed. Only ticking regions are waited for.
 //! Of n ticking regions that were bridged meanwhile, the last one to end its tick has everything.
 //!
-//! "In reach" of a section is what lies within creation radius + merge radius. Adding a column that makes no new section
-//! changes no region's state, whoever owns the section.
+//! "In reach" of a section is what lies within creation radius + merge radius. Adding a column that makes no new
+//! section changes no region's state, whoever owns the section.
 //!
 //! # Dead sections
 //!
 //! A section is dead if it holds no column and no non-empty section lies within the creation radius. It stays owned,
 //! and comes back to life when a column appears nearby. Dead sections are removed only when a tick ends: if it merged
-//! something, or nothing of the region is alive, or both thresholds of the configuration are met. Only such a removal is
-//! followed by a search for parts that may split off; parts are what is more than the creation radius apart.
+//! something, or nothing of the region is alive, or both thresholds of the configuration are met. Only such a
+//! removal is followed by a search for parts that may split off; parts are what is more than the creation radius
+//! apart.
 //!
 //! # Cost
 //!
@@ -123,9 +124,11 @@ pub trait RegionData: Sized {
     /// Takes in the data of `from`, which has been merged into this region.
     fn merge(&mut self, from: RegionId, data: Self);
 
-    /// Gives up what belongs to `parts`, one value for each in their order. The largest part keeps the region's id and `self`.
+    /// Gives up what belongs to `parts`, one value for each in their order. The largest part is not among them: it
+    /// keeps the region's id and `self`.
     ///
-    /// Of too few values the missing ones are made by [`RegionData::new`]; of too many the rest is merged back into `self`.
+    /// If there are too few values, [`RegionData::new`] makes the missing ones; what is too many is merged back into
+    /// `self`.
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self>;
 }
 

@@ -35,13 +35,16 @@ pub(super) fn collect(mut desk: Desk) {
         desk.inbound.push(event);
     }
     desk.finish_tasks();
-    let requests = mem::take(desk.inbound.main.get());
-    for request in requests {
-        desk.handle(request);
-    }
+    desk.handle_requests();
 }
 
 impl Desk<'_> {
+    pub fn handle_requests(&mut self) {
+        for request in mem::take(self.inbound.main.get()) {
+            self.handle(request);
+        }
+    }
+
     fn handle(&mut self, request: FromMain) {
         match request {
             FromMain::OpenDimension(spec) => self.open_dimension(spec),
@@ -151,9 +154,7 @@ impl Desk<'_> {
                 parts = self.route(id, outbox);
             }
             Err(TaskPanic { reason, payload }) => {
-                if self.config.mode.is_lockstep() {
-                    std::panic::resume_unwind(payload);
-                }
+                self.inbound.panic.get().get_or_insert(payload);
                 self.saves.answered(id, region);
                 self.halt(id, region, reason);
                 slot.halted = true;

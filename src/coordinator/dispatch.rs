@@ -132,4 +132,7 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
             desk.finish_tasks();
         }
     }
+    if let Some(payload) = desk.inbound.panic.get().take() {
+        std::panic::resume_unwind(payload);
+    }
 }

@@ -72,6 +72,8 @@ pub(super) struct Inbound {
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
     pub shutdown: bool,
+    /// What the first region panicked with: in lockstep it goes on to the app.
+    pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
 }
 
 impl Inbound {

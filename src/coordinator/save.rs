@@ -183,6 +183,9 @@ impl Desk<'_> {
                     self.saves.count += 1;
                     self.saves.bytes += report.bytes;
                     self.saves.time += report.duration;
+                    for damaged in &report.replaced {
+                        warn!("a damaged value was replaced by the saved one: {damaged}");
+                    }
                     self.saves.last_commit = Some(report);
                     for dimension in self.dimensions.open.values_mut() {
                         dimension.departed.get().retain(|_, departed| departed.until > ticket);

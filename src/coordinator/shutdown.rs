@@ -17,6 +17,8 @@ pub(super) fn shut_down(world: &mut World) {
     let mut state = SystemState::<Desk>::new(world);
     match state.get_mut(world) {
         Ok(mut desk) => {
+            // What was sent before the end is done.
+            desk.handle_requests();
             desk.wait_for_regions();
             desk.keep_generated();
             desk.save_regions();

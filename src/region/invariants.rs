@@ -103,7 +103,8 @@ impl<D> Regionizer<D> {
             }
         }
         for region in &self.regions {
-            let counted = counts.get(&region.id).copied().filter(|_| region.state != RegionState::Dead).unwrap_or_default();
+            let counted =
+                counts.get(&region.id).copied().filter(|_| region.state != RegionState::Dead).unwrap_or_default();
             let noted = [region.ground.sections, region.ground.dead_sections, region.ground.columns];
             ensure(noted == counted, || format!("{} notes {noted:?} and has {counted:?}", region.id))?;
         }

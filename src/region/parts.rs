@@ -38,7 +38,8 @@ impl<D> Regionizer<D> {
         parts
     }
 
-    /// Takes everything that is connected to the first unseen section of a tile out of `unseen`. `fresh` is all zero before and after.
+    /// Takes everything that is connected to the first unseen section of a tile out of `unseen`. `fresh` is all zero
+    /// before and after.
     fn connected(&self, slot: u32, place: usize, unseen: &mut [u64], fresh: &mut [u64]) -> ConnectedPart {
         // At least the merge radius, so that whatever splits does not merge again at once.
         let radius = self.config().empty_section_creation_radius;

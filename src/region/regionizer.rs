@@ -166,8 +166,8 @@ impl<D: RegionData> Regionizer<D> {
         region.data.take()
     }
 
-    /// Ends a tick and takes the region's data back: absorbs the regions that wait for this one, decides whether it is ready or
-    /// must wait itself, removes dead sections, and splits off what is no longer near.
+    /// Ends a tick and takes the region's data back: absorbs the regions that wait for this one, decides whether it is
+    /// ready or must wait itself, removes dead sections, and splits off what is no longer near.
     ///
     /// Data is dropped if the region is [dead](TickEnd::Dead) thereby, or with the error.
     pub fn end_tick(&mut self, id: RegionId, data: D) -> Result<TickEnd, RegionizerError> {
@@ -259,8 +259,8 @@ impl<D: RegionData> Regionizer<D> {
         region.id
     }
 
-    /// Looks around a section that is about to become non-empty: notes in `owners` who is in reach, by id, and in `reached` what
-    /// sections are missing; wakes the dead ones. Answers whether any is missing.
+    /// Looks around a section that is about to become non-empty: notes in `owners` who is in reach, by id, and in
+    /// `reached` what sections are missing; wakes the dead ones. Answers whether any is missing.
     fn reach(&mut self, section: SectionPos) -> bool {
         let RegionizerConfig { section_shift, empty_section_creation_radius, section_merge_radius, .. } = self.config;
         let near = Window::around(section, empty_section_creation_radius, section_shift);
@@ -365,7 +365,8 @@ impl<D: RegionData> Regionizer<D> {
         insert_sorted(&mut self.regions[ticking as usize].awaited_by, from);
     }
 
-    /// Merges `source`, which is not ticking, into `target`, at a cost of the smaller one's tiles. Answers the target's slot, which may change.
+    /// Merges `source`, which is not ticking, into `target`, at a cost of the smaller one's tiles. Answers the target's
+    /// slot, which may change.
     fn absorb(&mut self, mut source: u32, mut target: u32) -> u32 {
         let tiles = |slot: u32| self.regions[slot as usize].ground.tiles.len();
         if tiles(source) > tiles(target) {

@@ -48,7 +48,10 @@ impl Window {
         let (first, last) = (i64::MIN >> section_shift, i64::MAX >> section_shift);
         let low = |center: i64| center.saturating_sub(radius.into()).max(first);
         let high = |center: i64| center.saturating_add(radius.into()).min(last);
-        Self { min: SectionPos::new(low(center.x), low(center.z)), max: SectionPos::new(high(center.x), high(center.z)) }
+        Self {
+            min: SectionPos::new(low(center.x), low(center.z)),
+            max: SectionPos::new(high(center.x), high(center.z)),
+        }
     }
 
     /// The tiles that this window touches, z outer, x inner, ascending.
@@ -127,7 +130,8 @@ impl Tile {
         self.part(region).map_or(0, |part| part.mask)
     }
 
-    /// Gives sections that have no owner to `region`. True if they are its first in this tile, which is then to be the `index`th of its tiles.
+    /// Gives sections that have no owner to `region`. True if they are its first in this tile, which is then to be the
+    /// `index`th of its tiles.
     pub fn claim(&mut self, region: u32, mask: u64, index: u32) -> bool {
         if let Some(part) = self.part_mut(region) {
             part.mask |= mask;
@@ -142,7 +146,8 @@ impl Tile {
         true
     }
 
-    /// Takes these sections from `region`. If they were its last in this tile, answers the tile's place among its tiles.
+    /// Takes these sections from `region`. If they were its last in this tile, answers the tile's place among its
+    /// tiles.
     pub fn disown(&mut self, region: u32, mask: u64) -> Option<u32> {
         let part = self.part_mut(region)?;
         part.mask &= !mask;
@@ -180,7 +185,7 @@ impl Tile {
         removed
     }
 
-    /// The bits of a section's columns, in words of `64` or, in small sections, one word.
+    /// The bits of a section's columns: words of 64, or one word that is not full.
     fn section_words(&self, bit: u32, section_shift: u32) -> impl Iterator<Item = u64> {
         let columns = 1usize << (2 * section_shift);
         let first = bit as usize * columns;
@@ -301,7 +306,8 @@ impl Tiles {
         mut visit: impl FnMut(&mut Tile, u64),
     ) {
         const ROWS: usize = 4 * super::RegionizerConfig::MAX_CREATION_RADIUS as usize + 1;
-        // Rows of the non-empty sections within twice the radius. The corner may lie outside of the grid: only differences to it count.
+        // Rows of the non-empty sections within twice the radius. The corner may lie outside of the grid: only
+        // differences to it count.
         let corner = (center.x.wrapping_sub(2 * i64::from(radius)), center.z.wrapping_sub(2 * i64::from(radius)));
         let offset = |tile: TilePos| ((tile.x << 3).wrapping_sub(corner.0), (tile.z << 3).wrapping_sub(corner.1));
         let mut rows = [0u64; ROWS];
@@ -333,7 +339,8 @@ impl Tiles {
                 }
                 // A candidate is within the radius of the centre, so all rows within the radius of it are at hand.
                 let middle = (z + row) as usize;
-                let near = rows[middle - radius as usize..=middle + radius as usize].iter().fold(0, |all, row| all | row);
+                let near =
+                    rows[middle - radius as usize..=middle + radius as usize].iter().fold(0, |all, row| all | row);
                 let alive = if x < 0 { near << -x } else { near >> x } & 0xff;
                 candidates &= !(alive << (8 * row));
             }

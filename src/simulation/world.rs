@@ -409,23 +409,18 @@ pub(super) fn send(world: &mut World) {
     let now = world.increment_change_tick();
     world.resource_mut::<RegionState>().last_send = now;
 
+    let roots = roots(world, |_| true);
     let owned = world.resource::<RegionColumns>();
     let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
     let outside = |position: &Position| position.dimension != info.dimension || !owned.contains(position.column());
-    let mut walked_out = Vec::new();
-    let mut query = world.try_query_filtered::<(Entity, &StableId, &Position), Without<ChildOf>>();
-    if let Some(query) = &mut query {
-        let found = query.iter(world).filter(|(.., position)| outside(position));
-        walked_out.extend(found.map(|(entity, id, _)| (*id, entity)));
-    }
-    walked_out.sort_unstable();
+    let walked_out: Vec<_> =
+        roots.into_iter().filter(|entity| world.get::<Position>(*entity).is_some_and(outside)).collect();
 
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
     let save = matches!(task, Task::Save | Task::Tick { save: true, .. });
     if save || !walked_out.is_empty() || !leaving.is_empty() {
         collect_unsaved(world, &components, info.dimension, &mut outbox);
     }
-    let walked_out = walked_out.into_iter().map(|(_, entity)| entity).collect();
     outbox.travellers = depart_all(world, walked_out);
     if !leaving.is_empty() {
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);

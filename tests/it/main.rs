@@ -1,3 +1,13 @@
-//! Integration tests: one binary, a module a behaviour.
+//! Integration tests, through the public API: one binary, a module a behaviour.
 
 mod architecture;
+mod blocks;
+mod dimensions;
+mod entities;
+mod failures;
+mod independence;
+mod lockstep;
+mod plugins;
+mod regions;
+mod saving;
+mod support;

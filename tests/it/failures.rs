@@ -1,0 +1,126 @@
+//! A world that cannot be opened is refused with what and where, and stays as it is.
+
+#![cfg(feature = "rocksdb")]
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the app says of the world at this path, as it ends at once.
+fn refusal(path: &Path) -> String {
+    let mut app = game(TerranePlugin::at(path).with_tick_mode(TickMode::Lockstep));
+    flat(&mut app);
+    start(&mut app);
+    app.update();
+    assert_eq!(app.should_exit(), Some(AppExit::error()), "{path:?} was opened");
+    app.world().resource::<WorldFailure>().to_string()
+}
+
+/// Every file below a folder, with its bytes.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+/// A folder with a world that has been played in.
+fn played(folder: &Path) -> PathBuf {
+    let path = folder.join("world");
+    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 10);
+    path
+}
+
+#[test]
+fn a_path_that_is_a_file_or_a_foreign_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "mine").unwrap();
+    for path in [file.as_path(), &file.join("below")] {
+        let refusal = refusal(path);
+        assert!(refusal.contains("notes.txt"), "{refusal}");
+    }
+    let refusal = refusal(folder.path());
+    assert!(refusal.contains(&folder.path().display().to_string()), "{refusal}");
+    assert_eq!(contents(folder.path()), BTreeMap::from([(file, b"mine".to_vec())]));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused() {
+    let refusal = refusal(Path::new("/proc/terrane"));
+    assert!(refusal.contains("/proc/terrane"), "{refusal}");
+}
+
+#[test]
+fn a_world_of_a_newer_format_is_refused_and_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = played(folder.path());
+    let marker = path.join("world.terrane");
+    let text = fs::read_to_string(&marker).unwrap();
+    fs::write(&marker, text.replace("format = 1", "format = 2")).unwrap();
+    let before = contents(&path);
+    let refusal = refusal(&path);
+    assert!(refusal.contains("format 2") && refusal.contains(&path.display().to_string()), "{refusal}");
+    assert!(contents(&path) == before, "files of the world changed");
+}
+
+#[test]
+fn a_world_that_is_open_is_refused_with_the_process_that_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    start(&mut app);
+    app.update();
+    let refusal = refusal(&path);
+    assert!(refusal.contains(&std::process::id().to_string()), "{refusal}");
+    assert_eq!(app.should_exit(), None, "the first one goes on");
+}
+
+#[test]
+fn another_generator_is_refused_and_the_world_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = played(folder.path());
+    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    listen::<DimensionFailed>(&mut app);
+    app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(1)));
+    start(&mut app);
+    update(&mut app, 5);
+    let failed = heard::<DimensionFailed>(&app);
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].error.to_string().contains("overworld"), "{}", failed[0].error);
+    drop(app);
+
+    let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 10);
+    assert!(app.world().resource::<WorldStatistics>().loaded >= 5);
+}
+
+#[test]
+fn blocks_keep_their_ids_when_a_game_registers_them_in_another_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let register = |names: &[&'static str]| {
+        let mut app = game(TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep));
+        let ids: Vec<_> = names.iter().map(|name| app.register_block(BlockType::new(*name)).unwrap()).collect();
+        start(&mut app);
+        app.update();
+        ids
+    };
+    let first = register(&["game:one", "game:two"]);
+    let second = register(&["game:zero", "game:two", "game:one"]);
+    assert_eq!([second[2], second[1]], [first[0], first[1]]);
+    assert!(!first.contains(&second[0]));
+}

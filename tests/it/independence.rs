@@ -1,0 +1,70 @@
+//! No region waits for another one, or for a frame.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Three regions far apart, one of them at x = 0.
+fn three_regions(plugin: TerranePlugin) -> (App, Entity) {
+    let mut app = game(plugin);
+    let dimension = flat(&mut app);
+    for x in [0.0, 2_000.0, 4_000.0] {
+        viewer(&mut app, dimension, x, 0.0, 1);
+    }
+    (app, dimension)
+}
+
+fn ticks(app: &App) -> Vec<u64> {
+    app.world().resource::<WorldStatistics>().regions.iter().map(|region| region.ticks).collect()
+}
+
+/// Ticks a second of each region while the app is updated for `span`, with a frame every `frame`.
+fn rates(app: &mut App, span: Duration, frame: Duration) -> Vec<f64> {
+    let (before, since) = (ticks(app), app.world().resource::<WorldStatistics>().clock);
+    let end = Instant::now() + span;
+    while Instant::now() < end {
+        app.update();
+        std::thread::sleep(frame);
+    }
+    let clock = app.world().resource::<WorldStatistics>().clock;
+    let span = (clock - since).as_secs_f64();
+    ticks(app).iter().zip(before).map(|(after, before)| (after - before) as f64 / span).collect()
+}
+
+fn all_three_tick(world: &mut World) -> bool {
+    let regions = &world.resource::<WorldStatistics>().regions;
+    regions.len() == 3 && regions.iter().all(|region| region.ticks > 5 && region.columns >= 5)
+}
+
+#[test]
+fn a_region_that_sleeps_does_not_slow_the_others() {
+    fn sleep(sleepers: Query<&Walker>) {
+        if sleepers.iter().any(|walker| walker.name == "sleeper") {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+    let (mut app, dimension) = three_regions(TerranePlugin::in_memory().with_region_threads(2));
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, sleep);
+    });
+    start(&mut app);
+    update_until(&mut app, "three regions tick", all_three_tick);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("sleeper", 0.0));
+    update_until(&mut app, "the sleeper sleeps", |world| {
+        world.resource::<WorldStatistics>().tick_time_worst >= Duration::from_millis(300)
+    });
+    let mut rates = rates(&mut app, Duration::from_secs(4), Duration::from_millis(5));
+    rates.sort_by(f64::total_cmp);
+    let [slow, rest @ ..] = rates.as_slice() else { panic!("no regions") };
+    assert!((1.0..5.0).contains(slow), "{rates:?}");
+    assert!(rest.iter().all(|rate| (18.0..22.0).contains(rate)), "{rates:?}");
+}
+
+#[test]
+fn a_frame_that_sleeps_does_not_slow_the_regions() {
+    let (mut app, _) = three_regions(TerranePlugin::in_memory());
+    start(&mut app);
+    update_until(&mut app, "three regions tick", all_three_tick);
+    let rates = rates(&mut app, Duration::from_secs(4), Duration::from_millis(300));
+    assert!(rates.iter().all(|rate| (18.0..22.0).contains(rate)), "{rates:?}");
+}

@@ -1,0 +1,116 @@
+//! Region worlds take any plugin that needs only schedules, resources, messages and observers.
+
+use crate::support::*;
+use bevy::state::app::StatesPlugin;
+use bevy_terrane::prelude::*;
+use std::sync::{Arc, Mutex};
+
+#[derive(States, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Weather {
+    #[default]
+    Dry,
+    Rain,
+}
+
+#[derive(Message)]
+struct Drop;
+
+#[derive(Event)]
+struct Thunder;
+
+/// What the region's systems saw.
+#[derive(Resource, Clone, Default)]
+struct Log(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    drops: usize,
+    most_waiting: usize,
+    thunder: usize,
+    starts: usize,
+    rained: bool,
+    child_moved: bool,
+}
+
+/// A plugin as another crate would write it: it knows nothing of regions.
+struct RainPlugin(Log);
+
+impl Plugin for RainPlugin {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(self.0.clone())
+            .add_message::<Drop>()
+            .init_state::<Weather>()
+            .add_systems(Startup, |mut commands: Commands, log: Res<Log>| {
+                log.0.lock().unwrap().starts += 1;
+                let parent = commands.spawn(Transform::from_xyz(1.0, 2.0, 3.0)).id();
+                commands.spawn((Transform::from_xyz(1.0, 0.0, 0.0), ChildOf(parent), Name::new("child")));
+            })
+            .add_systems(FixedUpdate, |mut drops: MessageWriter<Drop>| {
+                drops.write_batch([Drop, Drop, Drop]);
+            })
+            .add_systems(Update, (rain, look_at_child))
+            .add_systems(OnEnter(Weather::Rain), |mut commands: Commands| commands.trigger(Thunder))
+            .add_observer(|_: On<Thunder>, log: Res<Log>| log.0.lock().unwrap().thunder += 1);
+    }
+}
+
+fn rain(
+    mut drops: MessageReader<Drop>,
+    waiting: Res<Messages<Drop>>,
+    log: Res<Log>,
+    state: Res<State<Weather>>,
+    mut next: ResMut<NextState<Weather>>,
+    time: Res<Time>,
+) {
+    let mut seen = log.0.lock().unwrap();
+    seen.drops += drops.read().count();
+    seen.most_waiting = seen.most_waiting.max(waiting.len());
+    seen.rained |= *state.get() == Weather::Rain;
+    assert_eq!(time.delta(), std::time::Duration::from_millis(50));
+    if *state.get() == Weather::Dry {
+        next.set(Weather::Rain);
+    }
+}
+
+fn look_at_child(children: Query<(&GlobalTransform, &Name)>, log: Res<Log>) {
+    for (place, name) in &children {
+        if name.as_str() == "child" && place.translation() == Vec3::new(2.0, 2.0, 3.0) {
+            log.0.lock().unwrap().child_moved = true;
+        }
+    }
+}
+
+#[test]
+fn transforms_states_messages_and_observers_work_and_messages_do_not_pile_up() {
+    let log = Log::default();
+    let mut app = game(lockstep());
+    let plugin_log = log.clone();
+    app.add_region_plugins(move |region| {
+        region.add_plugins((TransformPlugin, StatesPlugin, RainPlugin(plugin_log.clone())));
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 60);
+
+    let seen = log.0.lock().unwrap();
+    assert!(seen.drops >= 3 * 40, "every tick writes three: {}", seen.drops);
+    assert!(seen.most_waiting <= 6, "messages live for two ticks: {}", seen.most_waiting);
+    assert_eq!(seen.starts, 1, "Startup runs once");
+    assert!(seen.rained);
+    assert_eq!(seen.thunder, 1);
+    assert!(seen.child_moved, "TransformPlugin runs in the region");
+}
+
+#[test]
+fn a_clock_of_its_own_is_refused_with_a_hint() {
+    let mut app = game(lockstep());
+    app.add_region_plugins(|region| {
+        region.add_plugins(bevy::time::TimePlugin);
+    });
+    start(&mut app);
+    app.update();
+    let failure = app.world().resource::<WorldFailure>();
+    assert!(failure.to_string().contains("TimePlugin") && failure.to_string().contains("dimension's clock"));
+    assert_eq!(app.should_exit(), Some(AppExit::error()));
+}

@@ -1,0 +1,234 @@
+//! What was acknowledged as saved is there after a crash, and the end of the app loses nothing.
+
+#![cfg(feature = "rocksdb")]
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The path of the world for a test that runs as a process of its own.
+const WORLD: &str = "TERRANE_TEST_WORLD";
+/// What the process writes when its save was acknowledged.
+const ACKNOWLEDGED: &str = "acknowledged";
+
+fn at(path: &Path) -> TerranePlugin {
+    TerranePlugin::at(path).with_autosave_period(Duration::from_secs(3_600))
+}
+
+/// The block that round `round` puts at each of its places.
+fn edits(round: u32) -> impl Iterator<Item = BlockPos> {
+    (0..40).map(move |number| BlockPos::new(number * 3 - 60, 10 + i64::from(round), (number % 7) * 5 - 15))
+}
+
+fn open(plugin: TerranePlugin) -> (App, Entity) {
+    let mut app = game(plugin);
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 6);
+    start(&mut app);
+    let far = BlockPos::new(-60, 10, -15);
+    update_until(&mut app, "the ground is loaded", |world| {
+        block_at(world, dimension, far).is_some() && world.resource::<WorldStatistics>().remaining == 0
+    });
+    (app, dimension)
+}
+
+fn edit(app: &mut App, dimension: Entity, round: u32) {
+    let block = id_of(app.world(), "terrane:stone");
+    for position in edits(round) {
+        app.world_mut().write_message(SetBlock { dimension, position, block });
+    }
+}
+
+/// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; by itself it does nothing.
+#[test]
+fn process_that_is_killed() {
+    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let (mut app, dimension) = open(at(&path));
+    for round in 0.. {
+        edit(&mut app, dimension, round);
+        app.update();
+        app.world_mut().write_message(SaveWorld { request: u64::from(round) });
+        update_until(&mut app, "the save is acknowledged", |world| {
+            world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == u64::from(round))
+        });
+        println!("\n{ACKNOWLEDGED} {round}");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    let rounds: u32 = std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
+    for number in 0..rounds {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world");
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "saving::process_that_is_killed", "--nocapture"])
+            .env(WORLD, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let wanted = 1 + number % 4;
+        let acknowledged = lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
+        let last = acknowledged.take(wanted as usize).last().expect("the process saved");
+        // In the middle of the next round, whatever it does then.
+        std::thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
+        process.kill().unwrap();
+        process.wait().unwrap();
+
+        let (mut app, dimension) = open(at(&path));
+        let stone = id_of(app.world(), "terrane:stone");
+        for round in 0..=last {
+            for position in edits(round) {
+                assert_eq!(block_at(app.world_mut(), dimension, position), Some(stone), "{position} of round {round}");
+            }
+        }
+        assert_eq!(app.world().resource::<WorldStatistics>().generated, 0, "what was saved is loaded");
+    }
+}
+
+/// Runs only in the process that `a_signal_ends_the_app_and_everything_is_saved` starts; by itself it does nothing.
+#[test]
+fn process_that_is_terminated() {
+    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let (mut app, dimension) = open(at(&path));
+    edit(&mut app, dimension, 0);
+    app.update();
+    println!("\n{ACKNOWLEDGED} 0");
+    while app.should_exit().is_none() {
+        app.update();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_app_and_everything_is_saved() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world");
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "saving::process_that_is_terminated", "--nocapture"])
+            .env(WORLD, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Kept until the process has ended: it writes a last line.
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
+        Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
+        assert!(process.wait().unwrap().success(), "{signal} is an orderly end");
+
+        let (mut app, dimension) = open(at(&path));
+        let stone = id_of(app.world(), "terrane:stone");
+        for position in edits(0) {
+            assert_eq!(block_at(app.world_mut(), dimension, position), Some(stone), "{position} after {signal}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_app_saves_blocks_and_entities() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let (mut app, dimension) = open(at(&path));
+    edit(&mut app, dimension, 0);
+    spawn_in_region(&mut app, dimension, BlockPos::new(1, 5, 1), walker("bob", 0.0));
+    // Not even a tick: what was sent is done before the end.
+    app.update();
+    drop(app);
+
+    let (mut app, dimension) = open(at(&path));
+    let stone = id_of(app.world(), "terrane:stone");
+    for position in edits(0) {
+        assert_eq!(block_at(app.world_mut(), dimension, position), Some(stone));
+    }
+    update_until(&mut app, "bob is back", |world| !walkers(world).is_empty());
+    let back = walkers(app.world_mut());
+    assert_eq!(back.len(), 1);
+    assert_eq!((back[0].0.as_str(), back[0].1.block), ("bob", BlockPos::new(1, 5, 1)));
+}
+
+#[test]
+fn autosave_runs_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let (mut app, dimension) = open(at(&path).with_autosave_period(Duration::from_millis(100)));
+    update_until(&mut app, "the ground is saved", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        statistics.saves > 0 && statistics.unsaved == 0
+    });
+    let before = app.world().resource::<WorldStatistics>().bytes_saved;
+    edit(&mut app, dimension, 0);
+    update_until(&mut app, "the edit is saved", |world| world.resource::<WorldStatistics>().bytes_saved > before);
+}
+
+#[test]
+fn the_end_waits_for_a_slow_region_but_not_for_ever() {
+    fn dawdle(walkers: Query<&Walker>) {
+        let Some(walker) = walkers.iter().find(|walker| walker.name.starts_with("slow")) else { return };
+        let millis = if walker.name == "slow" { 400 } else { 20_000 };
+        std::thread::sleep(Duration::from_millis(millis));
+    }
+    for (name, at_least, at_most) in [("slow", 0, 2_000), ("slow for ever", 900, 4_000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world");
+        let mut app = game(at(&path).with_shutdown_patience(Duration::from_secs(1)));
+        app.add_region_plugins(|region| {
+            region.add_systems(RegionTick, dawdle);
+        });
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
+        start(&mut app);
+        let there = BlockPos::new(4_000, 9, 0);
+        update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
+        spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker(name, 0.0));
+        let block = id_of(app.world(), "terrane:stone");
+        app.world_mut().write_message(SetBlock { dimension, position: there, block });
+        let soon = Instant::now() + Duration::from_millis(600);
+        update_until(&mut app, "the slow tick began", |_| Instant::now() > soon);
+        let began = Instant::now();
+        drop(app);
+        let took = began.elapsed().as_millis();
+        assert!((at_least..at_most).contains(&took), "{name}: the end took {took} ms");
+
+        let mut app = game(at(&path));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
+        start(&mut app);
+        update_until(&mut app, "the other region's edit is there", |world| {
+            block_at(world, dimension, there) == Some(block)
+        });
+    }
+}
+
+#[test]
+fn a_viewer_of_a_region_comes_back_with_the_world() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let plugin = || at(&path).with_tick_mode(TickMode::Lockstep);
+    let mut app = game(plugin());
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let place = BlockPos::new(777, 5, -333);
+    spawn_in_region(&mut app, dimension, place, (walker("scout", 0.0), Viewer::new().with_radius(2)));
+    update(&mut app, 30);
+    drop(app);
+
+    let mut app = game(plugin());
+    listen::<DimensionOpened>(&mut app);
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 30);
+    assert_eq!(heard::<DimensionOpened>(&app)[0].viewers, 1);
+    assert!(heard::<DimensionOpened>(&app)[0].stored_columns >= 13);
+    assert_eq!(walkers(app.world_mut()).len(), 1);
+    assert!(block_at(app.world_mut(), dimension, place).is_some());
+}

@@ -1,0 +1,111 @@
+//! What the tests share: a game in a few lines.
+
+use bevy_terrane::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Something that lives in a region: it walks along x.
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Walker {
+    pub name: String,
+    pub blocks_a_tick: f32,
+}
+
+/// An app without a window and with this world; nothing runs before [`start`].
+pub fn game(plugin: TerranePlugin) -> App {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, plugin))
+        .register_saved_component::<Walker>()
+        .mirror_region_component::<Walker>()
+        .add_region_plugins(|region| {
+            region.add_systems(RegionTick, walk);
+        });
+    app
+}
+
+pub fn lockstep() -> TerranePlugin {
+    TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep)
+}
+
+fn walk(mut walkers: Query<(&Walker, &mut Position)>) {
+    for (walker, mut position) in &mut walkers {
+        if walker.blocks_a_tick != 0.0 {
+            position.translate(Vec3::new(walker.blocks_a_tick, 0.0, 0.0));
+        }
+    }
+}
+
+/// Ends the set-up of an app that is updated by hand.
+pub fn start(app: &mut App) {
+    app.finish();
+    app.cleanup();
+}
+
+pub fn flat(app: &mut App) -> Entity {
+    app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id()
+}
+
+/// A viewer of the main world at a block.
+pub fn viewer(app: &mut App, dimension: Entity, x: f32, z: f32, radius: u32) -> Entity {
+    let place = Transform::from_xyz(x, 0.0, z);
+    app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(radius), place)).id()
+}
+
+/// Spawns an entity in the region that owns the block.
+pub fn spawn_in_region(app: &mut App, dimension: Entity, block: BlockPos, bundle: impl Bundle) {
+    app.world_mut().commands().run_in_region(dimension, block, move |region: &mut World| {
+        let dimension = region.resource::<RegionInfo>().dimension;
+        region.spawn((Position::new(dimension, block), bundle));
+    });
+    app.world_mut().flush();
+}
+
+pub fn walker(name: &str, blocks_a_tick: f32) -> Walker {
+    Walker { name: name.to_owned(), blocks_a_tick }
+}
+
+pub fn update(app: &mut App, times: usize) {
+    (0..times).for_each(|_| app.update());
+}
+
+/// Updates until `done` says so; panics with `what` if that takes too long.
+pub fn update_until(app: &mut App, what: &str, mut done: impl FnMut(&mut World) -> bool) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !done(app.world_mut()) {
+        assert!(Instant::now() < patience, "waited in vain until {what}");
+        app.update();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub fn block_at(world: &mut World, dimension: Entity, position: BlockPos) -> Option<BlockId> {
+    let id = world.get::<DimensionOpen>(dimension)?.id;
+    Some(world.resource::<PublishedColumns>().column(id, position.column())?.block(position))
+}
+
+pub fn id_of(world: &World, name: &str) -> BlockId {
+    world.resource::<BlockTypes>().id(name).expect("a basic block")
+}
+
+/// The mirrored walkers: name and position, sorted by name.
+pub fn walkers(world: &mut World) -> Vec<(String, Position)> {
+    let mut query = world.query_filtered::<(&Walker, &Position), With<Mirror>>();
+    let mut found: Vec<_> = query.iter(world).map(|(walker, position)| (walker.name.clone(), *position)).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// Keeps every message of one kind for as long as the app lives.
+#[derive(Resource)]
+pub struct Heard<M: Message>(pub Vec<M>);
+
+pub fn listen<M: Message + Clone>(app: &mut App) {
+    app.insert_resource(Heard::<M>(Vec::new())).add_systems(
+        Update,
+        |mut reader: MessageReader<M>, mut heard: ResMut<Heard<M>>| heard.0.extend(reader.read().cloned()),
+    );
+}
+
+pub fn heard<M: Message>(app: &App) -> &[M] {
+    &app.world().resource::<Heard<M>>().0
+}
