@@ -4,9 +4,8 @@
 //! save. Every change of a region's state happens here, in a fixed order, so the state machine needs no lock. It runs
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
-//! One pass runs the [`CoordinatorSystems`] in order, one file each:
-//! [collect](self::collect) -> [stream](self::stream) -> [deliver](self::deliver) -> [dispatch](self::dispatch) ->
-//! [publish](self::publish).
+//! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
+//! `save`), `publish`.
 
 mod collect;
 mod deliver;

@@ -1,19 +1,4 @@
-//! Voxel worlds that scale, for Bevy.
-//!
-//! A game adds one plugin and gets a world that is cut into **regions** of nearby columns. Each region is a Bevy
-//! [`SubApp`](bevy::app::SubApp) that ticks in parallel on its own clock; regions merge and split as players move. The
-//! nearest missing ground is always generated first, and everything is saved, crash-safe.
-//!
-#![doc = include_str!("../docs/first_game.md")]
-//!
-//! # Three kinds of world
-//!
-//! * The **main world** is your app: cameras, UI, meshes, network. It spawns [`Dimension`](view::Dimension)s and
-//!   [`Viewer`](simulation::Viewer)s, sends edits, and reads what was published. Its frame rate does not matter to the
-//!   simulation.
-//! * A **region world** owns its columns and entities outright. Your game logic runs here, as ordinary Bevy systems in
-//!   the [`RegionTick`](simulation::RegionTick) schedule.
-//! * The **coordinator** stands between them: it decides what is loaded, which region ticks when, and what is saved.
+#![doc = include_str!("../README.md")]
 //!
 //! # Rooms
 //!

@@ -78,15 +78,8 @@ impl Desk<'_> {
                 }
             }
             FromMain::Run { dimension, block, run } => {
-                let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
-                let column = block.column();
-                let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
-                match dimension.regionizer.region_at(column).filter(|_| owned) {
-                    Some(region) => dimension.inbox(region).mail.push((block, run)),
-                    None => {
-                        dimension.hold(Holder::Mail(column), column, 0);
-                        dimension.mail.get().entry(column).or_default().push((block, run));
-                    }
+                if let Some(dimension) = self.dimensions.by_entity(dimension) {
+                    dimension.send_mail(block, run);
                 }
             }
             FromMain::Save(number) => self.saves.requested.push(number),
@@ -138,8 +131,10 @@ impl Desk<'_> {
         let mut slot = running.slot;
         let now = self.clock.now;
         let mut parts = Vec::new();
+        let mut left = FxHashSet::default();
         match outcome {
             Ok((world, outbox)) => {
+                left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
                 if running.is_tick {
                     slot.history.push(now, took);
                     self.totals.tick(now, took);
@@ -158,7 +153,9 @@ impl Desk<'_> {
                 self.saves.answered(id, region);
                 self.halt(id, region, reason);
                 slot.halted = true;
-                slot.lost.extend(self.columns_of(id, region));
+                // Read again only when what left the region before is durable: it must not come back a second time.
+                let until = self.saves.durable_with();
+                slot.lost.extend(self.columns_of(id, region).into_iter().map(|column| (column, until)));
             }
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
@@ -174,8 +171,15 @@ impl Desk<'_> {
         }));
         for (region, mut slot) in ended.collect::<Vec<_>>() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let inbox = &mut slot.parked.get().inbox;
             if let Some(waiting) = dimension.waiting.get().remove(&region) {
-                slot.parked.get().inbox.append(waiting);
+                inbox.append(waiting);
+            }
+            // What was sent to columns that the region gave up meanwhile goes where they go.
+            let astray = inbox.split_off(|column| left.contains(&column));
+            for (block, error) in dimension.send_on(astray) {
+                let entity = dimension.spec.entity;
+                self.publisher.event(WorldEvent::EditRefused { dimension: entity, edit: block, error });
             }
             match dimension.regionizer.end_tick(region, slot) {
                 Ok(end) => self.tick_ended(id, region, end),
@@ -332,11 +336,13 @@ impl Desk<'_> {
                 dimension.unneeded.insert(column);
             }
         }
-        let until = self.saves.next_commit();
+        let until = self.saves.durable_with();
         for loaded in left {
             let column = loaded.column.pos();
             dimension.forget(column);
-            dimension.departed.get().insert(column, Departed { loaded, until });
+            if !self.saves.is_durable(until) {
+                dimension.departed.get().insert(column, Departed { loaded, until });
+            }
             self.publisher.unloaded(id, column);
         }
         for traveller in travellers {

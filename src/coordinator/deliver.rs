@@ -54,7 +54,6 @@ impl Desk<'_> {
     }
 
     fn deliver_column(&mut self, id: DimensionId, loaded: LoadedColumn, generated: bool) {
-        let until = self.saves.next_commit();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         match generated {
@@ -71,6 +70,7 @@ impl Desk<'_> {
         if !dimension.is_held(column) {
             dimension.forget(column);
             if generated {
+                let until = self.saves.durable_with();
                 dimension.departed.get().insert(column, Departed { loaded, until });
             }
             return;

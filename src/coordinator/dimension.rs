@@ -1,7 +1,7 @@
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
 use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
-use crate::simulation::{Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller};
+use crate::simulation::{BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
 use crate::simulation::Exclusive;
@@ -147,8 +147,8 @@ pub(super) struct Dimension {
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that failed: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
-    /// Columns of a halted region that a live one took over.
-    pub reload: BTreeSet<ColumnPos>,
+    /// Columns of a halted region that a live one took over, and the commit that must be durable before.
+    pub reload: BTreeMap<ColumnPos, u64>,
 }
 
 impl Dimension {
@@ -188,7 +188,7 @@ impl Dimension {
             mail: Default::default(),
             waiting: Default::default(),
             failed: BTreeMap::new(),
-            reload: BTreeSet::new(),
+            reload: BTreeMap::new(),
         };
         Ok((dimension, viewers))
     }
@@ -299,6 +299,27 @@ impl Dimension {
         Some(column)
     }
 
+    /// A closure goes to the region that owns its place, or waits for the column, which is loaded for it.
+    pub fn send_mail(&mut self, block: BlockPos, run: RegionMail) {
+        let column = block.column();
+        let owned = self.columns.get(&column) == Some(&Stage::Owned);
+        match self.regionizer.region_at(column).filter(|_| owned) {
+            Some(region) => self.inbox(region).mail.push((block, run)),
+            None => {
+                self.hold(Holder::Mail(column), column, 0);
+                self.mail.get().entry(column).or_default().push((block, run));
+            }
+        }
+    }
+
+    /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
+    pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
+        astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
+        astray.mail.into_iter().for_each(|(block, run)| self.send_mail(block, run));
+        let refuse = |edit: BlockEdit| (edit, BlockAccessError::OutsideRegion(edit.block));
+        astray.edits.into_iter().map(refuse).collect()
+    }
+
     /// An entity goes to whoever owns its place now, or waits for the column.
     pub fn route(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
@@ -337,8 +358,9 @@ pub(super) struct RegionSlot {
     pub parts: Vec<Part>,
     /// Its tick panicked: it does not tick again.
     pub halted: bool,
-    /// Columns whose blocks went with a halted world: read again from the store when a live region takes over.
-    pub lost: Vec<ColumnPos>,
+    /// Columns whose blocks went with a halted world: read again from the store when a live region takes over and the
+    /// commit with this number is durable.
+    pub lost: Vec<(ColumnPos, u64)>,
     pub history: History,
     pub columns: usize,
     pub entities: usize,

@@ -31,7 +31,10 @@ pub(super) struct Saves {
     /// Saves that the game asked for and that have not begun.
     pub requested: Vec<u64>,
     collecting: Option<Collecting>,
+    /// The number of the last commit that was handed to the storage thread.
     commits: u64,
+    /// The number of the last commit that is durable.
+    acknowledged: u64,
     in_flight: bool,
     /// Requests that the commit in flight answers.
     answers: Vec<u64>,
@@ -50,9 +53,14 @@ struct Collecting {
 }
 
 impl Saves {
-    /// The number of the commit that will write what is pending now.
-    pub fn next_commit(&self) -> u64 {
-        self.commits + 1
+    /// The number of the commit with which everything that was handed out up to now is durable.
+    pub fn durable_with(&self) -> u64 {
+        if self.pending.is_empty() { self.commits } else { self.commits + 1 }
+    }
+
+    /// Whether that commit is durable.
+    pub fn is_durable(&self, commit: u64) -> bool {
+        commit <= self.acknowledged
     }
 
     /// Whether the store cannot keep up.
@@ -95,7 +103,8 @@ impl Saves {
 pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
     let now = desk.clock.now;
     let due = now >= saves.began + desk.config.autosave_period;
-    if saves.collecting.is_some() || !(due || !saves.requested.is_empty()) {
+    let wanted = due || !saves.requested.is_empty();
+    if saves.collecting.is_some() || !wanted {
         return;
     }
     let live = desk.dimensions.open.iter().flat_map(|(id, dimension)| {
@@ -187,6 +196,7 @@ impl Desk<'_> {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
                     self.saves.last_commit = Some(report);
+                    self.saves.acknowledged = ticket;
                     for dimension in self.dimensions.open.values_mut() {
                         dimension.departed.get().retain(|_, departed| departed.until > ticket);
                     }
@@ -201,13 +211,9 @@ impl Desk<'_> {
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);
                     self.threads.storage.resume();
-                    for dimension in self.dimensions.open.values_mut() {
-                        for departed in dimension.departed.get().values_mut() {
-                            departed.until = departed.until.max(ticket + 1);
-                        }
-                    }
+                    // The next one is this one, with what is newer.
+                    self.saves.commits = ticket - 1;
                     self.saves.retry_at = self.clock.now + RETRY;
-                    self.saves.began = self.saves.began.min(self.clock.now);
                     if self.saves.collecting.is_none() {
                         // Nothing more is asked of the regions: what is pending is written as soon as it may be.
                         let requests = Vec::new();

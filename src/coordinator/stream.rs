@@ -40,9 +40,10 @@ impl Desk<'_> {
     /// Reads the columns of a halted region again that a live one took over.
     fn reload(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut lost = mem::take(&mut dimension.reload);
-        lost.retain(|column| dimension.columns.contains_key(column));
-        for column in lost {
+        dimension.reload.retain(|column, _| dimension.columns.contains_key(column));
+        let ready: Vec<_> =
+            dimension.reload.extract_if(.., |_, until| self.saves.is_durable(*until)).map(|(column, _)| column).collect();
+        for column in ready {
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
                 dimension.columns.insert(column, Stage::Claimed);
             }

@@ -6,7 +6,7 @@ use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
 use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld};
 use crate::space::{BatchPos, ColumnPos, DimensionId};
-use crate::storage::{StorageThread, WorldStore};
+use crate::storage::{EntityRecord, StorageThread, WorldStore};
 use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
@@ -149,11 +149,13 @@ impl Threads {
             let ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator } = order;
             let generated = generator.is_some();
             let columns = match generator {
-                Some(generator) => columns
+                // Entities may have gone to ground that was not there yet: of new columns only those are read.
+                Some(generator) => load(&store, dimension, batch, columns, 0..0)
                     .into_iter()
-                    .map(|column| {
+                    .map(|(column, arrived)| {
                         let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
-                        (column, generate(&*generator, &request))
+                        let entities = arrived.map(|arrived| arrived.entities);
+                        (column, entities.and_then(|entities| generate(&*generator, &request, entities)))
                     })
                     .collect(),
                 None => load(&store, dimension, batch, columns, chunk_heights),
@@ -192,9 +194,13 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-fn generate(generator: &dyn Generator, request: &GenerateRequest) -> Result<LoadedColumn, String> {
+fn generate(
+    generator: &dyn Generator,
+    request: &GenerateRequest,
+    entities: Vec<EntityRecord>,
+) -> Result<LoadedColumn, String> {
     match catch_unwind(AssertUnwindSafe(|| generator.generate(request))) {
-        Ok(Ok(column)) => Ok(LoadedColumn { column, entities: Vec::new() }),
+        Ok(Ok(column)) => Ok(LoadedColumn { column, entities }),
         Ok(Err(error)) => Err(error.to_string()),
         Err(payload) => Err(format!("the generator panicked: {}", panic_message(&*payload))),
     }

@@ -1,4 +1,4 @@
-use super::{SplitMix64, Viewer};
+use super::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -26,15 +26,11 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
 fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
     let migrating = world.contains_resource::<Migration>();
-    let viewer = world.get::<Viewer>(context.entity).is_some();
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
     if index.entities.get(&id.0) == Some(&context.entity) {
         index.entities.remove(&id.0);
         if !migrating {
             index.despawned.push(id.0);
-            if viewer {
-                index.viewers_gone.push(id.0);
-            }
         }
     }
 }
@@ -49,7 +45,6 @@ pub struct Migration;
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     pub(super) despawned: Vec<Uuid>,
-    pub(super) viewers_gone: Vec<Uuid>,
     ids: [SplitMix64; 2],
 }
 
@@ -58,7 +53,6 @@ impl EntityIndex {
         Self {
             entities: FxHashMap::default(),
             despawned: Vec::new(),
-            viewers_gone: Vec::new(),
             ids: [SplitMix64::new(0), SplitMix64::new(0)],
         }
     }

@@ -112,16 +112,16 @@ impl RegionTemplate {
 
 /// The order of a tick's schedules; plugins such as `StatesPlugin` insert theirs.
 fn tick_order() -> MainScheduleOrder {
-    let mut order = MainScheduleOrder::default();
-    order.labels = vec![
-        First.intern(),
-        PreUpdate.intern(),
-        FixedUpdate.intern(),
-        RegionTick.intern(),
-        Update.intern(),
-        PostUpdate.intern(),
-        Last.intern(),
-    ];
-    order.startup_labels = vec![PreStartup.intern(), Startup.intern(), PostStartup.intern()];
-    order
+    MainScheduleOrder {
+        labels: vec![
+            First.intern(),
+            PreUpdate.intern(),
+            FixedUpdate.intern(),
+            RegionTick.intern(),
+            Update.intern(),
+            PostUpdate.intern(),
+            Last.intern(),
+        ],
+        startup_labels: vec![PreStartup.intern(), Startup.intern(), PostStartup.intern()],
+    }
 }

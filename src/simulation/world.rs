@@ -99,6 +99,8 @@ struct RegionState {
     despawned: FxHashSet<Uuid>,
     left_behind: FxHashSet<String>,
     mirrored: FxHashSet<Uuid>,
+    /// The viewers that the coordinator believes to be here.
+    viewers: FxHashSet<Uuid>,
 }
 
 /// Boxes that cross threads need not be `Sync`, resources must be.
@@ -124,6 +126,7 @@ impl RegionWorld {
                 despawned: FxHashSet::default(),
                 left_behind: FxHashSet::default(),
                 mirrored: FxHashSet::default(),
+                viewers: FxHashSet::default(),
             })
             .insert_resource(info);
         Self { app }
@@ -215,6 +218,7 @@ fn depart_all(world: &mut World, entities: Vec<Entity>) -> Vec<Traveller> {
     let mut state = world.resource_mut::<RegionState>();
     for traveller in &travellers {
         state.mirrored.remove(&traveller.id);
+        state.viewers.remove(&traveller.id);
     }
     travellers
 }
@@ -253,6 +257,9 @@ fn arrive_all(world: &mut World, travellers: Vec<Traveller>) {
     world.insert_resource(Migration);
     let components = world.resource::<RegionState>().components.clone();
     for traveller in travellers {
+        if traveller.viewer_radius.is_some() {
+            world.resource_mut::<RegionState>().viewers.insert(traveller.id);
+        }
         arrive(world, &components, traveller, None);
     }
     world.remove_resource::<Migration>();
@@ -394,6 +401,10 @@ pub(super) fn send(world: &mut World) {
         .map(|(id, position, viewer)| ViewerReport { id: id.0, position: *position, radius: viewer.radius })
         .collect();
     outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
+    let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|viewer| viewer.id).collect();
+    let before = mem::replace(&mut world.resource_mut::<RegionState>().viewers, now.clone());
+    outbox.viewers_gone = before.difference(&now).copied().collect();
+    outbox.viewers_gone.sort_unstable();
     let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
     let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| watched.contains(column));
     outbox.kept = kept;
@@ -401,7 +412,6 @@ pub(super) fn send(world: &mut World) {
     let mut index = world.resource_mut::<EntityIndex>();
     let mut despawned = mem::take(&mut index.despawned);
     despawned.sort_unstable();
-    outbox.viewers_gone = mem::take(&mut index.viewers_gone);
     outbox.entities = index.len();
     world.resource_mut::<RegionState>().despawned.extend(despawned.iter().copied());
 

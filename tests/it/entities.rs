@@ -120,3 +120,94 @@ fn a_viewer_in_a_region_takes_its_ground_along() {
     assert!(block_at(app.world_mut(), dimension, found[0].1.block).is_some(), "its ground is loaded");
     assert_eq!(block_at(app.world_mut(), dimension, BlockPos::new(0, 0, 0)), None, "its trail is not");
 }
+
+#[test]
+fn ground_is_let_go_when_a_viewer_is_despawned_or_stops_to_be_one() {
+    let mut app = game(lockstep());
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let places = [BlockPos::new(0, 5, 0), BlockPos::new(5_000, 5, 0)];
+    for place in places {
+        spawn_in_region(&mut app, dimension, place, (walker("scout", 0.0), Viewer::new().with_radius(1)));
+    }
+    update(&mut app, 30);
+    assert!(places.iter().all(|place| block_at(app.world_mut(), dimension, *place).is_some()));
+    let command = |app: &mut App, place: BlockPos, run: fn(EntityWorldMut)| {
+        app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+            let scout = region.query_filtered::<Entity, With<Walker>>().single(region).unwrap();
+            run(region.entity_mut(scout));
+        });
+        app.world_mut().flush();
+    };
+    command(&mut app, places[0], |scout| scout.despawn());
+    command(&mut app, places[1], |mut scout| {
+        scout.remove::<Viewer>();
+    });
+    update(&mut app, 30);
+    assert!(places.iter().all(|place| block_at(app.world_mut(), dimension, *place).is_none()));
+}
+
+/// Half of the area in which the entities of the next test jump about, in columns.
+#[cfg(feature = "rocksdb")]
+const AREA: i64 = 24;
+
+#[cfg(feature = "rocksdb")]
+fn jump_about(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With<Walker>>) {
+    for mut position in &mut walkers {
+        if random.0.below(8) == 0 {
+            let blocks = AREA * 32;
+            let mut place = || i64::from(random.0.below(blocks as u32)) - blocks / 2;
+            *position = Position::new(position.dimension, BlockPos::new(place(), 5, place()));
+        }
+    }
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn whatever_regions_do_each_entity_is_there_once_at_the_end() {
+    const ENTITIES: usize = 80;
+    let seeds = std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
+    let mut changes = 0;
+    for seed in 0..seeds {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = || TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+        let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
+        let mut app = game(plugin().with_seed(seed).with_regionizer(config));
+        app.add_region_plugins(|region| {
+            region.add_systems(RegionTick, jump_about);
+        });
+        listen::<RegionMerged>(&mut app);
+        listen::<RegionSplit>(&mut app);
+        let dimension = flat(&mut app);
+        let viewers: Vec<_> = (0..3).map(|_| viewer(&mut app, dimension, 0.0, 0.0, 2)).collect();
+        start(&mut app);
+        update(&mut app, 20);
+        for number in 0..ENTITIES {
+            spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker(&format!("{number:02}"), 0.0));
+        }
+        let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
+        for step in 0..400 {
+            if step % 20 == 0 {
+                for viewer in &viewers {
+                    let mut place = || (i64::from(random.below(2 * AREA as u32)) - AREA) as f32 * 16.0;
+                    let mut transform = app.world_mut().get_mut::<Transform>(*viewer).unwrap();
+                    (transform.translation.x, transform.translation.z) = (place(), place());
+                }
+            }
+            app.update();
+        }
+        changes += heard::<RegionMerged>(&app).len() + heard::<RegionSplit>(&app).len();
+        drop(app);
+
+        let mut app = game(plugin().with_columns_in_flight(10_000));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, (AREA * 3 / 2) as u32);
+        start(&mut app);
+        update(&mut app, 40);
+        let found: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+        let all: Vec<_> = (0..ENTITIES).map(|number| format!("{number:02}")).collect();
+        assert_eq!(found, all, "seed {seed}");
+    }
+    assert!(changes as u64 > 5 * seeds, "regions merged and split only {changes} times");
+}

@@ -438,23 +438,3 @@ proptest! {
         let _ = Heightmap::from_png(&data);
     }
 }
-
-/// Not a test of speed, which differs between machines, but a way to see it:
-/// `cargo test --lib column_cost -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn column_cost() {
-    let registry = basic_blocks();
-    let map = scaled();
-    let started = std::time::Instant::now();
-    let columns = 4_000;
-    for at in 0..columns {
-        std::hint::black_box(column(&map, &registry, at % 64, at / 64));
-    }
-    println!("{:?} a column", started.elapsed() / columns as u32);
-    let started = std::time::Instant::now();
-    for at in 0..columns {
-        std::hint::black_box(map.field((at % 64) << 4, (at / 64) << 4));
-    }
-    println!("{:?} of it for the heights", started.elapsed() / columns as u32);
-}

@@ -1,0 +1,68 @@
+//! What the user can choose.
+
+use bevy::prelude::Resource;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Real terrain around the Jacksboro fault, Tennessee: a camera and some bots move over it, and the world is cut into
+/// regions that tick in parallel, merge and split. Everything is saved; a second run continues the world.
+///
+/// With a display it opens a window:
+/// W A S D fly, Space and Shift (or E and Q) up and down, Ctrl faster, the right mouse button turns the view;
+/// the left button breaks the block under the pointer, the middle one or R places one; F3 shows the regions.
+///
+/// Without a display, or with --headless, it simulates for a while and leaves two pictures in target/demo/.
+#[derive(Parser, Resource, Clone, Debug)]
+#[command(name = "demo", verbatim_doc_comment)]
+pub struct Arguments {
+    /// How long to simulate [default: 30 without a window, endless with one]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seconds: Option<u64>,
+
+    /// The world's folder; it is made if there is none
+    #[arg(long, default_value = "target/demo/world")]
+    pub world: PathBuf,
+
+    /// How many bots ride through the world
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub viewers: u32,
+
+    /// How far the camera sees, in columns of 16 blocks [default: 24 without a window, 16 with one]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=128))]
+    pub radius: Option<u32>,
+
+    /// Decides where the trees stand
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Terrain of your own, a 16-bit greyscale PNG [default: the Jacksboro fault]
+    #[arg(long, value_name = "PNG")]
+    pub heightmap: Option<PathBuf>,
+
+    /// Open no window, and leave pictures
+    #[arg(long)]
+    pub headless: bool,
+
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Arguments {
+    /// The same, with `headless` set if there is nothing to open a window on.
+    pub fn parse_for_this_machine() -> Self {
+        let mut arguments = Self::parse();
+        let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| {
+            std::env::var_os(name).is_some_and(|value| !value.is_empty())
+        });
+        if cfg!(target_os = "linux") && !has_display {
+            arguments.headless = true;
+        }
+        arguments
+    }
+
+    /// How far the camera sees, in columns.
+    pub fn radius(&self) -> u32 {
+        self.radius.unwrap_or(if self.headless { 24 } else { 16 })
+    }
+}

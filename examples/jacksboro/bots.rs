@@ -1,0 +1,185 @@
+//! Bots: entities of the region worlds that ride through the land and keep it loaded around them.
+
+use crate::arguments::Arguments;
+use crate::landmarks::Landmark;
+use crate::palette::Palette;
+use bevy::math::DVec2;
+use bevy_terrane::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::f64::consts::TAU;
+
+/// Somebody who rides through the land. It is stored with its place, and seen in the main world.
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bot {
+    /// Its number, from 0.
+    pub number: u32,
+    /// Where it lives, in blocks along x and z.
+    home: [f64; 2],
+    /// Where it is heading to.
+    goal: [f64; 2],
+    errand: Errand,
+}
+
+/// How a bot finds its next goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Errand {
+    /// Anywhere within this many blocks of its home.
+    Wander(f64),
+    /// To and fro between its home and this place, where its partner comes near.
+    Meet([f64; 2]),
+}
+
+/// Blocks a second.
+const SPEED: f64 = 12.0;
+/// How far a bot sees, in columns.
+const RADIUS: u32 = 3;
+/// Regions merge when bots come within some 30 columns of each other: partners live further apart than that, and meet
+/// nearer to each other; other pairs stay away.
+const PARTNERS_APART: f64 = 40.0 * 16.0;
+const MEETING_APART: f64 = 24.0 * 16.0;
+const PAIRS_APART: f64 = 36.0 * 16.0;
+/// Between two cairns, in blocks.
+const CAIRNS_APART: f64 = 24.0;
+
+/// Spawns and stores bots, and lets them ride.
+pub struct BotPlugin;
+
+impl Plugin for BotPlugin {
+    fn build(&self, app: &mut App) {
+        app.register_saved_component::<Bot>()
+            .mirror_region_component::<Bot>()
+            .add_region_plugins(|region| {
+                region.add_systems(RegionTick, (ride, trample, build_cairns).chain());
+            })
+            .add_systems(Update, spawn_missing);
+    }
+}
+
+/// Bots of earlier runs come back by themselves.
+fn spawn_missing(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, arguments: Res<Arguments>) {
+    for DimensionOpened { entity, viewers, .. } in opened.read() {
+        for number in *viewers as u32..arguments.viewers {
+            let bot = Bot::new(number, arguments.radius());
+            let [x, z] = bot.home.map(|blocks| blocks as i64);
+            let start = BlockPos::new(x, 0, z);
+            commands.run_in_region(*entity, start, move |region: &mut World| {
+                let dimension = region.resource::<RegionInfo>().dimension;
+                // How high the ground is, `ride` finds out in the next tick.
+                region.spawn((bot, Viewer::new().with_radius(RADIUS), Position::new(dimension, start)));
+            });
+        }
+    }
+}
+
+impl Bot {
+    /// One in six wanders where the camera is. The others live in pairs on rings around it.
+    fn new(number: u32, camera_radius: u32) -> Self {
+        let camera = f64::from(camera_radius) * 16.0;
+        if number % 6 == 5 {
+            let home = crate::view::CENTRE.as_dvec2() + DVec2::from_angle(f64::from(number)) * camera * 0.5;
+            let home = home.to_array();
+            return Self { number, home, goal: home, errand: Errand::Wander(camera * 0.4) };
+        }
+        let place = number - number / 6;
+        let (mut pair, partner) = (place / 2, place % 2);
+        let mut ring = camera + 33.0 * 16.0;
+        let pairs_on = |ring: f64| (TAU * ring / PAIRS_APART) as u32;
+        while pair >= pairs_on(ring) {
+            pair -= pairs_on(ring);
+            ring += PARTNERS_APART + PAIRS_APART;
+        }
+        let direction = DVec2::from_angle(TAU * f64::from(pair) / f64::from(pairs_on(ring)));
+        let middle = crate::view::CENTRE.as_dvec2() + direction * (ring + PARTNERS_APART / 2.0);
+        let side = if partner == 0 { -0.5 } else { 0.5 };
+        let [home, meeting] = [PARTNERS_APART, MEETING_APART].map(|apart| (middle + direction * side * apart).to_array());
+        Self { number, home, goal: meeting, errand: Errand::Meet(meeting) }
+    }
+}
+
+/// Moves each bot over the ground, and waits where the land is not there yet.
+fn ride(
+    time: Res<Time>,
+    blocks: RegionBlocks,
+    palette: Res<Palette>,
+    mut random: ResMut<RegionRandom>,
+    mut bots: Query<(&mut Bot, &mut Position)>,
+) {
+    let seconds = time.delta_secs_f64().min(0.25);
+    for (mut bot, mut position) in &mut bots {
+        let here = DVec2::new(position.block.x as f64, position.block.z as f64)
+            + DVec2::new(position.offset.x.into(), position.offset.z.into());
+        if here.distance(bot.goal.into()) < 8.0 {
+            bot.goal = match bot.errand {
+                Errand::Meet(place) if bot.goal == place => bot.home,
+                Errand::Meet(place) => place,
+                Errand::Wander(reach) => {
+                    let angle = TAU * f64::from(random.0.unit());
+                    let away = DVec2::from_angle(angle) * reach * f64::from(random.0.unit());
+                    (DVec2::from_array(bot.home) + away).to_array()
+                }
+            };
+        }
+        // Nobody rides in a straight line.
+        let sway = 0.7 * (time.elapsed_secs_f64() * 0.8 + f64::from(bot.number)).sin();
+        let step = DVec2::from_angle(sway).rotate((DVec2::from_array(bot.goal) - here).normalize_or_zero()) * SPEED * seconds;
+        let mut next = *position;
+        next.translate(Vec3::new(step.x as f32, 0.0, step.y as f32));
+        if let Some(ground) = ground(&blocks, &palette, next.block) {
+            next.block.y = ground.y + 1;
+            next.offset.y = 0.0;
+            *position = next;
+        }
+    }
+}
+
+/// The highest block there that one can stand on, trees left aside; `None` where the region has no land.
+fn ground(blocks: &RegionBlocks, palette: &Palette, place: BlockPos) -> Option<BlockPos> {
+    let mut ground = blocks.surface(place.x, place.z)?;
+    loop {
+        let block = blocks.block(ground).ok()?;
+        if block != BlockId::AIR && !palette.is_tree(block) {
+            return Some(ground);
+        }
+        ground.y -= 1;
+    }
+}
+
+/// Hooves turn turf into dirt.
+fn trample(mut blocks: RegionBlocks, palette: Res<Palette>, bots: Query<&Position, With<Bot>>) -> Result {
+    for position in &bots {
+        let ground = position.block.offset(0, -1, 0);
+        if blocks.contains(ground) && palette.is_turf(blocks.block(ground)?) {
+            blocks.set_block(ground, palette.dirt)?;
+        }
+    }
+    Ok(())
+}
+
+/// Now and then a bot piles up stones where there are none yet, and they are recorded as a landmark.
+fn build_cairns(
+    mut commands: Commands,
+    mut blocks: RegionBlocks,
+    palette: Res<Palette>,
+    types: Res<BlockTypes>,
+    run: Res<crate::landmarks::Run>,
+    mut random: ResMut<RegionRandom>,
+    bots: Query<&Position, With<Bot>>,
+    landmarks: Query<&Position, With<Landmark>>,
+) -> Result {
+    for position in &bots {
+        let (foot, ground) = (position.block, position.block.offset(0, -1, 0));
+        if random.0.below(60) != 0 || !blocks.contains(ground) || !types.block(blocks.block(ground)?).is_solid() {
+            continue;
+        }
+        let near = |other: &Position| other.relative_to(foot).length() < CAIRNS_APART as f32;
+        if landmarks.iter().any(near) {
+            continue;
+        }
+        let landmark = Landmark { height: 3, run: run.0 };
+        for block in landmark.blocks(foot) {
+            blocks.set_block(block, palette.cairn)?;
+        }
+        commands.spawn((landmark, Position::new(position.dimension, foot)));
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Without a window: simulate, save, take two pictures, end.
+
+use crate::arguments::Arguments;
+use crate::landmarks::LandmarkChecks;
+use crate::summary::Record;
+use crate::{failure, progress, scene, view};
+use bevy::camera::RenderTarget;
+use bevy::render::render_resource::TextureFormat;
+use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
+use bevy_egui::PrimaryEguiContext;
+use crate::stubs::Overlay;
+use bevy_terrane::prelude::*;
+use crate::stubs::MeshProgress;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const SIZE: UVec2 = UVec2::new(1_600, 900);
+const FOLDER: &str = "target/demo";
+/// How long columns, a save, meshes and a picture may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Frames drawn before a picture is taken: shaders and meshes need some to arrive.
+const WARM_UP: u32 = 6;
+
+/// Goes through the phases.
+pub struct HeadlessPlugin;
+
+impl Plugin for HeadlessPlugin {
+    fn build(&self, app: &mut App) {
+        app.add_systems(Startup, spawn_camera)
+            .add_systems(Update, (glide, go_on))
+            .insert_resource(Stage { phase: Phase::Opening, since: Instant::now() });
+    }
+}
+
+/// What the demo does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// The dimension is being opened.
+    Opening,
+    /// Regions tick; no frame is drawn that would take their time.
+    Simulating,
+    /// Everything around the camera is to be there.
+    Completing,
+    /// Everything is to be stored.
+    Saving,
+    /// Everything that is published is to have a mesh.
+    Meshing,
+    /// Frames are drawn for the picture with this number.
+    Drawing { picture: usize, frames: u32 },
+    /// The picture with this number comes back from the graphics card.
+    Capturing { picture: usize },
+}
+
+#[derive(Resource)]
+struct Stage {
+    phase: Phase,
+    since: Instant,
+}
+
+impl Stage {
+    fn go_to(&mut self, phase: Phase) {
+        *self = Self { phase, since: Instant::now() };
+    }
+}
+
+/// The viewer flies over the land; the camera stays where the pictures are taken from.
+#[derive(Component)]
+struct Glider;
+
+#[derive(Resource)]
+struct Canvas(Handle<Image>);
+
+fn spawn_camera(
+    mut commands: Commands,
+    mut images: ResMut<Assets<Image>>,
+    dimension: Single<Entity, With<Dimension>>,
+    arguments: Res<Arguments>,
+) {
+    let radius = arguments.radius();
+    commands.spawn((Glider, Viewer::in_dimension(*dimension).with_radius(radius), glider_at(0.0)));
+    let canvas = images.add(Image::new_target_texture(SIZE.x, SIZE.y, TextureFormat::Rgba8UnormSrgb, None));
+    // The camera stands at the rim of what is loaded and looks to the other side.
+    commands.spawn((
+        scene::camera(radius as f32 * 16.0 * 1.95),
+        Camera { is_active: false, ..default() },
+        RenderTarget::from(canvas.clone()),
+        PrimaryEguiContext,
+    ));
+    commands.insert_resource(Canvas(canvas));
+}
+
+/// From the south-east to the middle of the pictures.
+fn glider_at(part: f32) -> Transform {
+    let end = view::CENTRE.as_vec2();
+    let place = end + Vec2::new(160.0, 120.0) * (1.0 - part.clamp(0.0, 1.0));
+    Transform::from_xyz(place.x, 100.0, place.y)
+}
+
+fn seconds(arguments: &Arguments) -> Duration {
+    Duration::from_secs(arguments.seconds.unwrap_or(30))
+}
+
+/// It arrives when two thirds of the time are over.
+fn glide(stage: Res<Stage>, arguments: Res<Arguments>, mut glider: Single<&mut Transform, With<Glider>>) {
+    let part = match stage.phase {
+        Phase::Opening => 0.0,
+        Phase::Simulating => stage.since.elapsed().as_secs_f32() / seconds(&arguments).as_secs_f32() * 1.5,
+        _ => 1.0,
+    };
+    glider.set_if_neq(glider_at(part));
+}
+
+#[derive(bevy::ecs::system::SystemParam)]
+struct Desk<'w, 's> {
+    commands: Commands<'w, 's>,
+    arguments: Res<'w, Arguments>,
+    statistics: Res<'w, WorldStatistics>,
+    checks: Res<'w, LandmarkChecks>,
+    record: ResMut<'w, Record>,
+    canvas: Res<'w, Canvas>,
+    overlay: ResMut<'w, Overlay>,
+    camera: Single<'w, 's, (&'static mut Camera, &'static mut Transform), (With<Camera3d>, Without<Glider>)>,
+    exit: MessageWriter<'w, AppExit>,
+}
+
+fn go_on(
+    mut stage: ResMut<Stage>,
+    mut desk: Desk,
+    mut opened: MessageReader<DimensionOpened>,
+    mut saved: MessageReader<WorldSaved>,
+    mut save: MessageWriter<SaveWorld>,
+    dimension: Single<Entity, With<Dimension>>,
+    blocks: PublishedBlocks,
+    meshes: Res<MeshProgress>,
+) {
+    let elapsed = stage.since.elapsed();
+    let is_late = elapsed > PATIENCE;
+    let is_saved = saved.read().next().is_some();
+    match stage.phase {
+        Phase::Opening if opened.read().next().is_some() => stage.go_to(Phase::Simulating),
+        Phase::Simulating if elapsed >= seconds(&desk.arguments) => stage.go_to(Phase::Completing),
+        Phase::Completing if is_late || is_complete(&blocks, *dimension, desk.arguments.radius()) => {
+            save.write(SaveWorld { request: 1 });
+            stage.go_to(Phase::Saving);
+        }
+        Phase::Saving if is_late || is_saved => {
+            desk.record.freeze(&desk.statistics, &desk.checks);
+            progress::say("taking pictures ...");
+            stage.go_to(Phase::Meshing);
+        }
+        // Bots go on loading land far away, so there may always be some mesh under way.
+        Phase::Meshing if is_late || meshes.queued + meshes.in_flight < 16 => desk.begin_picture(&mut stage, 0),
+        Phase::Drawing { picture, frames: WARM_UP } => desk.capture(&mut stage, picture),
+        Phase::Drawing { picture, frames } => stage.phase = Phase::Drawing { picture, frames: frames + 1 },
+        Phase::Capturing { .. } if is_late => {
+            failure::report("no picture could be taken: the graphics adapter answers nothing");
+            desk.exit.write(AppExit::error());
+        }
+        _ => {}
+    }
+}
+
+/// Whether all columns around the camera are published.
+fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool {
+    let centre = BlockPos::new(view::CENTRE.x, 0, view::CENTRE.y).column();
+    let radius = i64::from(radius);
+    let disc = (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z)));
+    let mut disc = disc.filter(|(x, z)| x * x + z * z <= radius * radius);
+    disc.all(|(x, z)| blocks.column(dimension, centre.offset(x, z)).is_some())
+}
+
+impl Desk<'_, '_> {
+    fn begin_picture(&mut self, stage: &mut Stage, picture: usize) {
+        let (camera, transform) = &mut *self.camera;
+        camera.is_active = true;
+        **transform = if picture == 0 { view::over_the_lake() } else { view::from_above() };
+        self.overlay.visible = picture == 1;
+        stage.go_to(Phase::Drawing { picture, frames: 0 });
+    }
+
+    fn capture(&mut self, stage: &mut Stage, picture: usize) {
+        stage.phase = Phase::Capturing { picture };
+        self.commands.spawn(Screenshot::image(self.canvas.0.clone())).observe(
+            move |captured: On<ScreenshotCaptured>, mut stage: ResMut<Stage>, mut desk: Desk| match store(&captured, picture) {
+                Ok(Some(path)) => {
+                    desk.record.add_picture(path);
+                    if picture == 0 {
+                        desk.begin_picture(&mut stage, 1);
+                    } else {
+                        desk.exit.write(AppExit::Success);
+                    }
+                }
+                // Drawn again, until the patience is over.
+                Ok(None) if stage.since.elapsed() < PATIENCE => stage.phase = Phase::Drawing { picture, frames: 0 },
+                Ok(None) => {
+                    failure::report("the pictures stay empty: the graphics adapter draws nothing");
+                    desk.exit.write(AppExit::error());
+                }
+                Err(error) => {
+                    failure::report(error);
+                    desk.exit.write(AppExit::error());
+                }
+            },
+        );
+    }
+}
+
+/// Writes the picture to its file; `None` if nothing can be seen on it yet.
+fn store(captured: &ScreenshotCaptured, picture: usize) -> Result<Option<PathBuf>, String> {
+    let path = PathBuf::from(FOLDER).join(["jacksboro.png", "overlay.png"][picture]);
+    let failed = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
+    let image = captured.image.clone().try_into_dynamic().map_err(|error| failed(&error))?.to_rgb8();
+    // Sky alone has few colours below the middle.
+    let mut colors: Vec<[u8; 3]> = image.pixels().skip(image.len() / 6).step_by(997).map(|pixel| pixel.0).collect();
+    colors.sort_unstable();
+    colors.dedup();
+    if colors.len() < 60 {
+        return Ok(None);
+    }
+    std::fs::create_dir_all(FOLDER).map_err(|error| failed(&error))?;
+    image.save(&path).map_err(|error| failed(&error))?;
+    Ok(Some(path))
+}

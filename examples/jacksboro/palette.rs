@@ -1,0 +1,69 @@
+//! The block types of the demo, beside the crate's basic ones.
+
+use bevy_terrane::block::BlockRegistryError;
+use bevy_terrane::prelude::*;
+
+pub const MEADOW: &str = "jacksboro:meadow";
+pub const HEATH: &str = "jacksboro:heath";
+pub const LEAVES: [&str; 4] =
+    ["terrane:leaves", "jacksboro:spruce_leaves", "jacksboro:maple_leaves", "jacksboro:birch_leaves"];
+const CAIRN: &str = "jacksboro:cairn";
+const BEACON: &str = "jacksboro:beacon";
+
+/// Registers the demo's own block types.
+pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
+    let blocks = [
+        BlockType::new(MEADOW).with_color([138, 158, 84]),
+        BlockType::new(HEATH).with_color([140, 132, 82]),
+        BlockType::new("jacksboro:spruce_leaves").with_color([52, 86, 60]),
+        BlockType::new("jacksboro:maple_leaves").with_color([176, 98, 48]),
+        BlockType::new("jacksboro:birch_leaves").with_color([168, 150, 62]),
+        BlockType::new(CAIRN).with_color([208, 204, 196]),
+        BlockType::new(BEACON).with_color([214, 60, 40]),
+    ];
+    blocks.into_iter().try_for_each(|block| app.register_block(block).map(drop))
+}
+
+/// The ids that the demo's systems ask for, looked up once a world.
+#[derive(Resource, Clone, Copy)]
+pub struct Palette {
+    pub dirt: BlockId,
+    pub stone: BlockId,
+    pub cairn: BlockId,
+    pub beacon: BlockId,
+    turf: [BlockId; 3],
+    tree: [BlockId; 5],
+}
+
+impl FromWorld for Palette {
+    fn from_world(world: &mut World) -> Self {
+        let types = world.resource::<BlockTypes>();
+        let id = |name| types.id(name).unwrap_or_default();
+        let [oak, spruce, maple, birch] = LEAVES.map(id);
+        Self {
+            dirt: id("terrane:dirt"),
+            stone: id("terrane:stone"),
+            cairn: id(CAIRN),
+            beacon: id(BEACON),
+            turf: [id("terrane:grass"), id(MEADOW), id(HEATH)],
+            tree: [id("terrane:wood"), oak, spruce, maple, birch],
+        }
+    }
+}
+
+impl Palette {
+    /// Whether it is ground that plants cover.
+    pub fn is_turf(&self, block: BlockId) -> bool {
+        self.turf.contains(&block)
+    }
+
+    /// Whether it is a part of a tree.
+    pub fn is_tree(&self, block: BlockId) -> bool {
+        self.tree.contains(&block)
+    }
+
+    /// Whether it is a mark that a later run looks for.
+    pub fn is_landmark(&self, block: BlockId) -> bool {
+        block == self.cairn || block == self.beacon
+    }
+}

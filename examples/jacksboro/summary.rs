@@ -1,0 +1,190 @@
+//! What the run did, told at its end.
+
+use crate::arguments::Arguments;
+use crate::landmarks::LandmarkChecks;
+use crate::{failure, progress};
+use bevy_terrane::prelude::*;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Collects figures while the demo runs, and prints them when it ends.
+pub struct SummaryPlugin;
+
+impl Plugin for SummaryPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Record>()
+            .add_systems(Update, record)
+            // When everything is saved.
+            .add_systems(Last, print_at_end.after(ViewSystems::Send).run_if(on_message::<AppExit>));
+    }
+}
+
+/// Samples of the statistics, one a second.
+#[derive(Resource, Default)]
+pub struct Record {
+    stored_before: Option<u64>,
+    last_sample: Duration,
+    median_rates: Vec<f64>,
+    worst_rate: Option<f64>,
+    median_times: Vec<Duration>,
+    worst_time: Duration,
+    /// The figures, once nothing is to be counted any more.
+    frozen: Option<Summary>,
+    pictures: Vec<PathBuf>,
+}
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    seconds: f64,
+    columns_stored_before: u64,
+    columns_generated: u64,
+    columns_loaded: u64,
+    columns_now: usize,
+    regions: usize,
+    ticks: u64,
+    tps_median: Option<f64>,
+    tps_worst_region: Option<f64>,
+    mspt_median: f64,
+    mspt_worst: f64,
+    merges: u64,
+    splits: u64,
+    saves: u64,
+    bytes_stored: u64,
+    save_seconds: f64,
+    landmarks_built: usize,
+    edits_expected: u64,
+    edits_found: u64,
+    pictures: Vec<PathBuf>,
+}
+
+impl Record {
+    /// Nothing that happens from now on belongs to the summary.
+    pub fn freeze(&mut self, statistics: &WorldStatistics, checks: &LandmarkChecks) {
+        self.frozen.get_or_insert(self.summary(statistics, checks));
+    }
+
+    /// A picture that was left behind.
+    pub fn add_picture(&mut self, path: PathBuf) {
+        self.pictures.push(path);
+    }
+
+    fn summary(&self, statistics: &WorldStatistics, checks: &LandmarkChecks) -> Summary {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
+        Summary {
+            seconds: statistics.clock.as_secs_f64(),
+            columns_stored_before: self.stored_before.unwrap_or(0),
+            columns_generated: statistics.generated,
+            columns_loaded: statistics.loaded,
+            columns_now: statistics.columns,
+            regions: statistics.regions.len(),
+            ticks: statistics.ticks,
+            tps_median: median(&self.median_rates, f64::total_cmp),
+            tps_worst_region: self.worst_rate,
+            mspt_median: milliseconds(median(&self.median_times, Duration::cmp).unwrap_or_default()),
+            mspt_worst: milliseconds(self.worst_time),
+            merges: statistics.merges,
+            splits: statistics.splits,
+            saves: statistics.saves,
+            bytes_stored: statistics.bytes_saved,
+            save_seconds: statistics.save_time.as_secs_f64(),
+            landmarks_built: checks.built(),
+            edits_expected: checks.found() + checks.lost(),
+            edits_found: checks.found(),
+            pictures: Vec::new(),
+        }
+    }
+}
+
+fn median<T: Copy>(samples: &[T], compare: impl FnMut(&T, &T) -> std::cmp::Ordering) -> Option<T> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(compare);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+fn record(mut record: ResMut<Record>, mut opened: MessageReader<DimensionOpened>, statistics: Res<WorldStatistics>) {
+    if let Some(opened) = opened.read().next() {
+        record.stored_before = Some(opened.stored_columns);
+    }
+    if record.frozen.is_some() || statistics.clock < record.last_sample + Duration::from_secs(1) {
+        return;
+    }
+    record.last_sample = statistics.clock;
+    record.median_rates.extend(statistics.median_region());
+    let slowest = statistics.slowest_region();
+    record.worst_rate = record.worst_rate.into_iter().chain(slowest).min_by(f64::total_cmp);
+    if statistics.ticks > 0 {
+        record.median_times.push(statistics.tick_time_median);
+    }
+    record.worst_time = record.worst_time.max(statistics.tick_time_worst);
+}
+
+/// Prints the summary, and lets the demo fail if something that an earlier run built is not there any more.
+fn print_at_end(
+    mut printed: Local<bool>,
+    record: Res<Record>,
+    statistics: Res<WorldStatistics>,
+    checks: Res<LandmarkChecks>,
+    arguments: Res<Arguments>,
+    mut exit: MessageWriter<AppExit>,
+) {
+    if record.stored_before.is_none() || std::mem::replace(&mut *printed, true) {
+        return;
+    }
+    progress::end_line();
+    let mut summary = record.frozen.clone().unwrap_or_else(|| record.summary(&statistics, &checks));
+    summary.pictures.clone_from(&record.pictures);
+    if arguments.json {
+        match serde_json::to_string(&summary) {
+            Ok(json) => println!("{json}"),
+            Err(error) => failure::report(error),
+        }
+    } else {
+        print!("{}", table(&summary));
+    }
+    let places = checks.lost_places();
+    if !places.is_empty() {
+        let shown: Vec<_> = places.iter().take(5).map(BlockPos::to_string).collect();
+        failure::report(format_args!(
+            "the world {} lost {} blocks of earlier runs, at {}",
+            arguments.world.display(),
+            checks.lost(),
+            shown.join(", ")
+        ));
+        exit.write(AppExit::error());
+    }
+}
+
+fn table(summary: &Summary) -> String {
+    let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"));
+    let mut rows = vec![
+        ("simulated", format!("{:.1} s, {} ticks of regions", summary.seconds, summary.ticks)),
+        (
+            "columns",
+            format!(
+                "{} generated, {} loaded, {} were stored before",
+                summary.columns_generated, summary.columns_loaded, summary.columns_stored_before
+            ),
+        ),
+        ("regions", format!("{} now, {} merges, {} splits", summary.regions, summary.merges, summary.splits)),
+        (
+            "ticks a second",
+            format!("{} median, {} worst region", number(summary.tps_median), number(summary.tps_worst_region)),
+        ),
+        ("time of a tick", format!("{:.2} ms median, {:.2} ms worst", summary.mspt_median, summary.mspt_worst)),
+        (
+            "stored",
+            format!(
+                "{:.1} MB in {} saves, {:.2} s in all",
+                summary.bytes_stored as f64 / 1e6,
+                summary.saves,
+                summary.save_seconds
+            ),
+        ),
+        ("landmarks", format!("{} built in this run", summary.landmarks_built)),
+        ("edits of earlier runs", format!("found {} of {}", summary.edits_found, summary.edits_expected)),
+    ];
+    rows.extend(summary.pictures.iter().map(|path| ("picture", path.display().to_string())));
+    rows.iter().map(|(name, text)| format!("{name:22} {text}\n")).collect()
+}

@@ -1,0 +1,127 @@
+//! With a window: a camera that flies, and hands that break and place blocks.
+
+use crate::arguments::Arguments;
+use crate::palette::Palette;
+use crate::scene;
+use bevy::input::mouse::AccumulatedMouseMotion;
+use bevy_egui::PrimaryEguiContext;
+use bevy_egui::input::{egui_wants_any_keyboard_input, egui_wants_any_pointer_input};
+use bevy_terrane::prelude::*;
+
+/// Blocks a second.
+const SPEED: f32 = 40.0;
+const FAST: f32 = 160.0;
+/// Radians for each pixel that the mouse moves.
+const TURN: f32 = 0.003;
+/// How far hands reach, in blocks.
+const REACH: f32 = 200.0;
+
+/// Flies, digs and builds.
+pub struct FlyPlugin;
+
+impl Plugin for FlyPlugin {
+    fn build(&self, app: &mut App) {
+        app.add_systems(Startup, spawn_camera).add_systems(
+            Update,
+            (
+                fly.run_if(not(egui_wants_any_keyboard_input)),
+                (turn, use_hands).run_if(not(egui_wants_any_pointer_input)),
+                end_in_time,
+            ),
+        );
+    }
+}
+
+/// The camera is the viewer: what is around it is loaded.
+fn spawn_camera(mut commands: Commands, dimension: Single<Entity, With<Dimension>>, arguments: Res<Arguments>) {
+    let radius = arguments.radius();
+    commands.spawn((
+        scene::camera(radius as f32 * 16.0 * 0.96),
+        crate::view::over_the_lake(),
+        Viewer::in_dimension(*dimension).with_radius(radius),
+        PrimaryEguiContext,
+    ));
+}
+
+fn fly(time: Res<Time>, keys: Res<ButtonInput<KeyCode>>, mut camera: Single<&mut Transform, With<Camera3d>>) {
+    let axis = |up: &[KeyCode], down: &[KeyCode]| {
+        f32::from(i8::from(keys.any_pressed(up.iter().copied())) - i8::from(keys.any_pressed(down.iter().copied())))
+    };
+    let ahead = axis(&[KeyCode::KeyW, KeyCode::ArrowUp], &[KeyCode::KeyS, KeyCode::ArrowDown]);
+    let right = axis(&[KeyCode::KeyD, KeyCode::ArrowRight], &[KeyCode::KeyA, KeyCode::ArrowLeft]);
+    let up = axis(&[KeyCode::Space, KeyCode::KeyE], &[KeyCode::ShiftLeft, KeyCode::KeyQ]);
+    let direction = camera.forward() * ahead + camera.right() * right + Vec3::Y * up;
+    let speed = if keys.pressed(KeyCode::ControlLeft) { FAST } else { SPEED };
+    camera.translation += direction.normalize_or_zero() * speed * time.delta_secs();
+}
+
+fn turn(
+    mouse: Res<ButtonInput<MouseButton>>,
+    motion: Res<AccumulatedMouseMotion>,
+    mut camera: Single<&mut Transform, With<Camera3d>>,
+) {
+    if mouse.pressed(MouseButton::Right) {
+        let (yaw, pitch, _) = camera.rotation.to_euler(EulerRot::YXZ);
+        let pitch = (pitch - motion.delta.y * TURN).clamp(-1.5, 1.5);
+        camera.rotation = Quat::from_euler(EulerRot::YXZ, yaw - motion.delta.x * TURN, pitch, 0.0);
+    }
+}
+
+/// Breaks or places the block under the pointer.
+fn use_hands(
+    mouse: Res<ButtonInput<MouseButton>>,
+    keys: Res<ButtonInput<KeyCode>>,
+    window: Single<&Window>,
+    camera: Single<(&Camera, &GlobalTransform)>,
+    dimension: Single<Entity, With<Dimension>>,
+    blocks: PublishedBlocks,
+    palette: Res<Palette>,
+    mut edits: MessageWriter<SetBlock>,
+) {
+    let breaks = mouse.just_pressed(MouseButton::Left);
+    let places = mouse.just_pressed(MouseButton::Middle) || keys.just_pressed(KeyCode::KeyR);
+    if !(breaks || places) {
+        return;
+    }
+    let (camera, transform) = *camera;
+    let pointed_at = window.cursor_position().and_then(|cursor| camera.viewport_to_world(transform, cursor).ok());
+    let Some((hit, before)) = pointed_at.and_then(|ray| first_block(ray, &blocks, *dimension)) else { return };
+    // Landmarks stay: the next run looks for them.
+    let is_landmark = blocks.block(*dimension, hit).is_some_and(|block| palette.is_landmark(block));
+    if breaks && !is_landmark {
+        edits.write(SetBlock { dimension: *dimension, position: hit, block: BlockId::AIR });
+    }
+    if places {
+        edits.write(SetBlock { dimension: *dimension, position: before, block: palette.stone });
+    }
+}
+
+/// The first block on the ray that is not air, and the place before it. It goes from one border between blocks to the
+/// next, so no block is missed.
+fn first_block(ray: Ray3d, blocks: &PublishedBlocks, dimension: Entity) -> Option<(BlockPos, BlockPos)> {
+    let direction = ray.direction.as_vec3();
+    let mut cell = ray.origin.floor();
+    let step = direction.signum();
+    let per_block = direction.recip().abs();
+    let first_border = cell + step.max(Vec3::ZERO);
+    let mut border = ((first_border - ray.origin) / direction).map(|distance| if distance.is_nan() { f32::MAX } else { distance });
+    let block_pos = |cell: Vec3| BlockPos::new(cell.x as i64, cell.y as i64, cell.z as i64);
+    loop {
+        let before = block_pos(cell);
+        let axis = border.min_position();
+        if border[axis] > REACH {
+            return None;
+        }
+        cell[axis] += step[axis];
+        border[axis] += per_block[axis];
+        if blocks.block(dimension, block_pos(cell)).is_some_and(|block| block != BlockId::AIR) {
+            return Some((block_pos(cell), before));
+        }
+    }
+}
+
+fn end_in_time(time: Res<Time<Real>>, arguments: Res<Arguments>, mut exit: MessageWriter<AppExit>) {
+    if arguments.seconds.is_some_and(|seconds| time.elapsed().as_secs() >= seconds) {
+        exit.write(AppExit::Success);
+    }
+}
