@@ -40,12 +40,12 @@ pub mod prelude {
     pub use crate::generation::{
         Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
     };
-    //OVERLAY #[cfg(feature = "overlay")]
-    //OVERLAY pub use crate::overlay::OverlayPlugin;
+    #[cfg(feature = "overlay")]
+    pub use crate::overlay::OverlayPlugin;
     pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
     pub use crate::region::{RegionId, RegionizerConfig};
-    //RENDER #[cfg(feature = "render")]
-    //RENDER pub use crate::render::ChunkRenderPlugin;
+    #[cfg(feature = "render")]
+    pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
         BlockTypes, EntityIndex, Position, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionSystems,
         RegionTick, StableId, Viewer,

@@ -40,7 +40,11 @@ impl Default for TerranePlugin {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         Self {
-            storage: if cfg!(feature = "rocksdb") { StorageConfig::Path("world".into()) } else { StorageConfig::Memory },
+            storage: if cfg!(feature = "rocksdb") {
+                StorageConfig::Path("world".into())
+            } else {
+                StorageConfig::Memory
+            },
             mode: TickMode::Independent,
             ticks_per_second: 20.0,
             region_threads: cores.max(2),
@@ -142,7 +146,9 @@ pub enum WorldFailure {
     #[error("the world's list of blocks cannot be used: {0}")]
     Blocks(#[from] BlockRegistryError),
     /// Ids that were given out do not hold in this world.
-    #[error("block {name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first")]
+    #[error(
+        "block {name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
+    )]
     BlocksBeforePlugin {
         /// The first block whose id changed.
         name: String,
@@ -186,7 +192,10 @@ struct Link(MainLink);
 impl Plugin for TerranePlugin {
     fn build(&self, app: &mut App) {
         view::build(app);
-        app.add_systems(First, exit_on_failure.run_if(resource_exists::<WorldFailure>).before(view::ViewSystems::Receive));
+        app.add_systems(
+            First,
+            exit_on_failure.run_if(resource_exists::<WorldFailure>).before(view::ViewSystems::Receive),
+        );
         if let Err(failure) = self.open(app) {
             fail(app, failure);
         }
@@ -218,8 +227,7 @@ impl TerranePlugin {
         let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
         let opened = WorldStore::open(&self.storage).map_err(WorldFailure::from).and_then(|store| {
             let names = store.block_names()?;
-            let mut blocks =
-                if names.is_empty() { BlockRegistry::new() } else { BlockRegistry::from_names(names)? };
+            let mut blocks = if names.is_empty() { BlockRegistry::new() } else { BlockRegistry::from_names(names)? };
             for block in mem::take(&mut setup.registered) {
                 let before = setup.blocks.id(block.name());
                 let name = block.name().to_owned();

@@ -8,16 +8,16 @@ use bevy::camera::RenderTarget;
 use bevy::render::render_resource::TextureFormat;
 use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
 use bevy_egui::PrimaryEguiContext;
-use crate::stubs::Overlay;
+use bevy_terrane::overlay::Overlay;
 use bevy_terrane::prelude::*;
-use crate::stubs::MeshProgress;
+use bevy_terrane::render::MeshProgress;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SIZE: UVec2 = UVec2::new(1_600, 900);
 const FOLDER: &str = "target/demo";
 /// How long columns, a save, meshes and a picture may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Frames drawn before a picture is taken: shaders and meshes need some to arrive.
 const WARM_UP: u32 = 6;
 
@@ -134,6 +134,7 @@ fn go_on(
     meshes: Res<MeshProgress>,
 ) {
     let elapsed = stage.since.elapsed();
+    if matches!(stage.phase, Phase::Drawing{..}|Phase::Capturing{..}) { eprintln!("T {:?} {:?} {:?}", stage.phase, elapsed, *meshes); }
     let is_late = elapsed > PATIENCE;
     let is_saved = saved.read().next().is_some();
     match stage.phase {

@@ -28,8 +28,8 @@ impl Landmark {
 pub struct Run(pub u64);
 
 /// Where the beacon stands; its height is that of the ground.
-pub const BEACON: BlockPos = BlockPos::new(200, 0, 104);
-const BEACON_HEIGHT: u32 = 14;
+pub const BEACON: BlockPos = BlockPos::new(337, 0, 276);
+const BEACON_HEIGHT: u32 = 20;
 
 /// Looks after landmarks.
 pub struct LandmarkPlugin;

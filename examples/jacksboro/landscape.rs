@@ -34,7 +34,7 @@ pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
             HeightBand::new(f32::INFINITY, "terrane:gravel", "terrane:stone"),
         ])?
         .with_transition(12.0)?
-        .with_cliffs(1.15, "terrane:stone")
+        .with_cliffs(1.45, "terrane:stone")
 }
 
 /// The picture that comes with the project, wherever the demo is started.
@@ -51,7 +51,7 @@ pub struct Woods {
 }
 
 /// Trees that are tried in a column.
-const ATTEMPTS: u32 = 14;
+const ATTEMPTS: u32 = 24;
 /// Crowns are this wide, so that a tree stays within its column and columns need not know each other.
 const CROWN: i64 = 2;
 
@@ -105,7 +105,7 @@ impl Woods {
             }
             trunks.push((in_x, in_z));
             let conifer = kind < 0.15 + y as f32 * 0.006;
-            let crown = if conifer { leaves[1] } else { leaves[[0, 0, 0, 2, 3][(kind * 50.0) as usize % 5]] };
+            let crown = if conifer { leaves[1] } else { leaves[[0, 0, 0, 0, 0, 2, 3, 3][(kind * 80.0) as usize % 8]] };
             grow(column, foot, height, conifer, wood, crown);
         }
         Ok(())
@@ -116,11 +116,11 @@ impl Woods {
         let slope = self.ground.slope_at(foot.x, foot.z);
         let by_height = match foot.y {
             ..3 => 0.0,
-            3..16 => 0.06,
-            16..100 => 0.55,
+            3..16 => 0.05,
+            16..100 => 0.6,
             _ => 0.2,
         };
-        let by_slope = if slope > 1.1 { 0.0 } else { 0.35 + slope.min(0.65) };
+        let by_slope = if slope > 1.35 { 0.0 } else { 0.35 + slope.min(0.65) };
         // Groves and clearings, some hundred blocks wide.
         let (x, z) = (foot.x as f32, foot.z as f32);
         let grove = 0.65 + 0.45 * ((x * 0.031).sin() * (z * 0.027).cos() + (x * 0.011 + z * 0.017).sin()) * 0.5;

@@ -28,7 +28,7 @@ mod progress;
 mod scene;
 mod summary;
 mod view;
-mod stubs; use stubs::*;
+use bevy_terrane::overlay::OverlayPlugin;
 mod window;
 
 use arguments::Arguments;
@@ -39,6 +39,7 @@ use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
 use bevy_terrane::prelude::*;
+use bevy_terrane::render::ChunkRenderPlugin;
 use std::time::Duration;
 
 fn main() -> AppExit {
@@ -93,7 +94,7 @@ fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
     let log = LogPlugin {
         level: Level::ERROR,
         // The demo prints what is said there in its own words.
-        filter: "error,bevy_terrane::coordinator::collect=off,bevy_terrane::plugin=off".to_owned(),
+        filter: "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off".to_owned(),
         ..default()
     };
     // A picture that is taken once must not miss what is still being compiled.
@@ -115,11 +116,11 @@ fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
             app.add_plugins(plugins.set(WindowPlugin { primary_window: Some(window), ..default() }));
         }
     })
-    .map_err(|reason| {
-        if headless {
-            format!("nothing can be drawn on this machine: {reason} Mesa's software driver (lavapipe) is enough")
-        } else {
-            format!("no window can be opened: {reason}. Look at DISPLAY, or run with --headless")
+    .map_err(|reason| match (headless, reason.starts_with("Failed to build event loop")) {
+        (false, true) => {
+            let display = std::env::var("DISPLAY").unwrap_or_default();
+            format!("no window can be opened: no X11 display answers (DISPLAY={display:?}); run with --headless")
         }
+        _ => format!("nothing can be drawn: {reason} Mesa's software driver, lavapipe, is enough for this demo"),
     })
 }

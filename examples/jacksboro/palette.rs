@@ -13,11 +13,11 @@ const BEACON: &str = "jacksboro:beacon";
 /// Registers the demo's own block types.
 pub fn register(app: &mut App) -> Result<(), BlockRegistryError> {
     let blocks = [
-        BlockType::new(MEADOW).with_color([138, 158, 84]),
+        BlockType::new(MEADOW).with_color([130, 152, 80]),
         BlockType::new(HEATH).with_color([140, 132, 82]),
         BlockType::new("jacksboro:spruce_leaves").with_color([52, 86, 60]),
-        BlockType::new("jacksboro:maple_leaves").with_color([176, 98, 48]),
-        BlockType::new("jacksboro:birch_leaves").with_color([168, 150, 62]),
+        BlockType::new("jacksboro:maple_leaves").with_color([158, 100, 52]),
+        BlockType::new("jacksboro:birch_leaves").with_color([150, 142, 66]),
         BlockType::new(CAIRN).with_color([208, 204, 196]),
         BlockType::new(BEACON).with_color([214, 60, 40]),
     ];

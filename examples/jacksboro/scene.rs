@@ -8,8 +8,8 @@ use bevy::mesh::VertexAttributeValues;
 use bevy_terrane::prelude::*;
 
 /// The colour of the sky at the horizon, into which the land fades.
-const HAZE: Color = Color::srgb(0.74, 0.82, 0.88);
-const ZENITH: Color = Color::srgb(0.24, 0.47, 0.75);
+const HAZE: Color = Color::linear_rgb(0.80, 1.00, 1.20);
+const ZENITH: Color = Color::linear_rgb(0.07, 0.27, 0.85);
 /// Larger than what any camera of the demo sees of the land.
 const SKY_RADIUS: f32 = 3_000.0;
 
@@ -19,8 +19,8 @@ pub struct ScenePlugin;
 impl Plugin for ScenePlugin {
     fn build(&self, app: &mut App) {
         app.insert_resource(ClearColor(HAZE))
-            .insert_resource(DirectionalLightShadowMap { size: 4_096 })
-            .insert_resource(GlobalAmbientLight { color: Color::srgb(0.72, 0.82, 1.0), brightness: 420.0, ..default() })
+            .insert_resource(DirectionalLightShadowMap { size: 2_048 })
+            .insert_resource(GlobalAmbientLight { color: Color::srgb(0.72, 0.82, 1.0), brightness: 650.0, ..default() })
             .add_systems(Startup, (shine, raise_sky))
             .add_systems(Update, (give_bodies, move_bodies).chain())
             .add_systems(PostUpdate, keep_sky_around.before(TransformSystems::Propagate));
@@ -30,28 +30,33 @@ impl Plugin for ScenePlugin {
 /// A camera that sees the land up to `distance` blocks away, and haze beyond.
 pub fn camera(distance: f32) -> impl Bundle {
     (
-        Camera3d::default(),
+        Camera3d::default(), if std::env::var("NOMS").is_ok() {Msaa::Off} else {Msaa::Sample4},
         Projection::from(PerspectiveProjection { far: SKY_RADIUS * 1.1, ..default() }),
         DistanceFog {
             color: HAZE,
             directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
             directional_light_exponent: 12.0,
-            falloff: FogFalloff::Linear { start: distance * 0.35, end: distance },
+            falloff: FogFalloff::Linear { start: distance * 0.45, end: distance },
         },
     )
 }
 
-/// A low sun in the south-west, so that ridges throw shadows.
+/// A low sun in the south-west: ridges throw shadows.
 fn shine(mut commands: Commands) {
     commands.spawn((
         DirectionalLight {
             color: Color::srgb(1.0, 0.93, 0.82),
-            illuminance: 11_000.0,
-            shadow_maps_enabled: true,
+            illuminance: 12_500.0,
+            shadow_maps_enabled: std::env::var("NOSH").is_err(),
             ..default()
         },
-        Transform::from_xyz(-0.75, 0.62, 0.35).looking_at(Vec3::ZERO, Vec3::Y),
-        CascadeShadowConfigBuilder { first_cascade_far_bound: 80.0, maximum_distance: 1_000.0, ..default() }.build(),
+        Transform::from_xyz(-0.35, 0.60, 0.70).looking_at(Vec3::ZERO, Vec3::Y),
+        CascadeShadowConfigBuilder {
+            num_cascades: 3,
+            first_cascade_far_bound: 150.0,
+            maximum_distance: 800.0,
+            ..default()
+        }.build(),
     ));
 }
 
@@ -63,7 +68,7 @@ fn raise_sky(mut commands: Commands, mut meshes: ResMut<Assets<Mesh>>, mut mater
     let mut sphere = Sphere::new(SKY_RADIUS).mesh().uv(32, 48);
     if let Some(VertexAttributeValues::Float32x3(places)) = sphere.attribute(Mesh::ATTRIBUTE_POSITION) {
         let (low, high) = (HAZE.to_linear(), ZENITH.to_linear());
-        let color = |[_, y, _]: &[f32; 3]| low.mix(&high, (y / SKY_RADIUS * 1.8).clamp(0.0, 1.0).powf(0.7)).to_f32_array();
+        let color = |[_, y, _]: &[f32; 3]| low.mix(&high, (y / SKY_RADIUS * 2.2).clamp(0.0, 1.0).powf(0.7)).to_f32_array();
         let colors: Vec<_> = places.iter().map(color).collect();
         sphere.insert_attribute(Mesh::ATTRIBUTE_COLOR, colors);
     }

@@ -9,11 +9,11 @@ pub const CENTRE: I64Vec2 = I64Vec2::new(190, 160);
 
 /// Over the lake, looking north-west along the fault.
 pub fn over_the_lake() -> Transform {
-    Transform::from_xyz(440.0, 92.0, 520.0).looking_at(Vec3::new(60.0, 20.0, 0.0), Vec3::Y)
+    Transform::from_xyz(440.0, 100.0, 520.0).looking_at(Vec3::new(60.0, -40.0, 0.0), Vec3::Y)
 }
 
 /// From high above the middle.
 pub fn from_above() -> Transform {
     let [x, z] = [CENTRE.x as f32, CENTRE.y as f32];
-    Transform::from_xyz(x + 60.0, 420.0, z + 330.0).looking_at(Vec3::new(x, 20.0, z), Vec3::Y)
+    Transform::from_xyz(x + 60.0, 280.0, z + 300.0).looking_at(Vec3::new(x - 40.0, 0.0, z + 40.0), Vec3::Y)
 }

@@ -240,14 +240,7 @@ impl Desk<'_> {
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
-    fn split_inbox(
-        &mut self,
-        id: DimensionId,
-        region: RegionId,
-        mut inbox: Inbox,
-        parts: Vec<Part>,
-        shift: u32,
-    ) {
+    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<Part>, shift: u32) {
         for part in parts {
             let sections: FxHashSet<_> = part.sections.into_iter().collect();
             let taken = inbox.split_off(|column| sections.contains(&column.section(shift)));
@@ -310,13 +303,20 @@ impl Desk<'_> {
     }
 
     /// Sends on what a region put in its outbox. Gives back the parts of a split.
-    pub fn route(
-        &mut self,
-        id: DimensionId,
-        outbox: Outbox,
-    ) -> Vec<(RegionId, Inbox)> {
-        let Outbox { changed, travellers, left, kept, save, mirrors, viewers, viewers_gone, refused, entities: _, parts } =
-            outbox;
+    pub fn route(&mut self, id: DimensionId, outbox: Outbox) -> Vec<(RegionId, Inbox)> {
+        let Outbox {
+            changed,
+            travellers,
+            left,
+            kept,
+            save,
+            mirrors,
+            viewers,
+            viewers_gone,
+            refused,
+            entities: _,
+            parts,
+        } = outbox;
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
         self.saves.pending.merge(save);
@@ -350,7 +350,8 @@ impl Desk<'_> {
             if let Some(record) = &traveller.record {
                 self.saves.pending.entities.insert(record.id, Some(record.clone()));
             }
-            if to != id && traveller.viewer_radius.is_some()
+            if to != id
+                && traveller.viewer_radius.is_some()
                 && let Some(dimension) = self.dimensions.open.get_mut(&id)
             {
                 dimension.release(Holder::Region(traveller.id));

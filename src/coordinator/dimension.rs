@@ -1,10 +1,10 @@
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
 use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
+use crate::simulation::Exclusive;
 use crate::simulation::{BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
-use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -28,8 +28,7 @@ impl Default for Clock {
 
 pub(super) fn advance_clock(mut clock: ResMut<Clock>, config: Res<super::CoordinatorConfig>) {
     clock.pass += 1;
-    clock.now =
-        if config.mode.is_lockstep() { clock.now + config.tick_period } else { clock.began.elapsed() };
+    clock.now = if config.mode.is_lockstep() { clock.now + config.tick_period } else { clock.began.elapsed() };
 }
 
 /// A region that is away: on a region thread, or waiting for a split to end.
@@ -77,7 +76,8 @@ const JOBS_PER_THREAD: usize = 2;
 pub(super) fn dispatch(mut desk: Desk) {
     if desk.config.mode.is_lockstep() {
         let all = desk.dimensions.open.iter();
-        let all: Vec<_> = all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
+        let all: Vec<_> =
+            all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
         for (dimension, region) in all {
             desk.begin_tick(dimension, region);
         }

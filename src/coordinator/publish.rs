@@ -3,9 +3,9 @@
 use super::collect::Desk;
 use super::exchange::{ColumnUpdate, MirrorState, Published, WorldEvent};
 use crate::chunk::{Chunk, Column};
+use crate::simulation::Exclusive;
 use crate::simulation::MirrorUpdate;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use std::mem;
 use std::sync::{Arc, Mutex, TryLockError};

@@ -60,7 +60,9 @@ impl Desk<'_> {
 
     fn save_regions(&mut self) {
         let open: Vec<_> = self.dimensions.open.iter().collect();
-        let open = open.into_iter().flat_map(|(id, dimension)| dimension.regionizer.regions().into_iter().map(|region| (*id, region)));
+        let open = open
+            .into_iter()
+            .flat_map(|(id, dimension)| dimension.regionizer.regions().into_iter().map(|region| (*id, region)));
         for (id, region) in open.collect::<Vec<_>>() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let info = region_info(dimension, region);

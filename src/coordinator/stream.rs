@@ -27,7 +27,8 @@ impl Desk<'_> {
     fn retry_failed(&mut self, id: DimensionId) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let due: Vec<_> = dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
+        let due: Vec<_> =
+            dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
         for column in due {
             if let Some((_, at)) = dimension.failed.get_mut(&column) {
                 // Counted on if it fails again, forgotten when it is there.
@@ -41,8 +42,11 @@ impl Desk<'_> {
     fn reload(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         dimension.reload.retain(|column, _| dimension.columns.contains_key(column));
-        let ready: Vec<_> =
-            dimension.reload.extract_if(.., |_, until| self.saves.is_durable(*until)).map(|(column, _)| column).collect();
+        let ready: Vec<_> = dimension
+            .reload
+            .extract_if(.., |_, until| self.saves.is_durable(*until))
+            .map(|(column, _)| column)
+            .collect();
         for column in ready {
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
                 dimension.columns.insert(column, Stage::Claimed);

@@ -4,10 +4,10 @@ use super::exchange::{Event, Inbound, MainLink};
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
+use crate::simulation::Exclusive;
 use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld};
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{EntityRecord, StorageThread, WorldStore};
-use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -76,7 +76,11 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub fn start(config: &CoordinatorConfig, template: RegionTemplate, store: Arc<WorldStore>) -> io::Result<(Self, MainLink)> {
+    pub fn start(
+        config: &CoordinatorConfig,
+        template: RegionTemplate,
+        store: Arc<WorldStore>,
+    ) -> io::Result<(Self, MainLink)> {
         let (sender, events) = unbounded();
         let (regions, jobs) = unbounded::<RegionJob>();
         let region_threads = (0..config.region_threads.max(1))

@@ -99,8 +99,7 @@ impl Neighborhood {
     pub fn shows_nothing(&self, looks: &BlockLooks) -> bool {
         const SIDES: [[i64; 3]; 6] = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
         let middle = self.at([0; 3]);
-        middle.is_empty(looks)
-            || (middle.is_opaque(looks) && SIDES.iter().all(|side| self.at(*side).is_opaque(looks)))
+        middle.is_empty(looks) || (middle.is_opaque(looks) && SIDES.iter().all(|side| self.at(*side).is_opaque(looks)))
     }
 
     /// The cells of the chunk in the middle and of the layer around it, in the order of [`PaddedShape`].

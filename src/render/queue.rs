@@ -131,17 +131,17 @@ impl MeshQueue {
     /// The chunks of a column that need a mesh and for which none is being made, from the top down.
     pub fn waiting(&mut self, key: ColumnKey) -> Vec<i64> {
         let Some(tracked) = self.columns.get_mut(&key) else { return Vec::new() };
-        let stale = match &mut tracked.stale {
-            Stale::Some(stale) => stale,
-            all => {
-                let heights = tracked.seen.chunks().map(|(y, _)| y).chain(tracked.entities.keys().copied());
-                let heights = heights.collect();
-                *all = Stale::Some(heights);
-                let Stale::Some(stale) = all else { return Vec::new() };
-                stale
+        if let Stale::All = tracked.stale {
+            let heights = tracked.seen.chunks().map(|(y, _)| y).chain(tracked.entities.keys().copied());
+            tracked.stale = Stale::Some(heights.collect());
+            self.refresh(key);
+        }
+        match self.columns.get(&key) {
+            Some(Tracked { stale: Stale::Some(stale), running, .. }) => {
+                stale.iter().rev().filter(|y| !running.contains(y)).copied().collect()
             }
-        };
-        stale.difference(&tracked.running).rev().copied().collect()
+            _ => Vec::new(),
+        }
     }
 
     /// A chunk and what is around it now; below `lowest` everything is solid.
@@ -306,13 +306,7 @@ mod tests {
 
     #[test]
     fn a_change_reaches_the_chunks_that_touch_it() {
-        let edits = [
-            ([5, 5, 5], 1),
-            ([0, 5, 5], 2),
-            ([5, 15, 5], 2),
-            ([15, 0, 5], 4),
-            ([15, 15, 0], 8),
-        ];
+        let edits = [([5, 5, 5], 1), ([0, 5, 5], 2), ([5, 15, 5], 2), ([15, 0, 5], 4), ([15, 15, 0], 8)];
         for (cell, expected) in edits {
             let mut queue = loaded(5);
             settle(&mut queue);

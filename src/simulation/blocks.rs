@@ -93,10 +93,7 @@ impl RegionColumns {
     }
 
     pub(super) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {
-        self.columns
-            .get(&position.column())
-            .and_then(|column| column.chunk(position.y).cloned())
-            .unwrap_or_default()
+        self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
     }
 
     /// The block at `position`.
@@ -113,8 +110,7 @@ impl RegionColumns {
             let Range { start: low, end: high } = self.heights;
             return Err(BlockAccessError::OutsideHeights { block: position, low, high });
         }
-        let column =
-            self.columns.get_mut(&position.column()).ok_or(BlockAccessError::OutsideRegion(position))?;
+        let column = self.columns.get_mut(&position.column()).ok_or(BlockAccessError::OutsideRegion(position))?;
         let before = column.block(position);
         if before != block {
             column.set_block(position, block);

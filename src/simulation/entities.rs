@@ -50,11 +50,7 @@ pub struct EntityIndex {
 
 impl EntityIndex {
     pub(super) fn new() -> Self {
-        Self {
-            entities: FxHashMap::default(),
-            despawned: Vec::new(),
-            ids: [SplitMix64::new(0), SplitMix64::new(0)],
-        }
+        Self { entities: FxHashMap::default(), despawned: Vec::new(), ids: [SplitMix64::new(0), SplitMix64::new(0)] }
     }
 
     /// Two streams, since one has only 64 bits of state for an id of 122.

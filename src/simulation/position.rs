@@ -53,11 +53,8 @@ impl Position {
     /// The vector from the lowest corner of `origin` to here, in blocks: what a camera near `origin` renders with.
     pub fn relative_to(&self, origin: BlockPos) -> Vec3 {
         let axis = |to: i64, from: i64| (i128::from(to) - i128::from(from)) as f32;
-        Vec3::new(
-            axis(self.block.x, origin.x),
-            axis(self.block.y, origin.y),
-            axis(self.block.z, origin.z),
-        ) + self.offset
+        Vec3::new(axis(self.block.x, origin.x), axis(self.block.y, origin.y), axis(self.block.z, origin.z))
+            + self.offset
     }
 }
 

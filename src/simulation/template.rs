@@ -73,10 +73,7 @@ impl RegionTemplate {
             .insert_resource(tick_order())
             .init_resource::<Time>()
             .init_schedule(RegionTick)
-            .configure_sets(
-                RegionMain,
-                (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain(),
-            )
+            .configure_sets(RegionMain, (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain())
             .add_systems(
                 RegionMain,
                 (

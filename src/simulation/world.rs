@@ -7,11 +7,11 @@ use super::{
 };
 use crate::chunk::Column;
 use crate::region::RegionId;
+use crate::simulation::Exclusive;
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use crate::storage::EntityRecord;
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;
-use crate::simulation::Exclusive;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{mem, ops::Range, sync::Arc, time::Duration};
@@ -212,8 +212,7 @@ fn depart_all(world: &mut World, entities: Vec<Entity>) -> Vec<Traveller> {
     }
     world.insert_resource(Migration);
     let components = world.resource::<RegionState>().components.clone();
-    let travellers: Vec<_> =
-        entities.into_iter().filter_map(|entity| depart(world, &components, entity)).collect();
+    let travellers: Vec<_> = entities.into_iter().filter_map(|entity| depart(world, &components, entity)).collect();
     world.remove_resource::<Migration>();
     let mut state = world.resource_mut::<RegionState>();
     for traveller in &travellers {

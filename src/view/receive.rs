@@ -5,8 +5,8 @@ use super::messages::{
 use super::requests::{BlockRefused, SetBlock};
 use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
-use crate::simulation::StableId;
 use crate::simulation::Exclusive;
+use crate::simulation::StableId;
 use bevy::prelude::*;
 use std::mem;
 use uuid::Uuid;

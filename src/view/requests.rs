@@ -68,7 +68,13 @@ impl RegionCommands for Commands<'_, '_> {
 type ViewerQuery<'w, 's> = Query<
     'w,
     's,
-    (Entity, &'static Viewer, Option<&'static Position>, AnyOf<(&'static Transform, &'static GlobalTransform)>, Has<ChildOf>),
+    (
+        Entity,
+        &'static Viewer,
+        Option<&'static Position>,
+        AnyOf<(&'static Transform, &'static GlobalTransform)>,
+        Has<ChildOf>,
+    ),
 >;
 
 pub(super) fn send_viewers(

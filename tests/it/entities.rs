@@ -73,7 +73,8 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
     let seen = std::sync::Arc::new(std::sync::Mutex::new((0, 0)));
     let report = seen.clone();
     app.world_mut().commands().run_in_region(dimension, there, move |region: &mut World| {
-        let riders = region.query::<(&Name, &ChildOf)>().iter(region).map(|(_, parent)| parent.parent()).collect::<Vec<_>>();
+        let riders =
+            region.query::<(&Name, &ChildOf)>().iter(region).map(|(_, parent)| parent.parent()).collect::<Vec<_>>();
         let luggage = riders.iter().filter(|parent| region.get::<Luggage>(**parent).is_some()).count();
         *report.lock().unwrap() = (riders.len(), luggage);
     });

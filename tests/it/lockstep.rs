@@ -47,8 +47,7 @@ fn wither(mut blocks: RegionBlocks, mut random: ResMut<RegionRandom>, types: Res
 
 /// Everything that can be seen after 500 updates, as text and bytes.
 fn run(region_threads: usize) -> (String, Vec<u8>) {
-    let config =
-        RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
+    let config = RegionizerConfig { recalculation_section_count: 8, max_dead_section_percent: 0.1, ..default() };
     let plugin = lockstep()
         .with_seed(7)
         .with_region_threads(region_threads)
@@ -72,11 +71,19 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
 
     let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());
     let statistics = app.world().resource::<WorldStatistics>().clone();
-    assert!(merges > 0 && splits > 0 && statistics.saves > 5, "{merges} merges, {splits} splits, {} saves", statistics.saves);
-    let regions: Vec<_> =
-        statistics.regions.iter().map(|region| (region.region, region.columns, region.ticks, &region.sections)).collect();
+    assert!(
+        merges > 0 && splits > 0 && statistics.saves > 5,
+        "{merges} merges, {splits} splits, {} saves",
+        statistics.saves
+    );
+    let regions: Vec<_> = statistics
+        .regions
+        .iter()
+        .map(|region| (region.region, region.columns, region.ticks, &region.sections))
+        .collect();
     let mut mirrors = app.world_mut().query::<(&StableId, &Walker, &Position)>();
-    let mut entities: Vec<_> = mirrors.iter(app.world()).map(|(id, walker, place)| format!("{id:?} {walker:?} {place:?}")).collect();
+    let mut entities: Vec<_> =
+        mirrors.iter(app.world()).map(|(id, walker, place)| format!("{id:?} {walker:?} {place:?}")).collect();
     entities.sort();
     assert_eq!(entities.len(), 5);
     let mut columns: Vec<_> = app.world().resource::<PublishedColumns>().iter().collect();
@@ -89,7 +96,11 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     }
     let text = format!(
         "{regions:?}\n{entities:?}\n{} merges {splits} splits {} saves {} columns {} generated {} loaded",
-        merges, statistics.saves, columns.len(), statistics.generated, statistics.loaded
+        merges,
+        statistics.saves,
+        columns.len(),
+        statistics.generated,
+        statistics.loaded
     );
     (text, blocks)
 }

@@ -74,7 +74,8 @@ fn what_was_acknowledged_survives_a_kill() {
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let wanted = 1 + number % 4;
-        let acknowledged = lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
+        let acknowledged =
+            lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
         let last = acknowledged.take(wanted as usize).last().expect("the process saved");
         // In the middle of the next round, whatever it does then.
         std::thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));

@@ -100,10 +100,10 @@ pub fn walkers(world: &mut World) -> Vec<(String, Position)> {
 pub struct Heard<M: Message>(pub Vec<M>);
 
 pub fn listen<M: Message + Clone>(app: &mut App) {
-    app.insert_resource(Heard::<M>(Vec::new())).add_systems(
-        Update,
-        |mut reader: MessageReader<M>, mut heard: ResMut<Heard<M>>| heard.0.extend(reader.read().cloned()),
-    );
+    app.insert_resource(Heard::<M>(Vec::new()))
+        .add_systems(Update, |mut reader: MessageReader<M>, mut heard: ResMut<Heard<M>>| {
+            heard.0.extend(reader.read().cloned())
+        });
 }
 
 pub fn heard<M: Message>(app: &App) -> &[M] {

@@ -1,0 +1,49 @@
+use crate::region::RegionId;
+use bevy_egui::egui::Color32;
+use bevy_egui::egui::ecolor::Hsva;
+
+/// The color of a region, always the same for the same id. Regions that were created one after the other lie far apart
+/// on the color wheel.
+pub(super) fn region_color(region: RegionId) -> Color32 {
+    /// The golden ratio's fraction, of 2^64: wrapping keeps the fraction of every multiple.
+    const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+    let turn = region.index().wrapping_mul(GOLDEN_RATIO) >> 40;
+    let hue = turn as f32 / (1 << 24) as f32;
+    let saturation = if region.index().is_multiple_of(2) { 0.78 } else { 0.92 };
+    Hsva::new(hue, saturation, 0.85, 1.0).into()
+}
+
+/// The color of sections without columns: those that keep a region's distance.
+pub(super) fn buffer_color(region: RegionId) -> Color32 {
+    region_color(region).gamma_multiply(0.28)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(a: Color32, b: Color32) -> u32 {
+        let channels = |color: Color32| [color.r(), color.g(), color.b()];
+        channels(a).into_iter().zip(channels(b)).map(|(a, b)| u32::from(a.abs_diff(b))).sum()
+    }
+
+    #[test]
+    fn a_color_is_stable_and_told_from_its_neighbours() {
+        for first in [0, 1_000, (1 << 53) - 8, u64::MAX - 16] {
+            for index in first..first + 12 {
+                let color = region_color(RegionId::new(index));
+                assert_eq!(color, region_color(RegionId::new(index)));
+                for near in 1..4 {
+                    let other = region_color(RegionId::new(index + near));
+                    assert!(difference(color, other) > 90, "{index} and {}: {color:?} {other:?}", index + near);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_fainter() {
+        let region = RegionId::new(5);
+        assert!(buffer_color(region).a() < region_color(region).a() / 2);
+    }
+}

@@ -1,0 +1,335 @@
+use super::color::{buffer_color, region_color};
+use super::format::{count, milliseconds, rate};
+use crate::coordinator::Statistics;
+use crate::space::{ColumnPos, DimensionId, SectionPos};
+use bevy_egui::egui::{Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Points between the map's edge and the outermost sections.
+const MARGIN: f32 = 10.0;
+/// Points that a section's side has at most: a lone region would fill the map.
+const LARGEST_SECTION: f32 = 26.0;
+/// From this size on, sections are drawn apart.
+const SEPARATE_SECTIONS: f32 = 4.0;
+/// Viewers that get a circle at most; the others are dots.
+const MOST_CIRCLES: usize = 200;
+
+/// Where sections are on the screen: x to the right, z down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MapTransform {
+    origin: SectionPos,
+    corner: Pos2,
+    /// Points to a section.
+    scale: f32,
+}
+
+impl MapTransform {
+    /// The largest transform that shows all of these sections in `rect`, centered.
+    pub fn fit(sections: impl IntoIterator<Item = SectionPos>, rect: Rect) -> Option<Self> {
+        let mut sections = sections.into_iter();
+        let first = sections.next()?;
+        let (low, high) = sections.fold((first, first), |(low, high), section| {
+            (
+                SectionPos::new(low.x.min(section.x), low.z.min(section.z)),
+                SectionPos::new(high.x.max(section.x), high.z.max(section.z)),
+            )
+        });
+        let inner = rect.shrink(MARGIN.min(rect.width().min(rect.height()) / 4.0));
+        let extent = vec2(distance(low.x, high.x) as f32 + 1.0, distance(low.z, high.z) as f32 + 1.0);
+        let scale = (inner.width() / extent.x).min(inner.height() / extent.y).clamp(f32::MIN_POSITIVE, LARGEST_SECTION);
+        Some(Self { origin: low, corner: inner.center() - extent * scale / 2.0, scale })
+    }
+
+    /// The place of a point, counted in sections from the corner of `section`.
+    fn point(self, section: SectionPos, offset: Vec2) -> Pos2 {
+        let x = distance(self.origin.x, section.x) + f64::from(offset.x);
+        let z = distance(self.origin.z, section.z) + f64::from(offset.y);
+        let scale = f64::from(self.scale);
+        self.corner + vec2((x * scale) as f32, (z * scale) as f32)
+    }
+
+    /// The square of a section.
+    pub fn section(self, section: SectionPos) -> Rect {
+        Rect::from_min_size(self.point(section, Vec2::ZERO), Vec2::splat(self.scale))
+    }
+
+    /// The middle of a column.
+    pub fn column(self, column: ColumnPos, section_shift: u32) -> Pos2 {
+        let section = column.section(section_shift);
+        let columns = f64::from(section_shift).exp2();
+        let within = |column: i64, section: i64| ((column - (section << section_shift)) as f64 + 0.5) / columns;
+        self.point(section, vec2(within(column.x, section.x) as f32, within(column.z, section.z) as f32))
+    }
+
+    /// The section at a place on the screen.
+    pub fn section_at(self, place: Pos2) -> SectionPos {
+        let offset = (place - self.corner) / self.scale;
+        let along = |origin: i64, offset: f32| origin.saturating_add(offset.floor() as i64);
+        SectionPos::new(along(self.origin.x, offset.x), along(self.origin.z, offset.y))
+    }
+}
+
+fn distance(from: i64, to: i64) -> f64 {
+    (i128::from(to) - i128::from(from)) as f64
+}
+
+/// What the map shows of the newest statistics.
+#[derive(Default)]
+pub(super) struct Map {
+    /// The dimension to show, where the simulation has several.
+    pub dimension: DimensionId,
+    /// Sections in a row along z that look the same.
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    first: SectionPos,
+    length: i64,
+    color: Color32,
+}
+
+impl Map {
+    /// Takes in new statistics; `occupied` are the sections with columns.
+    pub fn update(&mut self, statistics: &Statistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
+        let dimensions = dimensions(statistics);
+        if let Some(first) = dimensions.first()
+            && !dimensions.contains(&self.dimension)
+        {
+            self.dimension = *first;
+        }
+        self.runs.clear();
+        for region in statistics.regions.iter().filter(|region| region.dimension == self.dimension) {
+            for section in &region.sections {
+                let has_columns = occupied.contains(&(region.dimension, *section));
+                let color = if has_columns { region_color(region.region) } else { buffer_color(region.region) };
+                match self.runs.last_mut() {
+                    Some(run)
+                        if run.color == color
+                            && run.first.x == section.x
+                            && run.first.z.checked_add(run.length) == Some(section.z) =>
+                    {
+                        run.length += 1;
+                    }
+                    _ => self.runs.push(Run { first: *section, length: 1, color }),
+                }
+            }
+        }
+    }
+
+    /// The map, as large as `size`. Returns whether another dimension was chosen.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        size: Vec2,
+        statistics: &Statistics,
+        dimension_name: impl Fn(DimensionId) -> String,
+    ) -> bool {
+        let before = self.dimension;
+        let dimensions = dimensions(statistics);
+        if dimensions.len() > 1 {
+            ui.horizontal_wrapped(|ui| {
+                for id in dimensions {
+                    ui.selectable_value(&mut self.dimension, id, dimension_name(id));
+                }
+            });
+        }
+        let (response, painter) = ui.allocate_painter(size, Sense::hover());
+        let visuals = ui.visuals();
+        painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
+        let Some(transform) = MapTransform::fit(self.runs.iter().flat_map(Run::ends), response.rect) else {
+            let center = response.rect.center();
+            let font = bevy_egui::egui::TextStyle::Body.resolve(ui.style());
+            painter.text(center, bevy_egui::egui::Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
+            return before != self.dimension;
+        };
+        self.paint_sections(&painter, transform);
+        self.paint_viewers(&painter, transform, statistics, visuals.strong_text_color());
+
+        let hovered = response.hover_pos().map(|place| transform.section_at(place));
+        let region = hovered.and_then(|section| {
+            let here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
+            here.into_iter().find(|region| region.sections.binary_search(&section).is_ok()).zip(Some(section))
+        });
+        if let Some((region, section)) = region {
+            painter.add(bevy_egui::egui::Shape::rect_stroke(
+                transform.section(section),
+                0.0,
+                Stroke::new(1.0, Color32::WHITE),
+                bevy_egui::egui::StrokeKind::Outside,
+            ));
+            response.on_hover_ui_at_pointer(|ui| {
+                ui.horizontal(|ui| {
+                    super::table::swatch(ui, region_color(region.region));
+                    ui.label(RichText::new(region.region.to_string()).strong());
+                    ui.label(if region.halted { "halted".to_owned() } else { region.state.to_string() });
+                });
+                ui.label(format!(
+                    "{} TPS, {} ms a tick",
+                    rate(region.ticks_per_second),
+                    milliseconds(region.tick_time_median)
+                ));
+                ui.label(format!(
+                    "{} columns, {} entities, section {section}",
+                    count(region.columns as u64),
+                    count(region.entities as u64)
+                ));
+            });
+        }
+        before != self.dimension
+    }
+
+    fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
+        let mut squares = Mesh::default();
+        // What is far away from everything else stays visible.
+        let least = |rect: Rect| Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.5)));
+        for run in &self.runs {
+            if transform.scale >= SEPARATE_SECTIONS {
+                for step in 0..run.length {
+                    let section = SectionPos::new(run.first.x, run.first.z + step);
+                    squares.add_colored_rect(transform.section(section).shrink(0.5), run.color);
+                }
+            } else {
+                let [first, last] = run.ends();
+                squares.add_colored_rect(least(transform.section(first).union(transform.section(last))), run.color);
+            }
+        }
+        painter.add(Arc::new(squares));
+    }
+
+    fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &Statistics, color: Color32) {
+        let points_to_a_column = f64::from(transform.scale) / f64::from(statistics.section_shift).exp2();
+        let here = statistics.viewers.iter().filter(|(dimension, ..)| *dimension == self.dimension);
+        for (place, (_, column, radius)) in here.enumerate() {
+            let center = transform.column(*column, statistics.section_shift);
+            let radius = (f64::from(*radius) * points_to_a_column) as f32;
+            if radius > 4.0 && place < MOST_CIRCLES {
+                painter.circle_stroke(center, radius, Stroke::new(1.0, color.gamma_multiply(0.55)));
+            }
+            painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));
+        }
+    }
+}
+
+impl Run {
+    fn ends(&self) -> [SectionPos; 2] {
+        [self.first, SectionPos::new(self.first.x, self.first.z + self.length - 1)]
+    }
+}
+
+/// Every dimension with a region, ascending.
+fn dimensions(statistics: &Statistics) -> Vec<DimensionId> {
+    let mut dimensions: Vec<_> = statistics.regions.iter().map(|region| region.dimension).collect();
+    dimensions.sort_unstable();
+    dimensions.dedup();
+    dimensions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::RegionStatistics;
+    use crate::region::{RegionId, RegionState};
+    use bevy_egui::egui::pos2;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn region(id: u64, dimension: u64, sections: &[(i64, i64)]) -> RegionStatistics {
+        RegionStatistics {
+            dimension: DimensionId(dimension),
+            region: RegionId::new(id),
+            state: RegionState::Ready,
+            halted: false,
+            columns: 0,
+            entities: 0,
+            viewers: 0,
+            ticks: 0,
+            ticks_per_second: None,
+            tick_time_median: Duration::ZERO,
+            tick_time_worst: Duration::ZERO,
+            sections: sections.iter().map(|(x, z)| SectionPos::new(*x, *z)).collect(),
+        }
+    }
+
+    fn map() -> Rect {
+        Rect::from_min_size(pos2(30.0, 50.0), vec2(500.0, 260.0))
+    }
+
+    #[test]
+    fn without_sections_there_is_nothing_to_fit() {
+        assert_eq!(MapTransform::fit([], map()), None);
+    }
+
+    #[test]
+    fn the_edges_of_the_world_fit() {
+        let corners = [SectionPos::new(i64::MIN, i64::MIN), SectionPos::new(i64::MAX, i64::MAX)];
+        let transform = MapTransform::fit(corners, map()).unwrap();
+        for corner in corners {
+            assert!(map().contains_rect(transform.section(corner)));
+        }
+    }
+
+    #[test]
+    fn a_viewer_lies_in_its_section() {
+        let transform = MapTransform::fit([SectionPos::new(-1, 0), SectionPos::new(3, 3)], map()).unwrap();
+        for column in [ColumnPos::new(-1, 0), ColumnPos::new(-16, 15), ColumnPos::new(63, 63)] {
+            let place = transform.column(column, 4);
+            assert_eq!(transform.section_at(place), column.section(4));
+        }
+        let middle = transform.column(ColumnPos::new(8, 8), 4) - transform.section(SectionPos::new(0, 0)).center();
+        assert!(middle.length() <= transform.scale / 16.0, "{middle:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_section_fits_and_is_found_again(
+            sections in prop::collection::vec((-200i64..200, -200i64..200), 1..40),
+            far in -1_000_000_000i64..1_000_000_000,
+            width in 80.0f32..900.0,
+            height in 80.0f32..900.0,
+        ) {
+            let rect = Rect::from_min_size(pos2(10.0, 20.0), vec2(width, height));
+            let sections: Vec<_> = sections.into_iter().map(|(x, z)| SectionPos::new(x + far, z - far)).collect();
+            let transform = MapTransform::fit(sections.iter().copied(), rect).unwrap();
+            for section in sections {
+                let square = transform.section(section);
+                prop_assert!(rect.contains_rect(square), "{square:?} is not in {rect:?}");
+                prop_assert!(square.width() > 0.0 && square.width() <= LARGEST_SECTION);
+                prop_assert_eq!(transform.section_at(square.center()), section);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_join_sections_that_look_the_same() {
+        let statistics = Statistics {
+            regions: vec![
+                region(0, 1, &[(0, 0), (0, 1), (0, 2), (0, 4), (1, 5)]),
+                region(1, 1, &[(1, 6)]),
+                region(0, 2, &[(7, 7)]),
+            ],
+            ..Default::default()
+        };
+        let mut occupied = FxHashSet::default();
+        for (x, z) in [(0, 0), (0, 1), (1, 6)] {
+            occupied.insert((DimensionId(1), SectionPos::new(x, z)));
+        }
+        let mut map = Map::default();
+        map.update(&statistics, &occupied);
+        assert_eq!(map.dimension, DimensionId(1), "the first one that there is");
+        let (own, buffer) = (region_color(RegionId::new(0)), buffer_color(RegionId::new(0)));
+        let run = |x, z, length, color| Run { first: SectionPos::new(x, z), length, color };
+        let expected = [
+            run(0, 0, 2, own),
+            run(0, 2, 1, buffer),
+            run(0, 4, 1, buffer),
+            run(1, 5, 1, buffer),
+            run(1, 6, 1, region_color(RegionId::new(1))),
+        ];
+        assert_eq!(map.runs, expected);
+        map.dimension = DimensionId(2);
+        map.update(&statistics, &occupied);
+        assert_eq!(map.runs, [run(7, 7, 1, buffer)]);
+    }
+}

@@ -1,0 +1,35 @@
+use super::format::{bytes, count, duration, rate};
+use crate::coordinator::Statistics;
+use bevy_egui::egui::{Grid, RichText, Ui};
+
+/// What is true of the whole simulation, in three columns of names and values.
+pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
+    let size = |number: usize| count(number as u64);
+    let tick = |time| if statistics.ticks == 0 { super::format::UNKNOWN.to_owned() } else { duration(time) };
+    let entries = [
+        ("columns", size(statistics.columns)),
+        ("regions", size(statistics.regions.len())),
+        ("saves", count(statistics.saves)),
+        ("remaining", size(statistics.remaining)),
+        ("slowest TPS", rate(statistics.slowest_region())),
+        ("stored", bytes(statistics.bytes_saved)),
+        ("in flight", size(statistics.in_flight)),
+        ("median tick", tick(statistics.tick_time_median)),
+        ("unsaved", size(statistics.unsaved)),
+        ("generated", count(statistics.generated)),
+        ("worst tick", tick(statistics.tick_time_worst)),
+        ("save time", duration(statistics.save_time)),
+        ("loaded", count(statistics.loaded)),
+        ("merges / splits", format!("{} / {}", count(statistics.merges), count(statistics.splits))),
+        ("clock", duration(statistics.clock)),
+    ];
+    Grid::new("summary").num_columns(6).spacing([10.0, 3.0]).min_col_width(62.0).show(ui, |ui| {
+        for row in entries.chunks(3) {
+            for (name, value) in row {
+                ui.weak(*name);
+                ui.label(RichText::new(value).strong());
+            }
+            ui.end_row();
+        }
+    });
+}
