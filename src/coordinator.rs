@@ -32,7 +32,8 @@ use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
 use std::{sync::Arc, time::Duration};
 
-/// The label of the coordinator's `SubApp`. Plugins can add systems to it while the app is built.
+/// The label of the coordinator's `SubApp`. It is in the app from `TerranePlugin`'s `finish` to its `cleanup`: in between,
+/// in their own `finish`, later plugins can add systems to it.
 #[derive(AppLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CoordinatorApp;
 

@@ -35,8 +35,8 @@ pub struct TerranePlugin {
 }
 
 impl Default for TerranePlugin {
-    /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks a second; two region
-    /// threads; a save every five seconds.
+    /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks a second; a save
+    /// every five seconds.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         Self {
@@ -274,7 +274,7 @@ impl TerranePlugin {
     fn config(&self) -> CoordinatorConfig {
         CoordinatorConfig {
             mode: self.mode,
-            tick_period: Duration::from_secs_f64(1.0 / self.ticks_per_second),
+            tick_period: Duration::try_from_secs_f64(1.0 / self.ticks_per_second).unwrap_or(Duration::MAX),
             region_threads: self.region_threads,
             generation_threads: self.generation_threads,
             columns_in_flight: self.columns_in_flight,

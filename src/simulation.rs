@@ -3,9 +3,10 @@
 //! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It comes to a
 //! region thread with an inbox, runs one tick, and goes back to the coordinator with an outbox:
 //!
-//! 1. [`RegionSystems::Receive`]: absorb a merged region, spawn loaded columns, give up others, apply edits and mail;
+//! 1. [`RegionSystems::Receive`]: take in loaded columns, entities, edits and mail;
 //! 2. [`RegionSystems::Simulate`]: the schedules of the game, [`RegionTick`] among them;
-//! 3. [`RegionSystems::Send`]: changed chunks, entities that walked out, mirrored components, what is to be saved.
+//! 3. [`RegionSystems::Send`]: changed chunks, entities that walked out, columns that nobody needs, mirrored components,
+//!    what is to be saved.
 //!
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
@@ -13,9 +14,12 @@ mod blocks;
 mod components;
 mod entities;
 mod exclusive;
+mod journey;
 mod mail;
 mod position;
 mod random;
+mod receive;
+mod send;
 mod template;
 mod world;
 

@@ -43,6 +43,7 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
         .init_resource::<receive::Backlog>()
+        .init_resource::<requests::QueuedRuns>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
@@ -55,7 +56,7 @@ pub(crate) fn build(app: &mut App) {
         .add_systems(
             Last,
             (
-                (dimension::open, requests::send_viewers, requests::send_edits, requests::send_saves).chain(),
+                (dimension::open, requests::send_viewers, requests::send_runs, requests::send_edits, requests::send_saves).chain(),
                 requests::update_lockstep,
                 requests::end_with_app,
             )

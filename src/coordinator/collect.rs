@@ -67,7 +67,8 @@ impl Desk<'_> {
                 let owner = self.dimensions.by_entity(entity).and_then(|dimension| {
                     let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
                     let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
-                    Some((dimension, region))
+                    let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted);
+                    (!halted).then_some((dimension, region))
                 });
                 match owner {
                     Some((dimension, region)) => dimension.inbox(region).edits.push(edit),
@@ -78,8 +79,9 @@ impl Desk<'_> {
                 }
             }
             FromMain::Run { dimension, block, run } => {
-                if let Some(dimension) = self.dimensions.by_entity(dimension) {
-                    dimension.send_mail(block, run);
+                match self.dimensions.by_entity(dimension) {
+                    Some(dimension) => dimension.send_mail(block, run),
+                    None => warn!("code for block {block} was dropped: {dimension} is no open dimension"),
                 }
             }
             FromMain::Save(number) => self.saves.requested.push(number),
@@ -139,8 +141,8 @@ impl Desk<'_> {
                     slot.history.push(now, took);
                     self.totals.tick(now, took);
                 }
-                if running.saves {
-                    self.saves.answered(id, region);
+                if let Some(round) = running.saves {
+                    self.saves.answered(id, region, round);
                 }
                 slot.entities = outbox.entities;
                 slot.columns = world.columns();
@@ -150,12 +152,24 @@ impl Desk<'_> {
             }
             Err(TaskPanic { reason, payload }) => {
                 self.inbound.panic.get().get_or_insert(payload);
-                self.saves.answered(id, region);
                 self.halt(id, region, reason);
                 slot.halted = true;
                 // Read again only when what left the region before is durable: it must not come back a second time.
                 let until = self.saves.durable_with();
-                slot.lost.extend(self.columns_of(id, region).into_iter().map(|column| (column, until)));
+                let mut lost = self.columns_of(id, region);
+                if let Some(dimension) = self.dimensions.open.get_mut(&id)
+                    && let Some(waiting) = dimension.waiting.get().get(&region)
+                {
+                    lost.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
+                }
+                slot.lost.extend(lost.into_iter().map(|column| (column, until)));
+                // In the middle of a split: the parts go on with what the store has.
+                for part in &running.parts {
+                    let columns = self.columns_of(id, *part);
+                    if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                        dimension.reload.extend(columns.into_iter().map(|column| (column, until)));
+                    }
+                }
             }
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
@@ -191,6 +205,10 @@ impl Desk<'_> {
     fn halt(&mut self, id: DimensionId, region: RegionId, reason: String) {
         let place = self.columns_of(id, region).first().map(|column| format!(" near column {column}"));
         error!("{region} of {id}{} halted: {reason}", place.unwrap_or_default());
+        if self.saves.halted(id, region) {
+            let error = format!("{region} halted: what it changed since its last save is lost");
+            self.publisher.event(WorldEvent::SaveFailed { error });
+        }
         self.publisher.event(WorldEvent::RegionHalted { dimension: id, region, reason });
     }
 
@@ -235,6 +253,7 @@ impl Desk<'_> {
             world: parked.world,
             inbox: parked.inbox,
             task: Task::Split { parts, section_shift: shift },
+            number: self.deadlines.next_assignment(),
         };
         self.threads.run_region(RegionJob { dimension: id, region, assignment });
     }
@@ -243,9 +262,13 @@ impl Desk<'_> {
     fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<Part>, shift: u32) {
         for part in parts {
             let sections: FxHashSet<_> = part.sections.into_iter().collect();
-            let taken = inbox.split_off(|column| sections.contains(&column.section(shift)));
+            let within = |column: ColumnPos| sections.contains(&column.section(shift));
+            let taken = inbox.split_off(within);
+            let parent = self.deadlines.running.get_mut(&(id, region));
+            let lost = parent.map(|parent| parent.slot.lost.extract_if(.., |(column, _)| within(*column)).collect());
             if let Some(running) = self.deadlines.running.get_mut(&(id, part.region)) {
                 running.slot.parked.get().inbox.append(taken);
+                running.slot.lost = lost.unwrap_or_default();
             }
         }
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
@@ -288,7 +311,7 @@ impl Desk<'_> {
                     self.publisher.event(WorldEvent::RegionSplit { dimension: id, from, into });
                 }
                 RegionEvent::Destroyed(region) => {
-                    self.saves.answered(id, region);
+                    self.saves.gone(id, region);
                     self.publisher.event(WorldEvent::RegionDestroyed { dimension: id, region });
                 }
                 RegionEvent::Ready(region) => {
@@ -330,12 +353,7 @@ impl Desk<'_> {
         for viewer in viewers {
             dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radius);
         }
-        for column in kept {
-            dimension.columns.insert(column, Stage::Owned);
-            if !dimension.is_held(column) {
-                dimension.unneeded.insert(column);
-            }
-        }
+        kept.into_iter().for_each(|column| dimension.keep(column));
         let until = self.saves.durable_with();
         for loaded in left {
             let column = loaded.column.pos();
@@ -351,10 +369,9 @@ impl Desk<'_> {
                 self.saves.pending.entities.insert(record.id, Some(record.clone()));
             }
             if to != id
-                && traveller.viewer_radius.is_some()
                 && let Some(dimension) = self.dimensions.open.get_mut(&id)
             {
-                dimension.release(Holder::Region(traveller.id));
+                traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Holder::Region(*viewer)));
             }
             match self.dimensions.open.get_mut(&to) {
                 Some(dimension) => dimension.route(traveller),

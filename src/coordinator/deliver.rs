@@ -69,6 +69,7 @@ impl Desk<'_> {
         }
         if !dimension.is_held(column) {
             dimension.forget(column);
+            self.publisher.unloaded(id, column);
             if generated {
                 let until = self.saves.durable_with();
                 dimension.departed.get().insert(column, Departed { loaded, until });
@@ -89,6 +90,7 @@ impl Desk<'_> {
         // Not missing until it is tried again, so that it does not block what lies behind it.
         dimension.resident.mark_completed(column);
         dimension.failed.insert(column, (failures + 1, self.clock.now + wait));
+        self.publisher.unloaded(id, column);
         self.publisher.event(WorldEvent::ColumnFailed { dimension: id, column, error });
     }
 }

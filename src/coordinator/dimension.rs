@@ -1,8 +1,9 @@
+use super::save::Saves;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
 use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller};
+use crate::simulation::{BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller, Viewer};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
 use bevy::prelude::*;
@@ -208,6 +209,7 @@ impl Dimension {
 
     /// The holder wants the columns around `center`, and none that it wanted before.
     pub fn hold(&mut self, holder: Holder, center: ColumnPos, radius: u32) {
+        let radius = radius.min(Viewer::MAX_RADIUS);
         let before = self.viewers.get(&holder).map(|viewer| (viewer.center, viewer.radius));
         if before == Some((center, radius)) {
             return;
@@ -312,6 +314,17 @@ impl Dimension {
         }
     }
 
+    /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
+    pub fn keep(&mut self, column: ColumnPos) {
+        self.columns.insert(column, Stage::Owned);
+        let mail = self.mail.get().remove(&column).unwrap_or_default();
+        self.release(Holder::Mail(column));
+        mail.into_iter().for_each(|(block, run)| self.send_mail(block, run));
+        if !self.is_held(column) {
+            self.unneeded.insert(column);
+        }
+    }
+
     /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
     pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
         astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
@@ -323,8 +336,8 @@ impl Dimension {
     /// An entity goes to whoever owns its place now, or waits for the column.
     pub fn route(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
-        if let Some(radius) = traveller.viewer_radius {
-            self.hold(Holder::Region(traveller.id), column, radius);
+        for (viewer, radius) in &traveller.viewers {
+            self.hold(Holder::Region(*viewer), column, *radius);
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         match self.regionizer.region_at(column).filter(|_| loaded) {
@@ -365,6 +378,24 @@ pub(super) struct RegionSlot {
     pub columns: usize,
     pub entities: usize,
     pub viewers: usize,
+}
+
+impl RegionSlot {
+    /// Forgets a column of a halted region, if the store has all that was saved of it.
+    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> bool {
+        let entry = self.lost.iter().position(|(lost, _)| *lost == column);
+        let entry = entry.unwrap_or_else(|| {
+            // It was delivered after the halt, and may be new.
+            self.lost.push((column, saves.durable_with()));
+            self.lost.len() - 1
+        });
+        if !saves.is_durable(self.lost[entry].1) {
+            return false;
+        }
+        self.lost.swap_remove(entry);
+        self.parked.get().inbox.columns.retain(|loaded| loaded.column.pos() != column);
+        true
+    }
 }
 
 #[derive(Default)]

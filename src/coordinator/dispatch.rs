@@ -1,5 +1,6 @@
 //! Starts the regions that are due, earliest deadline first.
 
+use super::CoordinatorConfig;
 use super::collect::{Desk, region_info};
 use super::dimension::RegionSlot;
 use super::threads::RegionJob;
@@ -26,23 +27,24 @@ impl Default for Clock {
     }
 }
 
-pub(super) fn advance_clock(mut clock: ResMut<Clock>, config: Res<super::CoordinatorConfig>) {
+pub(super) fn advance_clock(mut clock: ResMut<Clock>, config: Res<CoordinatorConfig>) {
     clock.pass += 1;
-    clock.now = if config.mode.is_lockstep() { clock.now + config.tick_period } else { clock.began.elapsed() };
+    clock.now = if config.mode.is_lockstep() { clock.now.saturating_add(config.tick_period) } else { clock.began.elapsed() };
 }
 
 /// A region that is away: on a region thread, or waiting for a split to end.
 pub(super) struct Running {
     pub slot: RegionSlot,
     pub is_tick: bool,
-    pub saves: bool,
+    /// The round of saving for which it hands out what is unsaved.
+    pub saves: Option<u64>,
     /// The parts that a split gives, which wait with the region.
     pub parts: Vec<RegionId>,
 }
 
 impl Running {
     pub fn waiting(slot: RegionSlot) -> Self {
-        Self { slot, is_tick: false, saves: false, parts: Vec::new() }
+        Self { slot, is_tick: false, saves: None, parts: Vec::new() }
     }
 }
 
@@ -50,6 +52,7 @@ impl Running {
 #[derive(Resource, Default)]
 pub(super) struct Deadlines {
     heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
+    assignments: u64,
     pub running: AwayRegions,
 }
 
@@ -61,12 +64,26 @@ impl Deadlines {
     pub fn plan(&mut self, due: Duration, dimension: DimensionId, region: RegionId) {
         self.heap.push(Reverse((due, dimension, region)));
     }
+
+    /// The number of a new assignment.
+    pub fn next_assignment(&mut self) -> u64 {
+        self.assignments += 1;
+        self.assignments
+    }
+
+    fn is_full(&self, config: &CoordinatorConfig) -> bool {
+        self.running.len() >= config.region_threads.max(1) * JOBS_PER_THREAD
+    }
 }
 
 pub(super) fn until_next_deadline(world: &mut World) -> Duration {
-    let clock = world.resource::<Clock>();
-    let now = clock.began.elapsed();
-    let next = world.resource::<Deadlines>().heap.peek().map(|Reverse((due, ..))| *due);
+    let deadlines = world.resource::<Deadlines>();
+    if deadlines.is_full(world.resource::<CoordinatorConfig>()) {
+        // A region that comes back wakes the coordinator.
+        return Duration::MAX;
+    }
+    let now = world.resource::<Clock>().began.elapsed();
+    let next = deadlines.heap.peek().map(|Reverse((due, ..))| *due);
     next.map_or(Duration::MAX, |due| due.saturating_sub(now))
 }
 
@@ -75,6 +92,8 @@ const JOBS_PER_THREAD: usize = 2;
 
 pub(super) fn dispatch(mut desk: Desk) {
     if desk.config.mode.is_lockstep() {
+        // Everything is due.
+        desk.deadlines.heap.clear();
         let all = desk.dimensions.open.iter();
         let all: Vec<_> =
             all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
@@ -83,8 +102,7 @@ pub(super) fn dispatch(mut desk: Desk) {
         }
         return;
     }
-    let most = desk.config.region_threads.max(1) * JOBS_PER_THREAD;
-    while desk.deadlines.running.len() < most {
+    while !desk.deadlines.is_full(&desk.config) {
         let now = desk.clock.now;
         let Some(&Reverse((due, dimension, region))) = desk.deadlines.heap.peek() else { return };
         if due > now {
@@ -108,13 +126,14 @@ impl Desk<'_> {
         }
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
         // A late region skips ticks; it does not pile them up.
-        slot.due = (slot.due + self.config.tick_period).max(self.clock.now);
-        let save = self.saves.wants(id, region);
+        slot.due = slot.due.saturating_add(self.config.tick_period).max(self.clock.now);
+        let saves = self.saves.wants(id, region);
         let parked = mem::take(slot.parked.get());
-        let task = Task::Tick { clock: self.clock.now, period: self.config.tick_period, save };
+        let task = Task::Tick { clock: self.clock.now, period: self.config.tick_period, save: saves.is_some() };
         let info = region_info(dimension, region);
-        let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task };
-        self.deadlines.running.insert((id, region), Running { is_tick: true, saves: save, ..Running::waiting(slot) });
+        let number = self.deadlines.next_assignment();
+        let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task, number };
+        self.deadlines.running.insert((id, region), Running { is_tick: true, saves, ..Running::waiting(slot) });
         self.threads.run_region(RegionJob { dimension: id, region, assignment });
     }
 }

@@ -30,7 +30,9 @@ pub(super) struct Saves {
     pub pending: SaveBatch,
     /// Saves that the game asked for and that have not begun.
     pub requested: Vec<u64>,
-    collecting: Option<Collecting>,
+    /// Rounds of asking the regions that are not finished, oldest first.
+    rounds: Vec<Round>,
+    last_round: u64,
     /// The number of the last commit that was handed to the storage thread.
     commits: u64,
     /// The number of the last commit that is durable.
@@ -46,9 +48,14 @@ pub(super) struct Saves {
     pub count: u64,
 }
 
-struct Collecting {
+/// One round of asking every region for what is unsaved.
+struct Round {
+    number: u64,
+    /// The regions that have not handed it out.
     wanted: BTreeSet<(DimensionId, RegionId)>,
     since: Duration,
+    /// Nobody waits for it but those who asked for it.
+    overdue: bool,
     requests: Vec<u64>,
 }
 
@@ -68,33 +75,50 @@ impl Saves {
         self.pending.len() > BEHIND
     }
 
-    /// Whether the region is to hand out what is unsaved.
-    pub fn wants(&self, dimension: DimensionId, region: RegionId) -> bool {
-        self.collecting.as_ref().is_some_and(|collecting| collecting.wanted.contains(&(dimension, region)))
+    /// The newest round for which the region is to hand out what is unsaved, if there is one.
+    pub fn wants(&self, dimension: DimensionId, region: RegionId) -> Option<u64> {
+        let wanted = |round: &&Round| round.wanted.contains(&(dimension, region));
+        self.rounds.iter().rev().find(wanted).map(|round| round.number)
     }
 
-    /// The region has handed out what was unsaved, or has nothing any more.
-    pub fn answered(&mut self, dimension: DimensionId, region: RegionId) {
-        if let Some(collecting) = &mut self.collecting {
-            collecting.wanted.remove(&(dimension, region));
+    /// The region has handed out what was unsaved, in a task that began in round `until`: older ones have it too.
+    pub fn answered(&mut self, dimension: DimensionId, region: RegionId, until: u64) {
+        for round in self.rounds.iter_mut().filter(|round| round.number <= until) {
+            round.wanted.remove(&(dimension, region));
         }
+    }
+
+    /// The region has nothing any more.
+    pub fn gone(&mut self, dimension: DimensionId, region: RegionId) {
+        self.answered(dimension, region, u64::MAX);
+    }
+
+    /// The region's unsaved state is lost. Says whether a request of the game was to save it: it is not answered.
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> bool {
+        let mut unanswered = false;
+        for round in &mut self.rounds {
+            if round.wanted.remove(&(dimension, region)) {
+                unanswered |= !mem::take(&mut round.requests).is_empty();
+            }
+        }
+        unanswered
     }
 
     /// What `from` did not hand out is with `into` now.
     pub fn merged(&mut self, dimension: DimensionId, from: RegionId, into: RegionId) {
-        if let Some(collecting) = &mut self.collecting
-            && collecting.wanted.remove(&(dimension, from))
-        {
-            collecting.wanted.insert((dimension, into));
+        for round in &mut self.rounds {
+            if round.wanted.remove(&(dimension, from)) {
+                round.wanted.insert((dimension, into));
+            }
         }
     }
 
     /// What `from` did not hand out is with its parts too.
     pub fn split(&mut self, dimension: DimensionId, from: RegionId, into: &[RegionId]) {
-        if let Some(collecting) = &mut self.collecting
-            && collecting.wanted.contains(&(dimension, from))
-        {
-            collecting.wanted.extend(into.iter().map(|part| (dimension, *part)));
+        for round in &mut self.rounds {
+            if round.wanted.contains(&(dimension, from)) {
+                round.wanted.extend(into.iter().map(|part| (dimension, *part)));
+            }
         }
     }
 }
@@ -102,9 +126,9 @@ impl Saves {
 /// Decides whether to ask the regions for what is unsaved.
 pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
     let now = desk.clock.now;
-    let due = now >= saves.began + desk.config.autosave_period;
+    let due = now.saturating_sub(saves.began) >= desk.config.autosave_period;
     let wanted = due || !saves.requested.is_empty();
-    if saves.collecting.is_some() || !wanted {
+    if saves.rounds.iter().any(|round| !round.overdue) || !wanted {
         return;
     }
     let live = desk.dimensions.open.iter().flat_map(|(id, dimension)| {
@@ -112,7 +136,10 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
         dimension.regionizer.regions().into_iter().filter(move |region| !halted(region)).map(|region| (*id, region))
     });
     let requests = mem::take(&mut saves.requested);
-    saves.collecting = Some(Collecting { wanted: live.collect(), since: now, requests });
+    let wanted = live.collect();
+    saves.last_round += 1;
+    let number = saves.last_round;
+    saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
     saves.began = now;
 }
 
@@ -131,20 +158,20 @@ pub(super) fn commit(mut desk: Desk) {
     if saves.in_flight || now < saves.retry_at {
         return;
     }
-    let collected = saves.collecting.take_if(|collecting| {
-        let gave_up = collecting.requests.is_empty() && now >= collecting.since + PATIENCE;
-        collecting.wanted.is_empty() || gave_up
-    });
-    match collected {
-        Some(collected) => {
-            if !collected.wanted.is_empty() {
-                let hanging: Vec<_> = collected.wanted.iter().map(|(_, region)| region.to_string()).collect();
-                warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
-            }
-            saves.answers.extend(collected.requests);
-        }
-        None if saves.pending.len() < EARLY_COMMIT => return,
-        None => {}
+    let mut submit = saves.pending.len() >= EARLY_COMMIT;
+    for round in saves.rounds.extract_if(.., |round| round.wanted.is_empty()) {
+        saves.answers.extend(round.requests);
+        submit = true;
+    }
+    for round in saves.rounds.iter_mut().filter(|round| !round.overdue && now >= round.since.saturating_add(PATIENCE)) {
+        let hanging: Vec<_> = round.wanted.iter().map(|(_, region)| region.to_string()).collect();
+        warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
+        round.overdue = true;
+        submit = true;
+    }
+    saves.rounds.retain(|round| !round.overdue || !round.requests.is_empty());
+    if !submit {
+        return;
     }
     desk.submit();
     if desk.config.mode.is_lockstep() {
@@ -168,7 +195,7 @@ impl Desk<'_> {
                 saves.commits += 1;
                 saves.in_flight = true;
             }
-            // Tried again in the next pass.
+            // Only one commit is under way at a time, so this means that the thread has ended.
             Err(refused) => saves.pending = Arc::unwrap_or_clone(refused.into_batch()),
         }
     }
@@ -214,12 +241,10 @@ impl Desk<'_> {
                     // The next one is this one, with what is newer.
                     self.saves.commits = ticket - 1;
                     self.saves.retry_at = self.clock.now + RETRY;
-                    if self.saves.collecting.is_none() {
-                        // Nothing more is asked of the regions: what is pending is written as soon as it may be.
-                        let requests = Vec::new();
-                        let since = self.clock.now;
-                        self.saves.collecting = Some(Collecting { wanted: BTreeSet::new(), since, requests });
-                    }
+                    // Asks nobody: what is pending is written as soon as it may be.
+                    let since = self.clock.now;
+                    let (wanted, requests) = (BTreeSet::new(), Vec::new());
+                    self.saves.rounds.push(Round { number: 0, wanted, since, overdue: false, requests });
                 }
             }
         }

@@ -31,13 +31,18 @@ pub(super) fn shut_down(world: &mut World) {
 
 impl Desk<'_> {
     fn wait_for_regions(&mut self) {
-        let until = Instant::now() + self.config.shutdown_patience;
+        // A patience beyond what a clock can tell is for ever.
+        let until = Instant::now().checked_add(self.config.shutdown_patience);
         loop {
             self.finish_tasks();
             if self.deadlines.running.is_empty() {
                 return;
             }
-            let Ok(event) = self.threads.events.recv_deadline(until) else { break };
+            let event = match until {
+                Some(until) => self.threads.events.recv_deadline(until).ok(),
+                None => self.threads.events.recv().ok(),
+            };
+            let Some(event) = event else { break };
             self.inbound.push(event);
         }
         for (id, region) in self.deadlines.running.keys() {
@@ -72,7 +77,8 @@ impl Desk<'_> {
                 // Its columns are in the store or pending, its entities have records.
                 continue;
             }
-            let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task: Task::Save };
+            let number = self.deadlines.next_assignment();
+            let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task: Task::Save, number };
             match self.threads.run_region_here(RegionJob { dimension: id, region, assignment }).outcome {
                 Ok((_, outbox)) => drop(self.route(id, outbox)),
                 Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),

@@ -4,6 +4,7 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::threads::ColumnOrder;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
+use std::collections::BTreeSet;
 use std::mem;
 
 pub(super) fn stream(mut desk: Desk) {
@@ -17,9 +18,7 @@ pub(super) fn stream(mut desk: Desk) {
         if !desk.saves.is_behind() {
             desk.order_nearest(*id, share);
         }
-        if let Some(dimension) = desk.dimensions.open.get_mut(id) {
-            ask_to_give_up(dimension);
-        }
+        desk.ask_to_give_up(*id);
     }
 }
 
@@ -117,6 +116,36 @@ impl Desk<'_> {
             self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
         }
     }
+
+    /// Columns that nobody holds are to be given up by the regions that own them.
+    fn ask_to_give_up(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut later = BTreeSet::new();
+        for column in mem::take(&mut dimension.unneeded) {
+            match dimension.columns.get(&column) {
+                Some(Stage::Owned) => {
+                    let Some(region) = dimension.regionizer.region_at(column) else { continue };
+                    match dimension.regionizer.data_mut(region).filter(|slot| slot.halted) {
+                        None => {
+                            dimension.inbox(region).give_up.push(column);
+                            dimension.columns.insert(column, Stage::Leaving);
+                        }
+                        // Its blocks went with the halted world: it may go as soon as the store has what was saved.
+                        Some(slot) => match slot.let_go(column, &self.saves) {
+                            true => {
+                                dimension.forget(column);
+                                self.publisher.unloaded(id, column);
+                            }
+                            false => drop(later.insert(column)),
+                        },
+                    }
+                }
+                Some(Stage::Claimed) => drop(later.insert(column)),
+                Some(Stage::Leaving) | None => {}
+            }
+        }
+        dimension.unneeded = later;
+    }
 }
 
 /// The batch with the column that is nearest to its viewer, over all viewers of the dimension.
@@ -133,26 +162,4 @@ fn nearest(dimension: &mut Dimension) -> Option<(BatchPos, ColumnPos)> {
         }
     }
     best.map(|(_, batch, center)| (batch, center))
-}
-
-/// Columns that nobody holds are to be given up by the regions that own them.
-fn ask_to_give_up(dimension: &mut Dimension) {
-    let mut later = std::collections::BTreeSet::new();
-    for column in mem::take(&mut dimension.unneeded) {
-        match dimension.columns.get(&column) {
-            Some(Stage::Owned) => {
-                let Some(region) = dimension.regionizer.region_at(column) else { continue };
-                if dimension.regionizer.data(region).is_some_and(|slot| slot.halted) {
-                    // Its blocks went with the halted world; the store has them.
-                    dimension.forget(column);
-                    continue;
-                }
-                dimension.inbox(region).give_up.push(column);
-                dimension.columns.insert(column, Stage::Leaving);
-            }
-            Some(Stage::Claimed) => drop(later.insert(column)),
-            Some(Stage::Leaving) | None => {}
-        }
-    }
-    dimension.unneeded = later;
 }

@@ -217,7 +217,9 @@ fn load(
     columns: Vec<ColumnPos>,
     chunk_heights: Range<i64>,
 ) -> Vec<(ColumnPos, Result<LoadedColumn, String>)> {
-    match store.load_batch(dimension, batch, &columns, chunk_heights.clone()) {
+    let read = || store.load_batch(dimension, batch, &columns, chunk_heights.clone());
+    let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic_message(&*payload));
+    match loaded.and_then(|loaded| loaded.map_err(|error| error.to_string())) {
         Ok(stored) => stored
             .into_iter()
             .map(|stored| {
@@ -230,7 +232,7 @@ fn load(
             .into_iter()
             .flat_map(|column| load(store, dimension, batch, vec![column], chunk_heights.clone()))
             .collect(),
-        Err(error) => columns.into_iter().map(|column| (column, Err(error.to_string()))).collect(),
+        Err(error) => columns.into_iter().map(|column| (column, Err(error.clone()))).collect(),
     }
 }
 

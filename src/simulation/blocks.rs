@@ -80,16 +80,11 @@ impl RegionColumns {
         self.unsaved.extend(other.unsaved);
     }
 
-    /// Takes out the columns that `wanted` names, with what is known of their unsaved chunks.
-    pub(super) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
-        let mut part = Self::new(self.heights.clone());
+    /// Takes out the columns that `wanted` names, sorted.
+    pub(super) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> impl Iterator<Item = Column> {
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
-        part.columns = taken.iter().filter_map(|position| self.columns.remove_entry(position)).collect();
-        part.positions = taken;
         self.positions = kept;
-        part.changed = self.changed.extract_if(|chunk| wanted(chunk.column())).collect();
-        part.unsaved = self.unsaved.extract_if(|chunk| wanted(chunk.column())).collect();
-        part
+        taken.into_iter().filter_map(|position| self.columns.remove(&position))
     }
 
     pub(super) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {

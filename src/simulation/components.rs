@@ -17,6 +17,14 @@ impl<T: Component + Serialize + DeserializeOwned> SavedComponent for T {}
 pub trait Mirrored: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq {}
 impl<T: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq> Mirrored for T {}
 
+/// Stored components of types that the game no longer registers: kept, and written back unchanged.
+#[derive(Component)]
+pub(super) struct UnclaimedComponents(pub Vec<(String, Vec<u8>)>);
+
+/// On entities that the store has, as of the last save.
+#[derive(Component)]
+pub(super) struct Stored;
+
 /// What can be done with one component type without knowing it: no call of Bevy moves an entity between worlds.
 struct ComponentFunctions {
     type_id: TypeId,
@@ -52,6 +60,8 @@ impl RegionComponents {
     /// The crate's own components that travel, and Bevy's that mean something in a world without a renderer.
     pub fn with_builtin() -> Self {
         let mut components = Self::default();
+        components.register::<UnclaimedComponents>();
+        components.register::<Stored>();
         components.register::<Viewer>();
         components.register::<Name>();
         components.register::<Transform>();

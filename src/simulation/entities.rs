@@ -54,8 +54,8 @@ impl EntityIndex {
     }
 
     /// Two streams, since one has only 64 bits of state for an id of 122.
-    pub(super) fn seed(&mut self, parts: [u64; 3]) {
-        self.ids = [0x1D, 0x1E].map(|salt| SplitMix64::from_parts(parts.into_iter().chain([salt])));
+    pub(super) fn seed(&mut self, seeds: [u64; 2]) {
+        self.ids = seeds.map(SplitMix64::new);
     }
 
     fn draw(&mut self) -> Uuid {

@@ -30,8 +30,8 @@ pub struct Traveller {
     pub id: Uuid,
     /// Where it goes.
     pub position: Position,
-    /// The radius of its [`Viewer`](super::Viewer), if it has one.
-    pub viewer_radius: Option<u32>,
+    /// The viewers among it and its children, each with its radius in columns.
+    pub viewers: Vec<(Uuid, u32)>,
     /// How it is stored while it is on its way, if it has a saved component.
     pub record: Option<EntityRecord>,
     pub(super) has_position: bool,
@@ -63,21 +63,18 @@ pub struct Inbox {
     pub edits: Vec<BlockEdit>,
     /// Closures to run, with the place they were sent to.
     pub mail: Vec<(BlockPos, RegionMail)>,
-    /// Chunks of `columns` that the store does not have as they are.
-    pub unsaved: Vec<ChunkPos>,
 }
 
 impl Inbox {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, give_up, edits, mail, unsaved } = self;
+        let Self { absorbed, columns, travellers, give_up, edits, mail } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
             && give_up.is_empty()
             && edits.is_empty()
             && mail.is_empty()
-            && unsaved.is_empty()
     }
 
     /// Takes over all that waits in `other`.
@@ -88,7 +85,6 @@ impl Inbox {
         self.give_up.append(&mut other.give_up);
         self.edits.append(&mut other.edits);
         self.mail.append(&mut other.mail);
-        self.unsaved.append(&mut other.unsaved);
     }
 
     /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first.
@@ -100,7 +96,6 @@ impl Inbox {
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
             mail: self.mail.extract_if(.., |(place, _)| wanted(place.column())).collect(),
-            unsaved: self.unsaved.extract_if(.., |chunk| wanted(chunk.column())).collect(),
         }
     }
 }
@@ -113,6 +108,12 @@ pub struct MirrorUpdate {
     pub position: Option<(Position, Duration)>,
     /// Changed mirrored components, by the number of their registration.
     pub components: FxHashMap<usize, BoxedComponent>,
+}
+
+impl MirrorUpdate {
+    pub(super) fn gone(id: Uuid) -> Self {
+        Self { id, position: None, components: FxHashMap::default() }
+    }
 }
 
 /// Where a viewer of a region is.

@@ -63,9 +63,11 @@ impl Position {
 /// In the main world it stands beside a `Transform` (one unit is one block) and names its dimension; in a region world
 /// it stands beside a [`Position`], which says where it is.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[require(StableId)]
 #[reflect(Component, Clone)]
 pub struct Viewer {
-    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out.
+    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. At most
+    /// [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
     pub radius: u32,
     dimension: Option<Entity>,
 }

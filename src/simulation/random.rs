@@ -40,8 +40,8 @@ impl SplitMix64 {
     }
 }
 
-/// Random numbers for the systems of a region: started anew each tick from the world's seed, the region and the tick,
-/// so that in lockstep the same run gives the same numbers.
+/// Random numbers for the systems of a region: started anew each tick from the world's seed and the number of the tick
+/// among those of all regions, so that in lockstep the same run gives the same numbers.
 #[derive(Resource, Debug)]
 pub struct RegionRandom(pub SplitMix64);
 

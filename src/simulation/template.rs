@@ -1,4 +1,6 @@
-use super::world::{receive, send, simulate};
+use super::receive::receive;
+use super::send::send;
+use super::world::simulate;
 use super::{RegionComponents, RegionInfo, RegionWorld};
 use crate::block::BlockRegistry;
 use bevy::app::MainScheduleOrder;

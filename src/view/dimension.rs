@@ -9,6 +9,8 @@ use std::sync::Arc;
 /// A dimension of the world: spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
 /// are generated, loaded, simulated and saved.
 ///
+/// Despawning it does not close it: it stays open, and its name taken, until the app ends.
+///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
 /// be.
 #[derive(Component, Clone)]

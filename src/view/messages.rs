@@ -117,7 +117,8 @@ messages! {
         /// The number of the request.
         request: u64,
     }
-    /// The store could not write. Nothing is lost: it is tried again.
+    /// The store could not write, which loses nothing since it is tried again; or a region halted before it could be
+    /// saved, and a [`SaveWorld`](super::SaveWorld) that waited for it is not answered.
     SaveFailed {
         /// Why.
         error: String,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 /// The image of an entity that lives in a region: one in the main world for each, read-only.
 ///
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
-/// region.
+/// region. A mirrored component that the entity lost stays on the mirror as it was last.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub struct Mirror {
     /// The stable id of the entity.

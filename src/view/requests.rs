@@ -3,7 +3,7 @@
 use super::Dimension;
 use crate::block::BlockId;
 use crate::coordinator::{CoordinatorHandle, FromMain, MainLink};
-use crate::simulation::{BlockAccessError, BlockEdit, Position, Viewer};
+use crate::simulation::{BlockAccessError, BlockEdit, Exclusive, Position, Viewer};
 use crate::space::{BlockPos, ColumnPos};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -41,7 +41,7 @@ pub trait RegionCommands {
     /// Runs `run` once in the region world that owns `block`, before its next tick. The place is loaded for it if it is
     /// not. Entities spawned there with a [`Position`] live in that region from then on.
     ///
-    /// What has not run when the app ends is dropped.
+    /// What waits for its place to be loaded when the app ends is dropped.
     fn run_in_region(
         &mut self,
         dimension: Entity,
@@ -57,12 +57,20 @@ impl RegionCommands for Commands<'_, '_> {
         block: BlockPos,
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
-        self.queue(move |world: &mut World| match world.get_resource::<MainLink>() {
-            Some(link) => link.send(FromMain::Run { dimension, block, run: Box::new(run) }),
-            None => warn!("run_in_region was called before the simulation began: nothing will run"),
+        self.queue(move |world: &mut World| {
+            let run = FromMain::Run { dimension, block, run: Box::new(run) };
+            world.get_resource_or_init::<QueuedRuns>().0.get().push(run);
         });
         self
     }
+}
+
+/// What is to run in regions. It is sent after the frame's new dimensions.
+#[derive(Resource, Default)]
+pub(super) struct QueuedRuns(Exclusive<Vec<FromMain>>);
+
+pub(super) fn send_runs(link: Res<MainLink>, mut runs: ResMut<QueuedRuns>) {
+    std::mem::take(runs.0.get()).into_iter().for_each(|run| link.send(run));
 }
 
 type ViewerQuery<'w, 's> = Query<
@@ -72,7 +80,8 @@ type ViewerQuery<'w, 's> = Query<
         Entity,
         &'static Viewer,
         Option<&'static Position>,
-        AnyOf<(&'static Transform, &'static GlobalTransform)>,
+        Option<&'static Transform>,
+        Option<&'static GlobalTransform>,
         Has<ChildOf>,
     ),
 >;
@@ -89,22 +98,22 @@ pub(super) fn send_viewers(
             link.send(FromMain::RemoveViewer(viewer));
         }
     }
-    for (entity, viewer, position, (transform, global), is_child) in &viewers {
+    for (entity, viewer, position, transform, global, is_child) in &viewers {
         let Some(dimension) = viewer.dimension().filter(|dimension| dimensions.contains(*dimension)) else { continue };
         let translation = match (is_child, transform, global) {
             // A root's own transform is this frame's; its global one may be the last frame's.
-            (false, Some(transform), _) => transform.translation,
-            (_, _, Some(global)) => global.translation(),
-            (_, Some(transform), None) => transform.translation,
-            (_, None, None) => Vec3::ZERO,
+            (false, Some(transform), _) | (true, Some(transform), None) => Some(transform.translation),
+            (_, _, global) => global.map(GlobalTransform::translation),
         };
-        let column = match position {
-            Some(position) => position.column(),
-            None => Position::from_translation(default(), translation).column(),
+        let position = position.copied();
+        let Some(position) = position.or(translation.map(|at| Position::from_translation(default(), at))) else {
+            warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
+            continue;
         };
-        let state = (dimension, column, viewer.radius);
+        let state = (dimension, position.column(), viewer.radius);
         if sent.insert(entity, state) != Some(state) {
-            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radius: viewer.radius });
+            let (_, column, radius) = state;
+            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radius });
         }
     }
 }

@@ -93,3 +93,20 @@ fn code_sent_to_a_place_that_is_not_loaded_runs_there_once() {
     // Nobody needs the place any more.
     assert_eq!(block_at(app.world_mut(), dimension, far), None);
 }
+
+#[test]
+fn code_that_is_sent_in_startup_runs_too() {
+    fn begin(mut commands: Commands) {
+        let overworld = commands.spawn(Dimension::new("overworld", Flat::new())).id();
+        let place = BlockPos::new(0, 5, 0);
+        commands.run_in_region(overworld, place, move |region: &mut World| {
+            let dimension = region.resource::<RegionInfo>().dimension;
+            region.spawn((walker("early", 0.0), Viewer::new().with_radius(1), Position::new(dimension, place)));
+        });
+    }
+    let mut app = game(lockstep());
+    app.add_systems(Startup, begin);
+    start(&mut app);
+    update(&mut app, 15);
+    assert_eq!(walkers(app.world_mut()).len(), 1);
+}

@@ -149,6 +149,88 @@ fn ground_is_let_go_when_a_viewer_is_despawned_or_stops_to_be_one() {
     assert!(places.iter().all(|place| block_at(app.world_mut(), dimension, *place).is_none()));
 }
 
+#[test]
+fn entities_of_different_dimensions_and_ticks_never_share_an_id() {
+    let mut app = game(lockstep());
+    let dimensions = ["one", "two", "three"].map(|name| app.world_mut().spawn(Dimension::new(name, Void)).id());
+    for dimension in dimensions {
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+    }
+    start(&mut app);
+    for number in 0..20 {
+        for dimension in dimensions {
+            spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker(&number.to_string(), 0.0));
+        }
+        app.update();
+    }
+    update(&mut app, 10);
+    assert_eq!(app.world().resource::<MirrorIndex>().len(), 60);
+}
+
+#[test]
+fn a_viewer_that_hangs_on_a_parent_holds_ground_where_the_parent_is() {
+    let mut app = game(lockstep());
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let place = BlockPos::new(0, 5, 0);
+    app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+        let dimension = region.resource::<RegionInfo>().dimension;
+        let boat = region.spawn((walker("boat", 2.0), Position::new(dimension, place))).id();
+        region.spawn((Viewer::new().with_radius(2), ChildOf(boat)));
+    });
+    update(&mut app, 300);
+    let boat = walkers(app.world_mut())[0].1;
+    assert!(boat.block.x > 300, "it came only to {}", boat.block);
+    assert!(block_at(app.world_mut(), dimension, boat.block).is_some());
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = || {
+        let plugin = TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+        plugin.with_autosave_period(std::time::Duration::from_millis(500))
+    };
+    let open = |app: &mut App| {
+        let dimension = flat(app);
+        viewer(app, dimension, 0.0, 0.0, 1);
+        start(app);
+        update(app, 20);
+        dimension
+    };
+    let mut app = game(plugin());
+    let dimension = open(&mut app);
+    let place = BlockPos::new(0, 5, 0);
+    for name in ["stays", "stripped", "dies"] {
+        spawn_in_region(&mut app, dimension, place, walker(name, 0.0));
+    }
+    update(&mut app, 30);
+    app.world_mut().commands().run_in_region(dimension, place, |region: &mut World| {
+        let all: Vec<_> = region.query::<(Entity, &Walker)>().iter(region).map(|(at, it)| (at, it.name.clone())).collect();
+        for (entity, name) in all {
+            match name.as_str() {
+                "stripped" => {
+                    region.entity_mut(entity).remove::<Walker>();
+                }
+                "dies" => {
+                    region.despawn(entity);
+                }
+                _ => {}
+            }
+        }
+    });
+    update(&mut app, 5);
+    assert_eq!(walkers(app.world_mut()).len(), 1, "the mirrors follow");
+    drop(app);
+
+    let mut app = game(plugin());
+    open(&mut app);
+    let names: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["stays"]);
+}
+
 /// Half of the area in which the entities of the next test jump about, in columns.
 #[cfg(feature = "rocksdb")]
 const AREA: i64 = 24;

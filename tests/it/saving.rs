@@ -233,3 +233,36 @@ fn a_viewer_of_a_region_comes_back_with_the_world() {
     assert_eq!(walkers(app.world_mut()).len(), 1);
     assert!(block_at(app.world_mut(), dimension, place).is_some());
 }
+
+#[test]
+fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
+    fn hang(walkers: Query<&Walker>) {
+        if walkers.iter().any(|walker| walker.name == "hangs") {
+            std::thread::sleep(Duration::from_secs(3));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = game(at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO));
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, hang);
+    });
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    viewer(&mut app, dimension, 4_000.0, 0.0, 1);
+    start(&mut app);
+    let there = BlockPos::new(4_000, 9, 0);
+    update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("hangs", 0.0));
+    let soon = Instant::now() + Duration::from_millis(300);
+    update_until(&mut app, "the tick hangs", |_| Instant::now() > soon);
+    let saves = app.world().resource::<WorldStatistics>().saves;
+    let block = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: there, block });
+    app.world_mut().write_message(SaveWorld { request: 7 });
+    update_until(&mut app, "the other region is saved", |world| world.resource::<WorldStatistics>().saves > saves);
+    assert!(heard::<WorldSaved>(&app).is_empty(), "not everything is saved");
+    update_until(&mut app, "everything is saved", |world| {
+        world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == 7)
+    });
+}

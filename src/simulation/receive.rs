@@ -1,0 +1,54 @@
+use super::blocks::RegionColumns;
+use super::entities::{EntityIndex, Migration};
+use super::journey::{arrive_all, spawn_stored};
+use super::world::{Mailbox, RegionState};
+use super::{Inbox, LoadedColumn, RegionRandom, SplitMix64, Task};
+use bevy::prelude::*;
+use std::mem;
+
+/// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, mail.
+pub(super) fn receive(world: &mut World) {
+    let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
+    let Inbox { absorbed: _, columns, travellers, give_up, edits, mail } = inbox;
+    let state = world.resource::<RegionState>();
+    let (components, task) = (state.components.clone(), state.task.clone());
+    let mut random = SplitMix64::from_parts([state.seed, state.number]);
+    world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
+    world.resource_mut::<RegionRandom>().0 = random;
+    if let Task::Tick { clock, period, .. } = task {
+        let mut time = world.resource_mut::<Time>();
+        if time.elapsed().is_zero() {
+            time.advance_to(clock.saturating_sub(period));
+        }
+        let clock = clock.max(time.elapsed());
+        time.advance_to(clock);
+    }
+
+    if !columns.is_empty() {
+        world.insert_resource(Migration);
+        for LoadedColumn { column, entities } in columns {
+            world.resource_mut::<RegionColumns>().insert(column);
+            for record in entities {
+                spawn_stored(world, &components, record);
+            }
+        }
+        world.remove_resource::<Migration>();
+    }
+    arrive_all(world, travellers);
+
+    let mut refused = Vec::new();
+    let mut owned = world.resource_mut::<RegionColumns>();
+    for edit in edits {
+        if let Err(error) = owned.set_block(edit.block, edit.to) {
+            refused.push((edit, error));
+        }
+    }
+    for (_, run) in mail {
+        run(world);
+        world.flush();
+    }
+    // Given up at the end of the tick, when it is known who is still there.
+    let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
+    inbox.give_up = give_up;
+    outbox.refused = refused;
+}

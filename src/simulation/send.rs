@@ -1,0 +1,169 @@
+use super::blocks::RegionColumns;
+use super::components::Stored;
+use super::entities::{EntityIndex, Migration, StableId};
+use super::journey::{depart_all, family, record, roots};
+use super::world::{Mailbox, RegionState};
+use super::{Inbox, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport};
+use crate::chunk::Column;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use bevy::ecs::change_detection::Tick;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
+use uuid::Uuid;
+
+/// Fills the outbox, and lets go what leaves the region: entities that walked out, columns that nobody needs.
+pub(super) fn send(world: &mut World) {
+    let state = world.resource::<RegionState>();
+    let (components, task) = (state.components.clone(), state.task.clone());
+    let info = world.resource::<RegionInfo>().clone();
+    let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
+    let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
+
+    report_viewers(world, &mut outbox);
+    let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
+    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| watched.contains(column));
+    outbox.kept = kept;
+
+    let mut index = world.resource_mut::<EntityIndex>();
+    outbox.entities = index.len();
+    let despawned = mem::take(&mut index.despawned);
+    world.resource_mut::<RegionState>().despawned.extend(despawned);
+    outbox.mirrors = mirror(world, &components);
+
+    let roots = roots(world, |_| true);
+    let owned = world.resource::<RegionColumns>();
+    let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
+    let outside = |position: &Position| position.dimension != info.dimension || !owned.contains(position.column());
+    let walked_out: Vec<_> =
+        roots.into_iter().filter(|entity| world.get::<Position>(*entity).is_some_and(outside)).collect();
+
+    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
+    let save = !matches!(task, Task::Tick { save: false, .. });
+    if save || !walked_out.is_empty() || !leaving.is_empty() {
+        collect_unsaved(world, &components, info.dimension, &mut outbox);
+    }
+    outbox.travellers = depart_all(world, walked_out);
+    if !leaving.is_empty() {
+        outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
+    }
+
+    let mut owned = world.resource_mut::<RegionColumns>();
+    let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
+    changed.sort_unstable();
+    outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
+    *world.resource_mut::<Mailbox>().into_inner().0.get() = (Inbox::default(), outbox);
+}
+
+/// Where the viewers are; one that hangs on a parent without a position of its own is where the parent is.
+fn report_viewers(world: &mut World, outbox: &mut Outbox) {
+    let mut viewers = world.query::<(Entity, &StableId, &Viewer)>();
+    let place = |entity: Entity| {
+        let mut entity = Some(entity);
+        while let Some(at) = entity {
+            if let Some(position) = world.get::<Position>(at) {
+                return Some(*position);
+            }
+            entity = world.get::<ChildOf>(at).map(ChildOf::parent);
+        }
+        None
+    };
+    let report = |(entity, id, viewer): (Entity, &StableId, &Viewer)| {
+        Some(ViewerReport { id: id.0, position: place(entity)?, radius: viewer.radius })
+    };
+    outbox.viewers = viewers.query(world).into_iter().filter_map(report).collect();
+    outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
+    let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|viewer| viewer.id).collect();
+    let before = mem::replace(&mut world.resource_mut::<RegionState>().viewers, now.clone());
+    outbox.viewers_gone = before.difference(&now).copied().collect();
+    outbox.viewers_gone.sort_unstable();
+}
+
+/// What changed of the mirrored entities since the last time.
+fn mirror(world: &mut World, components: &RegionComponents) -> Vec<MirrorUpdate> {
+    let clock = world.resource::<Time>().elapsed();
+    let mut state = world.resource_mut::<RegionState>();
+    let (last, before) = (state.last_send, mem::take(&mut state.mirrored));
+    let now = world.change_tick();
+    let (mut updates, mut shown) = (Vec::new(), FxHashSet::default());
+    let mut query = world.query::<(EntityRef, &StableId, Ref<Position>)>();
+    for (entity, id, position) in query.iter(world) {
+        if !components.is_mirrored(entity) {
+            continue;
+        }
+        shown.insert(id.0);
+        let new = !before.contains(&id.0);
+        // Of what the main world has not seen yet, everything is new.
+        let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { last };
+        let changed = components.read_mirrored(entity, last, now);
+        let moved = position.last_changed().is_newer_than(last, now);
+        if new || moved || !changed.is_empty() {
+            let components = changed.into_iter().collect();
+            updates.push(MirrorUpdate { id: id.0, position: Some((*position, clock)), components });
+        }
+    }
+    updates.extend(before.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
+    updates.sort_unstable_by_key(|update| update.id);
+    let last_send = world.increment_change_tick();
+    let mut state = world.resource_mut::<RegionState>();
+    (state.mirrored, state.last_send) = (shown, last_send);
+    updates
+}
+
+/// Fills the outbox's save batch with all that is not stored as it is now.
+fn collect_unsaved(world: &mut World, components: &RegionComponents, dimension: DimensionId, outbox: &mut Outbox) {
+    let mut owned = world.resource_mut::<RegionColumns>();
+    for chunk in mem::take(&mut owned.unsaved) {
+        outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
+    }
+    for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
+        outbox.save.entities.insert(id, None);
+    }
+    let mut query = world.query::<(Entity, &StableId, Has<Stored>)>();
+    let all: Vec<_> = query.iter(world).map(|(entity, id, stored)| (entity, id.0, stored)).collect();
+    for (entity, id, stored) in all {
+        let record = record(world, components, entity);
+        // Nothing of it is saved any more, or it hangs on a parent now: what is stored must not come back.
+        if record.is_some() || stored {
+            let mut entity = world.entity_mut(entity);
+            match record {
+                Some(_) if !stored => drop(entity.insert(Stored)),
+                None => drop(entity.remove::<Stored>()),
+                Some(_) => {}
+            }
+            outbox.save.entities.insert(id, record);
+        }
+    }
+}
+
+fn give_up_columns(
+    world: &mut World,
+    components: &RegionComponents,
+    leaving: FxHashSet<ColumnPos>,
+    mirrors: &mut Vec<MirrorUpdate>,
+) -> Vec<LoadedColumn> {
+    let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
+    world.insert_resource(Migration);
+    for root in roots(world, |position| leaving.contains(&position.column())) {
+        if let Some(record) = record(world, components, root) {
+            records.entry(record.block.column()).or_default().push(record);
+        }
+        for entity in family(world, root) {
+            let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { continue };
+            if world.resource_mut::<RegionState>().mirrored.remove(&id) {
+                mirrors.push(MirrorUpdate::gone(id));
+            }
+        }
+        world.despawn(root);
+    }
+    world.remove_resource::<Migration>();
+    let mut leaving: Vec<_> = leaving.into_iter().collect();
+    leaving.sort_unstable();
+    let mut owned = world.resource_mut::<RegionColumns>();
+    let columns: Vec<Column> = leaving.into_iter().filter_map(|column| owned.remove(column)).collect();
+    columns
+        .into_iter()
+        .map(|column| LoadedColumn { entities: records.remove(&column.pos()).unwrap_or_default(), column })
+        .collect()
+}
