@@ -29,8 +29,6 @@ enum Errand {
     Meet([f64; 2]),
 }
 
-/// Blocks a second.
-const SPEED: f64 = 12.0;
 /// How far a bot sees, in columns.
 const RADIUS: u32 = 3;
 /// Regions merge when bots come within some 30 columns of each other: partners live further apart than that, and meet
@@ -76,7 +74,7 @@ impl Bot {
     fn new(number: u32, camera_radius: u32) -> Self {
         let camera = f64::from(camera_radius) * 16.0;
         if number % 6 == 5 {
-            let home = crate::view::CENTRE.as_dvec2() + DVec2::from_angle(f64::from(number)) * camera * 0.5;
+            let home = crate::view::CENTRE.as_dvec2() + DVec2::from_angle(2.4 * f64::from(number)) * camera * 0.5;
             let home = home.to_array();
             return Self { number, home, goal: home, errand: Errand::Wander(camera * 0.4) };
         }
@@ -91,8 +89,14 @@ impl Bot {
         let direction = DVec2::from_angle(TAU * f64::from(pair) / f64::from(pairs_on(ring)));
         let middle = crate::view::CENTRE.as_dvec2() + direction * (ring + PARTNERS_APART / 2.0);
         let side = if partner == 0 { -0.5 } else { 0.5 };
-        let [home, meeting] = [PARTNERS_APART, MEETING_APART].map(|apart| (middle + direction * side * apart).to_array());
+        let [home, meeting] =
+            [PARTNERS_APART, MEETING_APART].map(|apart| (middle + direction * side * apart).to_array());
         Self { number, home, goal: meeting, errand: Errand::Meet(meeting) }
+    }
+
+    /// Blocks a second. Pairs differ, so that they do not all meet at the same time.
+    fn speed(&self) -> f64 {
+        10.0 + f64::from(self.number / 2 % 5)
     }
 }
 
@@ -121,7 +125,9 @@ fn ride(
         }
         // Nobody rides in a straight line.
         let sway = 0.7 * (time.elapsed_secs_f64() * 0.8 + f64::from(bot.number)).sin();
-        let step = DVec2::from_angle(sway).rotate((DVec2::from_array(bot.goal) - here).normalize_or_zero()) * SPEED * seconds;
+        let step = DVec2::from_angle(sway).rotate((DVec2::from_array(bot.goal) - here).normalize_or_zero())
+            * bot.speed()
+            * seconds;
         let mut next = *position;
         next.translate(Vec3::new(step.x as f32, 0.0, step.y as f32));
         if let Some(ground) = ground(&blocks, &palette, next.block) {

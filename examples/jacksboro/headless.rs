@@ -18,8 +18,8 @@ const SIZE: UVec2 = UVec2::new(1_600, 900);
 const FOLDER: &str = "target/demo";
 /// How long columns, a save, meshes and a picture may take.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Frames drawn before a picture is taken: shaders and meshes need some to arrive.
-const WARM_UP: u32 = 6;
+/// Frames drawn before a picture is taken, for shaders to arrive and the overlay to find its size.
+const WARM_UP: u32 = 4;
 
 /// Goes through the phases.
 pub struct HeadlessPlugin;
@@ -45,8 +45,8 @@ enum Phase {
     Saving,
     /// Everything that is published is to have a mesh.
     Meshing,
-    /// Frames are drawn for the picture with this number.
-    Drawing { picture: usize, frames: u32 },
+    /// Frames that cost little are drawn before the picture with this number.
+    WarmingUp { picture: usize, frames: u32 },
     /// The picture with this number comes back from the graphics card.
     Capturing { picture: usize },
 }
@@ -134,7 +134,6 @@ fn go_on(
     meshes: Res<MeshProgress>,
 ) {
     let elapsed = stage.since.elapsed();
-    if matches!(stage.phase, Phase::Drawing{..}|Phase::Capturing{..}) { eprintln!("T {:?} {:?} {:?}", stage.phase, elapsed, *meshes); }
     let is_late = elapsed > PATIENCE;
     let is_saved = saved.read().next().is_some();
     match stage.phase {
@@ -151,12 +150,14 @@ fn go_on(
         }
         // Bots go on loading land far away, so there may always be some mesh under way.
         Phase::Meshing if is_late || meshes.queued + meshes.in_flight < 16 => desk.begin_picture(&mut stage, 0),
-        Phase::Drawing { picture, frames: WARM_UP } => desk.capture(&mut stage, picture),
-        Phase::Drawing { picture, frames } => stage.phase = Phase::Drawing { picture, frames: frames + 1 },
+        Phase::WarmingUp { picture, frames: WARM_UP } => desk.capture(&mut stage, picture),
+        Phase::WarmingUp { picture, frames } => stage.phase = Phase::WarmingUp { picture, frames: frames + 1 },
         Phase::Capturing { .. } if is_late => {
             failure::report("no picture could be taken: the graphics adapter answers nothing");
             desk.exit.write(AppExit::error());
         }
+        // One frame is enough: it is drawn in seconds where a processor does the work of a graphics card.
+        Phase::Capturing { .. } => desk.camera.0.is_active = false,
         _ => {}
     }
 }
@@ -172,17 +173,24 @@ fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool
 
 impl Desk<'_, '_> {
     fn begin_picture(&mut self, stage: &mut Stage, picture: usize) {
+        self.look(view::to_the_ground());
+        self.overlay.visible = picture == 1;
+        stage.go_to(Phase::WarmingUp { picture, frames: 0 });
+    }
+
+    fn look(&mut self, from: Transform) {
         let (camera, transform) = &mut *self.camera;
         camera.is_active = true;
-        **transform = if picture == 0 { view::over_the_lake() } else { view::from_above() };
-        self.overlay.visible = picture == 1;
-        stage.go_to(Phase::Drawing { picture, frames: 0 });
+        **transform = from;
     }
 
     fn capture(&mut self, stage: &mut Stage, picture: usize) {
+        self.look(if picture == 0 { view::over_the_lake() } else { view::from_above() });
         stage.phase = Phase::Capturing { picture };
         self.commands.spawn(Screenshot::image(self.canvas.0.clone())).observe(
-            move |captured: On<ScreenshotCaptured>, mut stage: ResMut<Stage>, mut desk: Desk| match store(&captured, picture) {
+            move |captured: On<ScreenshotCaptured>, mut stage: ResMut<Stage>, mut desk: Desk| match store(
+                &captured, picture,
+            ) {
                 Ok(Some(path)) => {
                     desk.record.add_picture(path);
                     if picture == 0 {
@@ -192,7 +200,10 @@ impl Desk<'_, '_> {
                     }
                 }
                 // Drawn again, until the patience is over.
-                Ok(None) if stage.since.elapsed() < PATIENCE => stage.phase = Phase::Drawing { picture, frames: 0 },
+                Ok(None) if stage.since.elapsed() < PATIENCE => {
+                    desk.look(view::to_the_ground());
+                    stage.phase = Phase::WarmingUp { picture, frames: 0 };
+                }
                 Ok(None) => {
                     failure::report("the pictures stay empty: the graphics adapter draws nothing");
                     desk.exit.write(AppExit::error());

@@ -28,7 +28,7 @@ impl Landmark {
 pub struct Run(pub u64);
 
 /// Where the beacon stands; its height is that of the ground.
-pub const BEACON: BlockPos = BlockPos::new(337, 0, 276);
+pub const BEACON: BlockPos = BlockPos::new(326, 0, 258);
 const BEACON_HEIGHT: u32 = 20;
 
 /// Looks after landmarks.
@@ -78,7 +78,11 @@ fn build_beacon(
         BeaconWork::WaitForColumn(dimension) => {
             let Some(ground) = blocks.surface(dimension, BEACON.x, BEACON.z) else { return };
             let foot = ground.offset(0, 1, 0);
-            edits.write_batch(beacon.blocks(foot).map(|position| SetBlock { dimension, position, block: palette.beacon }));
+            edits.write_batch(beacon.blocks(foot).map(|position| SetBlock {
+                dimension,
+                position,
+                block: palette.beacon,
+            }));
             *work = BeaconWork::WaitForBlocks(dimension, foot);
         }
         BeaconWork::WaitForBlocks(dimension, foot) => {

@@ -28,7 +28,6 @@ mod progress;
 mod scene;
 mod summary;
 mod view;
-use bevy_terrane::overlay::OverlayPlugin;
 mod window;
 
 use arguments::Arguments;
@@ -38,6 +37,7 @@ use bevy::render::RenderPlugin;
 use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
+use bevy_terrane::overlay::OverlayPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkRenderPlugin;
 use std::time::Duration;
@@ -107,8 +107,7 @@ fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
     let plugins = DefaultPlugins.set(log).set(render);
     failure::catch(|| {
         if headless {
-            let no_window =
-                WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
+            let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
             app.add_plugins(plugins.set(no_window).disable::<WinitPlugin>())
                 .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0)));
         } else {

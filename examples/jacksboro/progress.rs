@@ -46,7 +46,11 @@ struct LastLook {
     columns: u64,
 }
 
-fn show(mut last: Local<Option<LastLook>>, statistics: Res<WorldStatistics>, bots: Query<(), (With<crate::bots::Bot>, With<Mirror>)>) {
+fn show(
+    mut last: Local<Option<LastLook>>,
+    statistics: Res<WorldStatistics>,
+    bots: Query<(), (With<crate::bots::Bot>, With<Mirror>)>,
+) {
     let rewrites = stderr().is_terminal();
     let period = Duration::from_secs(if rewrites { 1 } else { 5 });
     let done = statistics.generated + statistics.loaded;

@@ -30,13 +30,13 @@ impl Plugin for ScenePlugin {
 /// A camera that sees the land up to `distance` blocks away, and haze beyond.
 pub fn camera(distance: f32) -> impl Bundle {
     (
-        Camera3d::default(), if std::env::var("NOMS").is_ok() {Msaa::Off} else {Msaa::Sample4},
+        Camera3d::default(),
         Projection::from(PerspectiveProjection { far: SKY_RADIUS * 1.1, ..default() }),
         DistanceFog {
             color: HAZE,
             directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
             directional_light_exponent: 12.0,
-            falloff: FogFalloff::Linear { start: distance * 0.45, end: distance },
+            falloff: FogFalloff::Linear { start: distance * 0.5, end: distance },
         },
     )
 }
@@ -47,16 +47,17 @@ fn shine(mut commands: Commands) {
         DirectionalLight {
             color: Color::srgb(1.0, 0.93, 0.82),
             illuminance: 12_500.0,
-            shadow_maps_enabled: std::env::var("NOSH").is_err(),
+            shadow_maps_enabled: true,
             ..default()
         },
         Transform::from_xyz(-0.35, 0.60, 0.70).looking_at(Vec3::ZERO, Vec3::Y),
         CascadeShadowConfigBuilder {
             num_cascades: 3,
             first_cascade_far_bound: 150.0,
-            maximum_distance: 800.0,
+            maximum_distance: 600.0,
             ..default()
-        }.build(),
+        }
+        .build(),
     ));
 }
 
@@ -64,11 +65,16 @@ fn shine(mut commands: Commands) {
 struct Sky;
 
 /// A sphere around the camera, blue above and hazy at the horizon.
-fn raise_sky(mut commands: Commands, mut meshes: ResMut<Assets<Mesh>>, mut materials: ResMut<Assets<StandardMaterial>>) {
+fn raise_sky(
+    mut commands: Commands,
+    mut meshes: ResMut<Assets<Mesh>>,
+    mut materials: ResMut<Assets<StandardMaterial>>,
+) {
     let mut sphere = Sphere::new(SKY_RADIUS).mesh().uv(32, 48);
     if let Some(VertexAttributeValues::Float32x3(places)) = sphere.attribute(Mesh::ATTRIBUTE_POSITION) {
         let (low, high) = (HAZE.to_linear(), ZENITH.to_linear());
-        let color = |[_, y, _]: &[f32; 3]| low.mix(&high, (y / SKY_RADIUS * 2.2).clamp(0.0, 1.0).powf(0.7)).to_f32_array();
+        let color =
+            |[_, y, _]: &[f32; 3]| low.mix(&high, (y / SKY_RADIUS * 2.2).clamp(0.0, 1.0).powf(0.7)).to_f32_array();
         let colors: Vec<_> = places.iter().map(color).collect();
         sphere.insert_attribute(Mesh::ATTRIBUTE_COLOR, colors);
     }
@@ -82,7 +88,10 @@ fn raise_sky(mut commands: Commands, mut meshes: ResMut<Assets<Mesh>>, mut mater
     ));
 }
 
-fn keep_sky_around(camera: Single<&Transform, (With<Camera3d>, Without<Sky>)>, mut sky: Single<&mut Transform, With<Sky>>) {
+fn keep_sky_around(
+    camera: Single<&Transform, (With<Camera3d>, Without<Sky>)>,
+    mut sky: Single<&mut Transform, With<Sky>>,
+) {
     sky.translation = camera.translation;
 }
 

@@ -86,6 +86,7 @@ fn use_hands(
     let (camera, transform) = *camera;
     let pointed_at = window.cursor_position().and_then(|cursor| camera.viewport_to_world(transform, cursor).ok());
     let Some((hit, before)) = pointed_at.and_then(|ray| first_block(ray, &blocks, *dimension)) else { return };
+    eprintln!("HIT {hit} {before} {breaks} {places} {:?}", blocks.block(*dimension, hit));
     // Landmarks stay: the next run looks for them.
     let is_landmark = blocks.block(*dimension, hit).is_some_and(|block| palette.is_landmark(block));
     if breaks && !is_landmark {
@@ -104,7 +105,8 @@ fn first_block(ray: Ray3d, blocks: &PublishedBlocks, dimension: Entity) -> Optio
     let step = direction.signum();
     let per_block = direction.recip().abs();
     let first_border = cell + step.max(Vec3::ZERO);
-    let mut border = ((first_border - ray.origin) / direction).map(|distance| if distance.is_nan() { f32::MAX } else { distance });
+    let mut border =
+        ((first_border - ray.origin) / direction).map(|distance| if distance.is_nan() { f32::MAX } else { distance });
     let block_pos = |cell: Vec3| BlockPos::new(cell.x as i64, cell.y as i64, cell.z as i64);
     loop {
         let before = block_pos(cell);
