@@ -110,7 +110,7 @@ impl MeshProgress {
 /// The block that is at the origin of the main world's space. Set it to move all meshes.
 ///
 /// Viewers of the main world that are placed by a `Transform` alone are not moved with it: give them a
-/// [`Position`](crate::simulation::Position).
+/// [`Position`].
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref, DerefMut)]
 pub struct RenderOrigin(pub BlockPos);
 
@@ -152,12 +152,8 @@ impl Plugin for ChunkRenderPlugin {
             return;
         }
         if !app.world().contains_resource::<ChunkMaterial>() {
-            let material = StandardMaterial {
-                base_color: Color::WHITE,
-                perceptual_roughness: 1.0,
-                reflectance: 0.1,
-                ..default()
-            };
+            let material =
+                StandardMaterial { base_color: Color::WHITE, perceptual_roughness: 1.0, reflectance: 0.1, ..default() };
             let materials = app.world_mut().get_resource_mut::<Assets<StandardMaterial>>();
             if let Some(material) = materials.map(|mut materials| materials.add(material)) {
                 app.insert_resource(ChunkMaterial(material));

@@ -25,8 +25,8 @@ mod world;
 
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
-pub use exclusive::Exclusive;
 pub use entities::{EntityIndex, Migration, StableId};
+pub use exclusive::Exclusive;
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, RegionMail, Traveller, ViewerReport};
 pub use position::{Position, Viewer};
 pub use random::{RegionRandom, SplitMix64};

@@ -56,7 +56,14 @@ pub(crate) fn build(app: &mut App) {
         .add_systems(
             Last,
             (
-                (dimension::open, requests::send_viewers, requests::send_runs, requests::send_edits, requests::send_saves).chain(),
+                (
+                    dimension::open,
+                    requests::send_viewers,
+                    requests::send_runs,
+                    requests::send_edits,
+                    requests::send_saves,
+                )
+                    .chain(),
                 requests::update_lockstep,
                 requests::end_with_app,
             )

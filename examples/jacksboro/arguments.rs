@@ -27,9 +27,9 @@ pub struct Arguments {
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub viewers: u32,
 
-    /// How far the camera sees, in columns of 16 blocks [default: 24 without a window, 16 with one]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=128))]
-    pub radius: Option<u32>,
+    /// How far the camera sees, in columns of 16 blocks
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=128))]
+    pub radius: u32,
 
     /// Decides where the trees stand
     #[arg(long, default_value_t = 1)]
@@ -59,10 +59,5 @@ impl Arguments {
             arguments.headless = true;
         }
         arguments
-    }
-
-    /// How far the camera sees, in columns.
-    pub fn radius(&self) -> u32 {
-        self.radius.unwrap_or(if self.headless { 24 } else { 16 })
     }
 }

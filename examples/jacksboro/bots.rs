@@ -57,7 +57,7 @@ impl Plugin for BotPlugin {
 fn spawn_missing(mut commands: Commands, mut opened: MessageReader<DimensionOpened>, arguments: Res<Arguments>) {
     for DimensionOpened { entity, viewers, .. } in opened.read() {
         for number in *viewers as u32..arguments.viewers {
-            let bot = Bot::new(number, arguments.radius());
+            let bot = Bot::new(number, arguments.radius);
             let [x, z] = bot.home.map(|blocks| blocks as i64);
             let start = BlockPos::new(x, 0, z);
             commands.run_in_region(*entity, start, move |region: &mut World| {

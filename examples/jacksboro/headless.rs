@@ -76,7 +76,7 @@ fn spawn_camera(
     dimension: Single<Entity, With<Dimension>>,
     arguments: Res<Arguments>,
 ) {
-    let radius = arguments.radius();
+    let radius = arguments.radius;
     commands.spawn((Glider, Viewer::in_dimension(*dimension).with_radius(radius), glider_at(0.0)));
     let canvas = images.add(Image::new_target_texture(SIZE.x, SIZE.y, TextureFormat::Rgba8UnormSrgb, None));
     // The camera stands at the rim of what is loaded and looks to the other side.
@@ -139,7 +139,7 @@ fn go_on(
     match stage.phase {
         Phase::Opening if opened.read().next().is_some() => stage.go_to(Phase::Simulating),
         Phase::Simulating if elapsed >= seconds(&desk.arguments) => stage.go_to(Phase::Completing),
-        Phase::Completing if is_late || is_complete(&blocks, *dimension, desk.arguments.radius()) => {
+        Phase::Completing if is_late || is_complete(&blocks, *dimension, desk.arguments.radius) => {
             save.write(SaveWorld { request: 1 });
             stage.go_to(Phase::Saving);
         }

@@ -36,7 +36,7 @@ pub fn camera(distance: f32) -> impl Bundle {
             color: HAZE,
             directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
             directional_light_exponent: 12.0,
-            falloff: FogFalloff::Linear { start: distance * 0.5, end: distance },
+            falloff: FogFalloff::Linear { start: distance * 0.55, end: distance },
         },
     )
 }

@@ -12,6 +12,11 @@ pub fn over_the_lake() -> Transform {
     Transform::from_xyz(440.0, 100.0, 520.0).looking_at(Vec3::new(60.0, -40.0, 0.0), Vec3::Y)
 }
 
+/// Lower, and nearer to the beacon: where the camera begins to fly.
+pub fn by_the_lake() -> Transform {
+    Transform::from_xyz(392.0, 36.0, 376.0).looking_at(Vec3::new(180.0, 20.0, 110.0), Vec3::Y)
+}
+
 /// From high above the middle.
 pub fn from_above() -> Transform {
     let [x, z] = [CENTRE.x as f32, CENTRE.y as f32];

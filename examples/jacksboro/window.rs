@@ -34,10 +34,10 @@ impl Plugin for FlyPlugin {
 
 /// The camera is the viewer: what is around it is loaded.
 fn spawn_camera(mut commands: Commands, dimension: Single<Entity, With<Dimension>>, arguments: Res<Arguments>) {
-    let radius = arguments.radius();
+    let radius = arguments.radius;
     commands.spawn((
-        scene::camera(radius as f32 * 16.0 * 0.96),
-        crate::view::over_the_lake(),
+        scene::camera(radius as f32 * 16.0 * 0.97),
+        crate::view::by_the_lake(),
         Viewer::in_dimension(*dimension).with_radius(radius),
         PrimaryEguiContext,
     ));
@@ -86,7 +86,6 @@ fn use_hands(
     let (camera, transform) = *camera;
     let pointed_at = window.cursor_position().and_then(|cursor| camera.viewport_to_world(transform, cursor).ok());
     let Some((hit, before)) = pointed_at.and_then(|ray| first_block(ray, &blocks, *dimension)) else { return };
-    eprintln!("HIT {hit} {before} {breaks} {places} {:?}", blocks.block(*dimension, hit));
     // Landmarks stay: the next run looks for them.
     let is_landmark = blocks.block(*dimension, hit).is_some_and(|block| palette.is_landmark(block));
     if breaks && !is_landmark {

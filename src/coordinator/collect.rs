@@ -78,12 +78,10 @@ impl Desk<'_> {
                     }
                 }
             }
-            FromMain::Run { dimension, block, run } => {
-                match self.dimensions.by_entity(dimension) {
-                    Some(dimension) => dimension.send_mail(block, run),
-                    None => warn!("code for block {block} was dropped: {dimension} is no open dimension"),
-                }
-            }
+            FromMain::Run { dimension, block, run } => match self.dimensions.by_entity(dimension) {
+                Some(dimension) => dimension.send_mail(block, run),
+                None => warn!("code for block {block} was dropped: {dimension} is no open dimension"),
+            },
             FromMain::Save(number) => self.saves.requested.push(number),
         }
     }

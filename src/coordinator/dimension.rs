@@ -3,7 +3,9 @@ use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
 use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller, Viewer};
+use crate::simulation::{
+    BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller, Viewer,
+};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
 use bevy::prelude::*;

@@ -29,7 +29,8 @@ impl Default for Clock {
 
 pub(super) fn advance_clock(mut clock: ResMut<Clock>, config: Res<CoordinatorConfig>) {
     clock.pass += 1;
-    clock.now = if config.mode.is_lockstep() { clock.now.saturating_add(config.tick_period) } else { clock.began.elapsed() };
+    clock.now =
+        if config.mode.is_lockstep() { clock.now.saturating_add(config.tick_period) } else { clock.began.elapsed() };
 }
 
 /// A region that is away: on a region thread, or waiting for a split to end.

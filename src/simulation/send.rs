@@ -3,7 +3,9 @@ use super::components::Stored;
 use super::entities::{EntityIndex, Migration, StableId};
 use super::journey::{depart_all, family, record, roots};
 use super::world::{Mailbox, RegionState};
-use super::{Inbox, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport};
+use super::{
+    Inbox, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport,
+};
 use crate::chunk::Column;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;

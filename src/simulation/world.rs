@@ -1,8 +1,10 @@
-use super::journey::{absorb, split};
 use super::blocks::RegionColumns;
 use super::entities::EntityIndex;
+use super::journey::{absorb, split};
 use super::mail::Part;
-use super::{Exclusive, Inbox, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64};
+use super::{
+    Exclusive, Inbox, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64,
+};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::app::MainScheduleOrder;

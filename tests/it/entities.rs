@@ -208,7 +208,8 @@ fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     }
     update(&mut app, 30);
     app.world_mut().commands().run_in_region(dimension, place, |region: &mut World| {
-        let all: Vec<_> = region.query::<(Entity, &Walker)>().iter(region).map(|(at, it)| (at, it.name.clone())).collect();
+        let all: Vec<_> =
+            region.query::<(Entity, &Walker)>().iter(region).map(|(at, it)| (at, it.name.clone())).collect();
         for (entity, name) in all {
             match name.as_str() {
                 "stripped" => {
