@@ -80,7 +80,7 @@ impl Bot {
         }
         let place = number - number / 6;
         let (mut pair, partner) = (place / 2, place % 2);
-        let mut ring = camera + 33.0 * 16.0;
+        let mut ring = camera + 40.0 * 16.0;
         let pairs_on = |ring: f64| (TAU * ring / PAIRS_APART) as u32;
         while pair >= pairs_on(ring) {
             pair -= pairs_on(ring);

@@ -19,7 +19,7 @@ const FOLDER: &str = "target/demo";
 /// How long columns, a save, meshes and a picture may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Frames drawn before a picture is taken, for shaders to arrive and the overlay to find its size.
-const WARM_UP: u32 = 4;
+const WARM_UP: u32 = 3;
 
 /// Goes through the phases.
 pub struct HeadlessPlugin;

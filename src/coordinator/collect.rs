@@ -1,6 +1,6 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
-use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
+use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, RegionSlot, Stage, Store};
 use super::dispatch::{Clock, Deadlines, Running};
 use super::exchange::{FromMain, Inbound, WorldEvent};
 use super::publish::Publisher;
@@ -193,10 +193,7 @@ impl Desk<'_> {
                 let entity = dimension.spec.entity;
                 self.publisher.event(WorldEvent::EditRefused { dimension: entity, edit: block, error });
             }
-            match dimension.regionizer.end_tick(region, slot) {
-                Ok(end) => self.tick_ended(id, region, end),
-                Err(error) => error!("{id}, {region}: {error}"),
-            }
+            self.end_tick(id, region, slot);
         }
     }
 
@@ -218,7 +215,17 @@ impl Desk<'_> {
         columns
     }
 
-    fn tick_ended(&mut self, id: DimensionId, region: RegionId, end: TickEnd) {
+    /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
+    fn end_tick(&mut self, id: DimensionId, region: RegionId, slot: RegionSlot) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let end = match dimension.regionizer.end_tick(region, slot) {
+            Ok(end) => end,
+            Err(error) => {
+                // Only what was begun is ended, so this is a defect of ours.
+                error!("{id}, {region}: {error}");
+                return;
+            }
+        };
         self.note_region_events(id);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let TickEnd::Ready { split_off: split } = end else { return };
@@ -276,11 +283,7 @@ impl Desk<'_> {
             ended.extend(self.deadlines.running.remove(&(id, part)).map(|running| (part, running.slot)));
         }
         for (region, slot) in ended {
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            match dimension.regionizer.end_tick(region, slot) {
-                Ok(end) => self.tick_ended(id, region, end),
-                Err(error) => error!("{id}, {region}: {error}"),
-            }
+            self.end_tick(id, region, slot);
         }
     }
 

@@ -204,8 +204,8 @@ impl Map {
         for (place, (_, column, radius)) in here.enumerate() {
             let center = transform.column(*column, statistics.section_shift);
             let radius = (f64::from(*radius) * points_to_a_column) as f32;
-            if radius > 4.0 && place < MOST_CIRCLES {
-                painter.circle_stroke(center, radius, Stroke::new(1.0, color.gamma_multiply(0.55)));
+            if radius > 2.5 && place < MOST_CIRCLES {
+                painter.circle_stroke(center, radius, Stroke::new(1.0, color.gamma_multiply(0.8)));
             }
             painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));
         }

@@ -26,7 +26,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
     Grid::new("summary").num_columns(6).spacing([10.0, 3.0]).min_col_width(62.0).show(ui, |ui| {
         for row in entries.chunks(3) {
             for (name, value) in row {
-                ui.weak(*name);
+                ui.label(*name);
                 ui.label(RichText::new(value).strong());
             }
             ui.end_row();

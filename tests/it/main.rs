@@ -9,5 +9,6 @@ mod independence;
 mod lockstep;
 mod plugins;
 mod regions;
+mod render;
 mod saving;
 mod support;

@@ -1,0 +1,133 @@
+//! The published columns are meshed.
+
+#![cfg(feature = "render")]
+
+use bevy::asset::AssetPlugin;
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::{ChunkMaterial, ChunkMesh, MeshProgress, RenderOrigin};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, Entity, Entity) {
+    let mut app = App::new();
+    app.add_plugins((
+        MinimalPlugins,
+        AssetPlugin::default(),
+        TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep),
+        plugin,
+    ));
+    if has_assets {
+        app.init_asset::<Mesh>().init_asset::<StandardMaterial>();
+    }
+    app.finish();
+    app.cleanup();
+    let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
+    let viewer = app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(3), Transform::default())).id();
+    (app, dimension, viewer)
+}
+
+fn update_until(app: &mut App, mut done: impl FnMut(&mut World) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done(app.world_mut()) {
+        assert!(Instant::now() < deadline, "this takes too long: {:?}", app.world().get_resource::<MeshProgress>());
+        app.update();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn chunks(world: &mut World) -> BTreeSet<(i64, i64, i64)> {
+    let mut meshes = world.query::<&ChunkMesh>();
+    meshes.iter(world).map(|mesh| (mesh.chunk.x, mesh.chunk.y, mesh.chunk.z)).collect()
+}
+
+fn has_meshes(world: &World, meshes: usize) -> bool {
+    let progress = *world.resource::<MeshProgress>();
+    progress.is_done() && progress.meshes == meshes
+}
+
+fn published(world: &World) -> BTreeSet<(i64, i64)> {
+    world.resource::<PublishedColumns>().iter().map(|(_, column)| (column.pos().x, column.pos().z)).collect()
+}
+
+/// The columns that have all eight around them, by a look at every one that is published.
+fn inner(world: &World) -> BTreeSet<(i64, i64)> {
+    let published = published(world);
+    let is_inner = |(x, z): &(i64, i64)| (-1..=1).all(|dx| (-1..=1).all(|dz| published.contains(&(x + dx, z + dz))));
+    published.iter().copied().filter(is_inner).collect()
+}
+
+/// Waits until all that the viewer asks for is there and meshed, and returns the columns that are meshed.
+fn settle(app: &mut App) -> BTreeSet<(i64, i64)> {
+    let disc = (-3i64..=3).flat_map(|x| (-3i64..=3).map(move |z| (x, z))).filter(|(x, z)| x * x + z * z <= 9);
+    let disc: BTreeSet<_> = disc.collect();
+    update_until(app, |world| disc.is_subset(&published(world)) && has_meshes(world, inner(world).len()));
+    inner(app.world())
+}
+
+#[test]
+fn meshes_come_follow_edits_and_go() {
+    let (mut app, dimension, viewer) = app(ChunkRenderPlugin::default(), true);
+    let inner = settle(&mut app);
+    assert!(inner.len() >= 9);
+    // The ground's top is at y = 0; nothing of it shows below, at the sides or beyond.
+    let surface: BTreeSet<_> = inner.iter().map(|(x, z)| (*x, 0, *z)).collect();
+    assert_eq!(chunks(app.world_mut()), surface);
+    let world = app.world_mut();
+    let mut meshes = world.query::<(&ChunkMesh, &Transform, &Mesh3d, &MeshMaterial3d<StandardMaterial>)>();
+    let material = world.resource::<ChunkMaterial>().0.clone();
+    for (mesh, transform, handle, shared) in meshes.iter(world) {
+        assert_eq!(transform.translation, (IVec3::new(mesh.chunk.x as i32, 0, mesh.chunk.z as i32) * 16).as_vec3());
+        assert_eq!(world.resource::<Assets<Mesh>>().get(&handle.0).unwrap().count_vertices(), 4);
+        assert_eq!(shared.0, material);
+    }
+
+    // A block in the air beside, at the corner of four columns.
+    let stone = world.resource::<BlockTypes>().id("terrane:stone").unwrap();
+    world.write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: stone });
+    update_until(&mut app, |world| chunks(world).contains(&(0, 2, 0)));
+    update_until(&mut app, |world| has_meshes(world, inner.len() + 1));
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: BlockId::AIR });
+    update_until(&mut app, |world| !chunks(world).contains(&(0, 2, 0)));
+
+    app.world_mut().insert_resource(RenderOrigin(BlockPos::new(16, 0, 0)));
+    app.update();
+    let world = app.world_mut();
+    for (mesh, transform) in world.query::<(&ChunkMesh, &Transform)>().iter(world) {
+        assert_eq!(transform.translation.x, (mesh.chunk.x * 16 - 16) as f32);
+    }
+
+    app.world_mut().despawn(viewer);
+    update_until(&mut app, |world| has_meshes(world, 0) && chunks(world).is_empty());
+    update_until(&mut app, |world| world.resource::<Assets<Mesh>>().is_empty());
+}
+
+#[test]
+fn a_hole_on_a_border_shows_the_next_chunk() {
+    let (mut app, dimension, _) = app(ChunkRenderPlugin::default(), true);
+    let inner = settle(&mut app);
+    // From the chunk below the surface to the one below that.
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, -16, 5), block: BlockId::AIR });
+    update_until(&mut app, |world| chunks(world).contains(&(0, -1, 0)));
+    update_until(&mut app, |world| world.resource::<MeshProgress>().is_done());
+    let expected = [(0, -1, 0), (0, -2, 0), (-1, -1, 0)];
+    let found = chunks(app.world_mut());
+    assert!(expected.iter().all(|chunk| found.contains(chunk)), "{found:?}");
+    assert_eq!(found.len(), inner.len() + expected.len());
+}
+
+#[test]
+fn other_dimensions_get_no_meshes() {
+    let (mut app, _, _) = app(ChunkRenderPlugin::default().with_dimensions(["nether"]), true);
+    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 29);
+    for _ in 0..5 {
+        app.update();
+    }
+    assert_eq!(*app.world().resource::<MeshProgress>(), MeshProgress::default());
+}
+
+#[test]
+fn an_app_without_meshes_runs_on() {
+    let (mut app, _, _) = app(ChunkRenderPlugin::default(), false);
+    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 29);
+    assert!(chunks(app.world_mut()).is_empty());
+}
