@@ -118,6 +118,7 @@ struct Desk<'w, 's> {
     checks: Res<'w, LandmarkChecks>,
     record: ResMut<'w, Record>,
     canvas: Res<'w, Canvas>,
+    viewpoints: Res<'w, view::Viewpoints>,
     overlay: ResMut<'w, Overlay>,
     camera: Single<'w, 's, (&'static mut Camera, &'static mut Transform), (With<Camera3d>, Without<Glider>)>,
     exit: MessageWriter<'w, AppExit>,
@@ -173,7 +174,7 @@ fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool
 
 impl Desk<'_, '_> {
     fn begin_picture(&mut self, stage: &mut Stage, picture: usize) {
-        self.look(view::to_the_ground());
+        self.look(self.viewpoints.to_the_ground());
         self.overlay.visible = picture == 1;
         stage.go_to(Phase::WarmingUp { picture, frames: 0 });
     }
@@ -185,7 +186,7 @@ impl Desk<'_, '_> {
     }
 
     fn capture(&mut self, stage: &mut Stage, picture: usize) {
-        self.look(if picture == 0 { view::over_the_lake() } else { view::from_above() });
+        self.look(if picture == 0 { self.viewpoints.over_the_lake() } else { self.viewpoints.from_above() });
         stage.phase = Phase::Capturing { picture };
         self.commands.spawn(Screenshot::image(self.canvas.0.clone())).observe(
             move |captured: On<ScreenshotCaptured>, mut stage: ResMut<Stage>, mut desk: Desk| match store(
@@ -201,7 +202,7 @@ impl Desk<'_, '_> {
                 }
                 // Drawn again, until the patience is over.
                 Ok(None) if stage.since.elapsed() < PATIENCE => {
-                    desk.look(view::to_the_ground());
+                    desk.look(desk.viewpoints.to_the_ground());
                     stage.phase = Phase::WarmingUp { picture, frames: 0 };
                 }
                 Ok(None) => {

@@ -14,8 +14,6 @@ const BLOCKS_PER_SAMPLE: [f32; 2] = [4.0, 5.0];
 const BLOCKS_PER_METRE: f32 = 1.0 / 6.0;
 /// The level of Norris Lake as the survey saw it, in metres: y = 0 in the world.
 const LAKE: f32 = 314.0;
-/// The map's lowest and highest places, with room for roots and trees.
-pub const HEIGHTS: Range<i64> = -32..176;
 
 /// The height map that the user wants, with the demo's scale and ground.
 pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
@@ -35,6 +33,12 @@ pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
         ])?
         .with_transition(12.0)?
         .with_cliffs(1.45, "terrane:stone")
+}
+
+/// From below the lowest place to above the highest trees.
+pub fn heights(land: &Heightmap) -> Range<i64> {
+    let surface = land.surface_heights();
+    surface.start() - 20..surface.end() + 20
 }
 
 /// The picture that comes with the project, wherever the demo is started.

@@ -83,8 +83,10 @@ fn build(arguments: Arguments) -> Result<App, String> {
         app.add_plugins(window::FlyPlugin);
     }
 
+    let heights = landscape::heights(&ground);
+    app.insert_resource(view::Viewpoints::over(&ground));
     let woods = landscape::Woods { ground, seed: arguments.seed };
-    app.world_mut().spawn(Dimension::new("jacksboro", woods).with_height(landscape::HEIGHTS));
+    app.world_mut().spawn(Dimension::new("jacksboro", woods).with_height(heights));
     app.insert_resource(arguments);
     Ok(app)
 }

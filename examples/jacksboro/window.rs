@@ -33,11 +33,16 @@ impl Plugin for FlyPlugin {
 }
 
 /// The camera is the viewer: what is around it is loaded.
-fn spawn_camera(mut commands: Commands, dimension: Single<Entity, With<Dimension>>, arguments: Res<Arguments>) {
+fn spawn_camera(
+    mut commands: Commands,
+    dimension: Single<Entity, With<Dimension>>,
+    arguments: Res<Arguments>,
+    viewpoints: Res<crate::view::Viewpoints>,
+) {
     let radius = arguments.radius;
     commands.spawn((
         scene::camera(radius as f32 * 16.0 * 0.97),
-        crate::view::by_the_lake(),
+        viewpoints.by_the_lake(),
         Viewer::in_dimension(*dimension).with_radius(radius),
         PrimaryEguiContext,
     ));

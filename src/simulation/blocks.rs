@@ -127,7 +127,7 @@ impl RegionColumns {
 ///     }
 ///     Ok(())
 /// }
-/// # bevy::ecs::system::assert_is_system(dig);
+/// # App::new().add_systems(RegionTick, dig);
 /// ```
 #[derive(SystemParam)]
 pub struct RegionBlocks<'w> {
