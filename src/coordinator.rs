@@ -11,6 +11,7 @@ mod collect;
 mod deliver;
 mod dimension;
 mod dispatch;
+mod events;
 mod exchange;
 mod publish;
 mod save;
@@ -20,7 +21,11 @@ mod stream;
 mod threads;
 
 pub use dimension::{DimensionError, DimensionSpec};
-pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published, WorldEvent};
+pub use events::{
+    BlockRefused, ColumnFailed, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionMerged, RegionSplit, SaveFailed, SetBlock, WorldEvent, WorldSaved,
+};
+pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use statistics::{RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 

@@ -10,16 +10,17 @@ mod published;
 mod receive;
 mod requests;
 
-pub use dimension::{Dimension, DimensionOpen};
-pub use messages::{
-    ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, DimensionFailed, DimensionOpened, RegionCreated,
-    RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, WorldSaved,
+pub use crate::coordinator::{
+    BlockRefused, ColumnFailed, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionMerged, RegionSplit, SaveFailed, SetBlock, WorldSaved,
 };
+pub use dimension::{Dimension, DimensionOpen};
+pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
-pub use requests::{BlockRefused, RegionCommands, SaveWorld, SetBlock};
+pub use requests::{RegionCommands, SaveWorld};
 
-use crate::coordinator::{CoordinatorHandle, MainLink};
+use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
 use crate::simulation::RegionComponents;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -48,8 +49,10 @@ pub(crate) fn build(app: &mut App) {
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
         .add_message::<SaveWorld>()
-        .add_message::<BlockRefused>();
-    messages::add(app);
+        .add_message::<ColumnLoaded>()
+        .add_message::<ColumnChanged>()
+        .add_message::<ColumnUnloaded>();
+    WorldEvent::register(app);
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .configure_sets(Last, ViewSystems::Send)
         .add_systems(First, receive::receive.in_set(ViewSystems::Receive).run_if(resource_exists::<MainLink>))

@@ -43,6 +43,8 @@ enum Phase {
     Completing,
     /// Everything is to be stored.
     Saving,
+    /// The statistics are to tell of that save.
+    Counting,
     /// Everything that is published is to have a mesh.
     Meshing,
     /// Frames that cost little are drawn before the picture with this number.
@@ -144,19 +146,20 @@ fn go_on(
             save.write(SaveWorld { request: 1 });
             stage.go_to(Phase::Saving);
         }
-        Phase::Saving if is_late || is_saved => {
+        Phase::Saving if is_late || is_saved => stage.go_to(Phase::Counting),
+        Phase::Counting if elapsed > Duration::from_millis(500) => {
             desk.record.freeze(&desk.statistics, &desk.checks);
             progress::say("taking pictures ...");
             stage.go_to(Phase::Meshing);
         }
         // Bots go on loading land far away, so there may always be some mesh under way.
         Phase::Meshing if is_late || meshes.queued + meshes.in_flight < 16 => desk.begin_picture(&mut stage, 0),
-        Phase::WarmingUp { picture, frames: WARM_UP } => desk.capture(&mut stage, picture),
-        Phase::WarmingUp { picture, frames } => stage.phase = Phase::WarmingUp { picture, frames: frames + 1 },
-        Phase::Capturing { .. } if is_late => {
-            failure::report("no picture could be taken: the graphics adapter answers nothing");
+        Phase::WarmingUp { .. } | Phase::Capturing { .. } if is_late => {
+            failure::report("no picture could be taken: the graphics adapter draws nothing");
             desk.exit.write(AppExit::error());
         }
+        Phase::WarmingUp { picture, frames: WARM_UP } => desk.capture(&mut stage, picture),
+        Phase::WarmingUp { picture, frames } => stage.phase = Phase::WarmingUp { picture, frames: frames + 1 },
         // One frame is enough: it is drawn in seconds where a processor does the work of a graphics card.
         Phase::Capturing { .. } => desk.camera.0.is_active = false,
         _ => {}
@@ -174,7 +177,7 @@ fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool
 
 impl Desk<'_, '_> {
     fn begin_picture(&mut self, stage: &mut Stage, picture: usize) {
-        self.look(self.viewpoints.to_the_ground());
+        self.look(self.viewpoints.to_the_ground);
         self.overlay.visible = picture == 1;
         stage.go_to(Phase::WarmingUp { picture, frames: 0 });
     }
@@ -186,7 +189,7 @@ impl Desk<'_, '_> {
     }
 
     fn capture(&mut self, stage: &mut Stage, picture: usize) {
-        self.look(if picture == 0 { self.viewpoints.over_the_lake() } else { self.viewpoints.from_above() });
+        self.look(if picture == 0 { self.viewpoints.over_the_lake } else { self.viewpoints.from_above });
         stage.phase = Phase::Capturing { picture };
         self.commands.spawn(Screenshot::image(self.canvas.0.clone())).observe(
             move |captured: On<ScreenshotCaptured>, mut stage: ResMut<Stage>, mut desk: Desk| match store(
@@ -201,13 +204,9 @@ impl Desk<'_, '_> {
                     }
                 }
                 // Drawn again, until the patience is over.
-                Ok(None) if stage.since.elapsed() < PATIENCE => {
-                    desk.look(desk.viewpoints.to_the_ground());
-                    stage.phase = Phase::WarmingUp { picture, frames: 0 };
-                }
                 Ok(None) => {
-                    failure::report("the pictures stay empty: the graphics adapter draws nothing");
-                    desk.exit.write(AppExit::error());
+                    desk.look(desk.viewpoints.to_the_ground);
+                    stage.phase = Phase::WarmingUp { picture, frames: 0 };
                 }
                 Err(error) => {
                     failure::report(error);

@@ -7,43 +7,41 @@ use bevy_terrane::prelude::*;
 /// mountains and the plateau meet.
 pub const CENTRE: I64Vec2 = I64Vec2::new(190, 160);
 
-/// Places to look from. On land other than the Jacksboro fault they are lifted out of the ground.
+/// The radius, in columns, that the places below are meant for.
+const RADIUS: f32 = 24.0;
+
+/// Places to look from.
 #[derive(Resource, Clone, Copy)]
 pub struct Viewpoints {
-    lift: f32,
+    /// Over the lake, looking north-west along the fault.
+    pub over_the_lake: Transform,
+    /// Lower, and nearer to the beacon: where the camera begins to fly.
+    pub by_the_lake: Transform,
+    /// From high above the middle.
+    pub from_above: Transform,
+    /// Straight down: so little is seen that a frame costs next to nothing.
+    pub to_the_ground: Transform,
 }
 
 impl Viewpoints {
-    /// The places over this land.
-    pub fn over(land: &Heightmap) -> Self {
-        let corners = [(440, 520), (392, 376), (326, 258)];
-        let highest = corners.map(|(x, z)| land.height_at(x, z)).into_iter().fold(0, i64::max);
-        Self { lift: (highest as f32 - 30.0).max(0.0) }
-    }
-
-    /// Over the lake, looking north-west along the fault.
-    pub fn over_the_lake(self) -> Transform {
-        self.look([440.0, 100.0, 520.0], [60.0, -40.0, 0.0])
-    }
-
-    /// Lower, and nearer to the beacon: where the camera begins to fly.
-    pub fn by_the_lake(self) -> Transform {
-        self.look([392.0, 36.0, 376.0], [180.0, 20.0, 110.0])
-    }
-
-    /// From high above the middle.
-    pub fn from_above(self) -> Transform {
-        let [x, z] = [CENTRE.x as f32, CENTRE.y as f32];
-        self.look([x + 60.0, 280.0, z + 300.0], [x - 40.0, 0.0, z + 40.0])
-    }
-
-    /// Straight down to the beacon: so little is seen that a frame costs next to nothing.
-    pub fn to_the_ground(self) -> Transform {
-        Transform::from_xyz(326.0, 60.0 + self.lift, 258.0).looking_to(Vec3::NEG_Y, Vec3::NEG_Z)
-    }
-
-    fn look(self, from: [f32; 3], to: [f32; 3]) -> Transform {
-        let lift = Vec3::Y * self.lift;
-        Transform::from_translation(Vec3::from(from) + lift).looking_at(Vec3::from(to) + lift, Vec3::Y)
+    /// The places over this land, near enough to the middle for a camera with this radius.
+    pub fn new(land: &Heightmap, radius: u32) -> Self {
+        let part = (radius as f32 / RADIUS).min(1.0);
+        let middle = CENTRE.as_vec2();
+        let near = |x: f32, z: f32| middle + (Vec2::new(x, z) - middle) * part;
+        let look = |from: [f32; 3], to: [f32; 3]| {
+            let (place, goal) = (near(from[0], from[2]), near(to[0], to[2]));
+            // Other land than that around the fault may be higher.
+            let ground = land.height_at(place.x as i64, place.y as i64) as f32;
+            let lift = (ground + 25.0 - from[1]).max(0.0);
+            Transform::from_xyz(place.x, from[1] + lift, place.y)
+                .looking_at(Vec3::new(goal.x, to[1] + lift, goal.y), Vec3::Y)
+        };
+        Self {
+            over_the_lake: look([440.0, 100.0, 520.0], [60.0, -40.0, 0.0]),
+            by_the_lake: look([392.0, 36.0, 376.0], [180.0, 20.0, 110.0]),
+            from_above: look([250.0, 280.0, 460.0], [150.0, 0.0, 200.0]),
+            to_the_ground: look([326.0, 60.0, 258.0], [326.0, -60.0, 257.0]),
+        }
     }
 }

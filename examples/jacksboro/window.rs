@@ -42,7 +42,7 @@ fn spawn_camera(
     let radius = arguments.radius;
     commands.spawn((
         scene::camera(radius as f32 * 16.0 * 0.97),
-        viewpoints.by_the_lake(),
+        viewpoints.by_the_lake,
         Viewer::in_dimension(*dimension).with_radius(radius),
         PrimaryEguiContext,
     ));

@@ -2,13 +2,17 @@
 
 use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, RegionSlot, Stage, Store};
 use super::dispatch::{Clock, Deadlines, Running};
-use super::exchange::{FromMain, Inbound, WorldEvent};
+use super::events::{
+    BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted, RegionMerged,
+    RegionSplit, SaveFailed, SetBlock,
+};
+use super::exchange::{FromMain, Inbound};
 use super::publish::Publisher;
 use super::save::Saves;
 use super::threads::{RegionJob, TaskDone, TaskPanic, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
-use crate::simulation::{Assignment, BlockAccessError, Inbox, Outbox, Part, Position, RegionInfo, Task};
+use crate::simulation::{Assignment, BlockAccessError, BlockEdit, Inbox, Outbox, Part, Position, RegionInfo, Task};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -62,27 +66,30 @@ impl Desk<'_> {
             FromMain::RemoveViewer(viewer) => {
                 self.dimensions.open.values_mut().for_each(|dimension| dimension.release(Holder::Main(viewer)));
             }
-            FromMain::Edit { dimension: entity, edit } => {
-                let column = edit.block.column();
-                let owner = self.dimensions.by_entity(entity).and_then(|dimension| {
-                    let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
-                    let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
-                    let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted);
-                    (!halted).then_some((dimension, region))
-                });
-                match owner {
-                    Some((dimension, region)) => dimension.inbox(region).edits.push(edit),
-                    None => {
-                        let error = BlockAccessError::OutsideRegion(edit.block);
-                        self.publisher.event(WorldEvent::EditRefused { dimension: entity, edit, error });
-                    }
-                }
-            }
+            FromMain::Edit(request) => self.edit(request),
             FromMain::Run { dimension, block, run } => match self.dimensions.by_entity(dimension) {
                 Some(dimension) => dimension.send_mail(block, run),
                 None => warn!("code for block {block} was dropped: {dimension} is no open dimension"),
             },
             FromMain::Save(number) => self.saves.requested.push(number),
+        }
+    }
+
+    fn edit(&mut self, request: SetBlock) {
+        let SetBlock { dimension, position, block } = request;
+        let column = position.column();
+        let inbox = self.dimensions.by_entity(dimension).and_then(|dimension| {
+            let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
+            let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
+            let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted);
+            (!halted).then(|| dimension.inbox(region))
+        });
+        match inbox {
+            Some(inbox) => inbox.edits.push(BlockEdit { block: position, to: block }),
+            None => {
+                let error = BlockAccessError::OutsideRegion(position);
+                self.publisher.event(BlockRefused { request, error });
+            }
         }
     }
 
@@ -94,7 +101,7 @@ impl Desk<'_> {
         };
         match opened {
             Ok((mut dimension, viewers)) => {
-                self.publisher.event(WorldEvent::DimensionOpened {
+                self.publisher.event(DimensionOpened {
                     entity,
                     dimension: dimension.id,
                     stored_columns: dimension.stored.completed_count(),
@@ -110,7 +117,7 @@ impl Desk<'_> {
             }
             Err(error) => {
                 error!("{error}");
-                self.publisher.event(WorldEvent::DimensionFailed { entity, error: error.into() });
+                self.publisher.event(DimensionFailed { entity, error: error.into() });
             }
         }
     }
@@ -191,7 +198,7 @@ impl Desk<'_> {
             let astray = inbox.split_off(|column| left.contains(&column));
             for (block, error) in dimension.send_on(astray) {
                 let entity = dimension.spec.entity;
-                self.publisher.event(WorldEvent::EditRefused { dimension: entity, edit: block, error });
+                self.publisher.refused(entity, block, error);
             }
             self.end_tick(id, region, slot);
         }
@@ -202,9 +209,9 @@ impl Desk<'_> {
         error!("{region} of {id}{} halted: {reason}", place.unwrap_or_default());
         if self.saves.halted(id, region) {
             let error = format!("{region} halted: what it changed since its last save is lost");
-            self.publisher.event(WorldEvent::SaveFailed { error });
+            self.publisher.event(SaveFailed { error });
         }
-        self.publisher.event(WorldEvent::RegionHalted { dimension: id, region, reason });
+        self.publisher.event(RegionHalted { dimension: id, region, reason });
     }
 
     fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
@@ -293,12 +300,12 @@ impl Desk<'_> {
         for event in dimension.regionizer.drain_events() {
             match event {
                 RegionEvent::Created(region) => {
-                    self.publisher.event(WorldEvent::RegionCreated { dimension: id, region });
+                    self.publisher.event(RegionCreated { dimension: id, region });
                 }
                 RegionEvent::Merged { from, into } => {
                     self.totals.merges += 1;
                     self.saves.merged(id, from, into);
-                    self.publisher.event(WorldEvent::RegionMerged { dimension: id, from, into });
+                    self.publisher.event(RegionMerged { dimension: id, from, into });
                     let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
                     self.deadlines.plan(slot.due, id, into);
                     if !slot.halted {
@@ -309,11 +316,11 @@ impl Desk<'_> {
                 RegionEvent::Split { from, into } => {
                     self.totals.splits += 1;
                     self.saves.split(id, from, &into);
-                    self.publisher.event(WorldEvent::RegionSplit { dimension: id, from, into });
+                    self.publisher.event(RegionSplit { dimension: id, from, into });
                 }
                 RegionEvent::Destroyed(region) => {
                     self.saves.gone(id, region);
-                    self.publisher.event(WorldEvent::RegionDestroyed { dimension: id, region });
+                    self.publisher.event(RegionDestroyed { dimension: id, region });
                 }
                 RegionEvent::Ready(region) => {
                     if let Some(slot) = dimension.regionizer.data_mut(region) {
@@ -346,7 +353,7 @@ impl Desk<'_> {
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for (edit, error) in refused {
-            self.publisher.event(WorldEvent::EditRefused { dimension: dimension.spec.entity, edit, error });
+            self.publisher.refused(dimension.spec.entity, edit, error);
         }
         for viewer in viewers_gone {
             dimension.release(Holder::Region(viewer));

@@ -3,7 +3,7 @@
 use super::LOCKSTEP_LATENCY;
 use super::collect::Desk;
 use super::dimension::{Departed, Stage};
-use super::exchange::WorldEvent;
+use super::events::ColumnFailed;
 use super::threads::ColumnsReady;
 use crate::generation::DistanceGraph;
 use crate::simulation::LoadedColumn;
@@ -91,7 +91,7 @@ impl Desk<'_> {
         dimension.resident.mark_completed(column);
         dimension.failed.insert(column, (failures + 1, self.clock.now + wait));
         self.publisher.unloaded(id, column);
-        self.publisher.event(WorldEvent::ColumnFailed { dimension: id, column, error });
+        self.publisher.event(ColumnFailed { dimension: id, column, error });
     }
 }
 

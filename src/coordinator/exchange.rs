@@ -1,12 +1,12 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
 use super::dimension::DimensionSpec;
+use super::events::{SetBlock, WorldEvent};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, TaskDone};
 use crate::chunk::{Chunk, Column};
-use crate::region::RegionId;
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Position, RegionMail};
+use crate::simulation::{Position, RegionMail};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::Commit;
 use bevy::prelude::*;
@@ -36,12 +36,7 @@ pub enum FromMain {
     /// A viewer of the main world is no more.
     RemoveViewer(Entity),
     /// A block is to be changed.
-    Edit {
-        /// The dimension's entity.
-        dimension: Entity,
-        /// What is to change.
-        edit: BlockEdit,
-    },
+    Edit(SetBlock),
     /// A closure is to run in the region that owns a place; the place is loaded for it.
     Run {
         /// The dimension's entity.
@@ -51,7 +46,7 @@ pub enum FromMain {
         /// What is to run.
         run: RegionMail,
     },
-    /// Everything is to be saved now; [`WorldEvent::Saved`] with this number answers when it is durable.
+    /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
 }
 
@@ -103,95 +98,6 @@ pub struct MirrorState {
     pub position: Option<(Position, Duration)>,
     /// The mirrored components that changed, by the number of their registration.
     pub components: FxHashMap<usize, Box<dyn Any + Send>>,
-}
-
-/// Something that happened, for the main world to hear of.
-#[derive(Clone, Debug)]
-pub enum WorldEvent {
-    /// A dimension is open.
-    DimensionOpened {
-        /// The dimension's entity in the main world.
-        entity: Entity,
-        /// Its number in the world.
-        dimension: DimensionId,
-        /// Columns of it that the store holds.
-        stored_columns: u64,
-        /// Stored viewers that came back with it.
-        viewers: usize,
-    },
-    /// A dimension could not be opened.
-    DimensionFailed {
-        /// The dimension's entity in the main world.
-        entity: Entity,
-        /// Why.
-        error: Arc<super::DimensionError>,
-    },
-    /// A region came to be.
-    RegionCreated {
-        /// Its dimension.
-        dimension: DimensionId,
-        /// The new region.
-        region: RegionId,
-    },
-    /// A region became a part of another.
-    RegionMerged {
-        /// Their dimension.
-        dimension: DimensionId,
-        /// The region that is no more.
-        from: RegionId,
-        /// The region that took over.
-        into: RegionId,
-    },
-    /// A region fell apart. It keeps its largest part.
-    RegionSplit {
-        /// Its dimension.
-        dimension: DimensionId,
-        /// The region.
-        from: RegionId,
-        /// The regions that its other parts became.
-        into: Vec<RegionId>,
-    },
-    /// A region is no more.
-    RegionDestroyed {
-        /// Its dimension.
-        dimension: DimensionId,
-        /// The region.
-        region: RegionId,
-    },
-    /// A region's tick panicked: it does not tick any more, its last saved state stays.
-    RegionHalted {
-        /// Its dimension.
-        dimension: DimensionId,
-        /// The region.
-        region: RegionId,
-        /// What the panic said, and where.
-        reason: String,
-    },
-    /// A block could not be changed.
-    EditRefused {
-        /// The dimension's entity in the main world.
-        dimension: Entity,
-        /// What was asked for.
-        edit: BlockEdit,
-        /// Why not.
-        error: BlockAccessError,
-    },
-    /// A column could not be generated or loaded; it is tried again later.
-    ColumnFailed {
-        /// Its dimension.
-        dimension: DimensionId,
-        /// The column.
-        column: ColumnPos,
-        /// Why.
-        error: String,
-    },
-    /// Everything that was unsaved at the request with this number is durable.
-    Saved(u64),
-    /// The store could not write; nothing is lost, it is tried again.
-    SaveFailed {
-        /// Why.
-        error: String,
-    },
 }
 
 /// What changed since the main world looked last: state, not a stream. It coalesces, so that a stalled main world

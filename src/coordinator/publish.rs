@@ -1,10 +1,11 @@
 //! Puts what changed where the main world takes it.
 
 use super::collect::Desk;
-use super::exchange::{ColumnUpdate, MirrorState, Published, WorldEvent};
+use super::events::{BlockRefused, SetBlock, WorldEvent};
+use super::exchange::{ColumnUpdate, MirrorState, Published};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::MirrorUpdate;
+use crate::simulation::{BlockAccessError, BlockEdit, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::mem;
@@ -37,8 +38,13 @@ impl Publisher {
         Self { news: Default::default(), shared, statistics_due: Duration::ZERO }
     }
 
-    pub fn event(&mut self, event: WorldEvent) {
-        self.news.get().push_event(event);
+    pub fn event(&mut self, event: impl Into<WorldEvent>) {
+        self.news.get().push_event(event.into());
+    }
+
+    pub fn refused(&mut self, dimension: Entity, edit: BlockEdit, error: BlockAccessError) {
+        let request = SetBlock { dimension, position: edit.block, block: edit.to };
+        self.event(BlockRefused { request, error });
     }
 
     pub fn loaded(&mut self, dimension: DimensionId, column: Column) {

@@ -6,7 +6,8 @@
 
 use super::collect::Desk;
 use super::dimension::Dimensions;
-use super::exchange::{Event, WorldEvent};
+use super::events::{SaveFailed, WorldSaved};
+use super::exchange::Event;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::{Commit, Durability, SaveBatch};
@@ -185,7 +186,7 @@ impl Desk<'_> {
         let saves = &mut *self.saves;
         if saves.pending.is_empty() {
             for number in mem::take(&mut saves.answers) {
-                self.publisher.event(WorldEvent::Saved(number));
+                self.publisher.event(WorldSaved { request: number });
             }
             return;
         }
@@ -228,12 +229,12 @@ impl Desk<'_> {
                         dimension.departed.get().retain(|_, departed| departed.until > ticket);
                     }
                     for number in mem::take(&mut self.saves.answers) {
-                        self.publisher.event(WorldEvent::Saved(number));
+                        self.publisher.event(WorldSaved { request: number });
                     }
                 }
                 Err(failed) => {
                     error!("saving failed, it is tried again: {}", failed.error);
-                    self.publisher.event(WorldEvent::SaveFailed { error: failed.error.to_string() });
+                    self.publisher.event(SaveFailed { error: failed.error.to_string() });
                     // What changed since is newer.
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);

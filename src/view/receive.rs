@@ -1,8 +1,4 @@
-use super::messages::{
-    ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, DimensionFailed, DimensionOpened, RegionCreated,
-    RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, WorldSaved,
-};
-use super::requests::{BlockRefused, SetBlock};
+use super::messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
@@ -107,44 +103,12 @@ fn apply_mirror(world: &mut World, id: Uuid, state: MirrorState) {
     }
 }
 
+/// An event becomes a message; a dimension that is open says so on its entity too.
 fn tell(world: &mut World, event: WorldEvent) {
-    match event {
-        WorldEvent::DimensionOpened { entity, dimension, stored_columns, viewers } => {
-            if let Ok(mut opened) = world.get_entity_mut(entity) {
-                opened.insert(DimensionOpen { id: dimension });
-            }
-            world.write_message(DimensionOpened { entity, dimension, stored_columns, viewers });
-        }
-        WorldEvent::DimensionFailed { entity, error } => {
-            world.write_message(DimensionFailed { entity, error });
-        }
-        WorldEvent::RegionCreated { dimension, region } => {
-            world.write_message(RegionCreated { dimension, region });
-        }
-        WorldEvent::RegionMerged { dimension, from, into } => {
-            world.write_message(RegionMerged { dimension, from, into });
-        }
-        WorldEvent::RegionSplit { dimension, from, into } => {
-            world.write_message(RegionSplit { dimension, from, into });
-        }
-        WorldEvent::RegionDestroyed { dimension, region } => {
-            world.write_message(RegionDestroyed { dimension, region });
-        }
-        WorldEvent::RegionHalted { dimension, region, reason } => {
-            world.write_message(RegionHalted { dimension, region, reason });
-        }
-        WorldEvent::EditRefused { dimension, edit, error } => {
-            let request = SetBlock { dimension, position: edit.block, block: edit.to };
-            world.write_message(BlockRefused { request, error });
-        }
-        WorldEvent::ColumnFailed { dimension, column, error } => {
-            world.write_message(ColumnFailed { dimension, column, error });
-        }
-        WorldEvent::Saved(request) => {
-            world.write_message(WorldSaved { request });
-        }
-        WorldEvent::SaveFailed { error } => {
-            world.write_message(SaveFailed { error });
-        }
+    if let WorldEvent::DimensionOpened(opened) = &event
+        && let Ok(mut dimension) = world.get_entity_mut(opened.entity)
+    {
+        dimension.insert(DimensionOpen { id: opened.dimension });
     }
+    event.write(world);
 }

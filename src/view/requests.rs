@@ -1,33 +1,11 @@
 //! What the main world asks of the simulation.
 
 use super::Dimension;
-use crate::block::BlockId;
-use crate::coordinator::{CoordinatorHandle, FromMain, MainLink};
-use crate::simulation::{BlockAccessError, BlockEdit, Exclusive, Position, Viewer};
+use crate::coordinator::{CoordinatorHandle, FromMain, MainLink, SetBlock};
+use crate::simulation::{Exclusive, Position, Viewer};
 use crate::space::{BlockPos, ColumnPos};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
-
-/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
-/// that is published; [`BlockRefused`] comes back if it cannot be.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetBlock {
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// Where.
-    pub position: BlockPos,
-    /// What is to be there.
-    pub block: BlockId,
-}
-
-/// A [`SetBlock`] that could not be done.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockRefused {
-    /// What was asked for.
-    pub request: SetBlock,
-    /// Why not.
-    pub error: BlockAccessError,
-}
 
 /// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +97,8 @@ pub(super) fn send_viewers(
 }
 
 pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>) {
-    for &SetBlock { dimension, position, block } in edits.read() {
-        link.send(FromMain::Edit { dimension, edit: BlockEdit { block: position, to: block } });
+    for edit in edits.read() {
+        link.send(FromMain::Edit(*edit));
     }
 }
 

@@ -1,0 +1,149 @@
+//! What happens in the simulation, for the main world to hear of.
+
+use super::DimensionError;
+use crate::block::BlockId;
+use crate::region::RegionId;
+use crate::simulation::BlockAccessError;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+use std::sync::Arc;
+
+/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
+/// that is published; [`BlockRefused`] comes back if it cannot be.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetBlock {
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// Where.
+    pub position: BlockPos,
+    /// What is to be there.
+    pub block: BlockId,
+}
+
+/// Makes a message type of each event, and one type that can be any of them.
+macro_rules! events {
+    ($($(#[$docs:meta])* $name:ident { $($(#[$field_docs:meta])* $field:ident: $type:ty),* $(,)? })*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Message, Clone, Debug)]
+            pub struct $name {
+                $($(#[$field_docs])* pub $field: $type,)*
+            }
+
+            impl From<$name> for WorldEvent {
+                fn from(event: $name) -> Self {
+                    Self::$name(event)
+                }
+            }
+        )*
+
+        /// Something that happened.
+        #[derive(Clone, Debug)]
+        pub enum WorldEvent {
+            $($(#[$docs])* $name($name),)*
+        }
+
+        impl WorldEvent {
+            /// Makes the app's world ready for the messages.
+            pub fn register(app: &mut App) {
+                app$(.add_message::<$name>())*;
+            }
+
+            /// Writes the event as a message of its own type.
+            pub fn write(self, world: &mut World) {
+                match self {
+                    $(Self::$name(event) => drop(world.write_message(event)),)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// A dimension is open.
+    DimensionOpened {
+        /// The dimension's entity.
+        entity: Entity,
+        /// Its number in the world.
+        dimension: DimensionId,
+        /// Columns of it that the store holds.
+        stored_columns: u64,
+        /// Stored viewers that came back with it: entities of regions that hold ground loaded.
+        viewers: usize,
+    }
+    /// A dimension could not be opened.
+    DimensionFailed {
+        /// The dimension's entity.
+        entity: Entity,
+        /// Why.
+        error: Arc<DimensionError>,
+    }
+    /// A column could not be generated or loaded; it is tried again later.
+    ColumnFailed {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The column.
+        column: ColumnPos,
+        /// Why.
+        error: String,
+    }
+    /// A region came to be.
+    RegionCreated {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The new region.
+        region: RegionId,
+    }
+    /// A region became a part of another.
+    RegionMerged {
+        /// Their dimension.
+        dimension: DimensionId,
+        /// The region that is no more.
+        from: RegionId,
+        /// The region that took over.
+        into: RegionId,
+    }
+    /// A region fell apart; it keeps its largest part.
+    RegionSplit {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        from: RegionId,
+        /// The regions that its other parts became.
+        into: Vec<RegionId>,
+    }
+    /// A region is no more.
+    RegionDestroyed {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+    }
+    /// A region's tick panicked: it does not tick any more, its last saved state stays.
+    RegionHalted {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+        /// What the panic said.
+        reason: String,
+    }
+    /// Everything that was unsaved when the `SaveWorld` with this number was sent is durable.
+    WorldSaved {
+        /// The number of the request.
+        request: u64,
+    }
+    /// The store could not write, which loses nothing since it is tried again; or a region halted before it could be
+    /// saved, and a `SaveWorld` that waited for it is not answered.
+    SaveFailed {
+        /// Why.
+        error: String,
+    }
+    /// A [`SetBlock`] that could not be done.
+    BlockRefused {
+        /// What was asked for.
+        request: SetBlock,
+        /// Why not.
+        error: BlockAccessError,
+    }
+}
