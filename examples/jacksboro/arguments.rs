@@ -28,7 +28,7 @@ pub struct Arguments {
     pub viewers: u32,
 
     /// How far the camera sees, in columns of 16 blocks
-    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=128))]
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(4..=128))]
     pub radius: u32,
 
     /// Decides where the trees stand

@@ -95,8 +95,10 @@ fn build(arguments: Arguments) -> Result<App, String> {
 fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
     let log = LogPlugin {
         level: Level::ERROR,
-        // The demo prints what is said there in its own words.
-        filter: "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off".to_owned(),
+        // The demo says in its own words what is said there.
+        filter: "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
+                 bevy_render::view::window::screenshot=off"
+            .to_owned(),
         ..default()
     };
     // A picture that is taken once must not miss what is still being compiled.
@@ -122,6 +124,6 @@ fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
             let display = std::env::var("DISPLAY").unwrap_or_default();
             format!("no window can be opened: no X11 display answers (DISPLAY={display:?}); run with --headless")
         }
-        _ => format!("nothing can be drawn: {reason} Mesa's software driver, lavapipe, is enough for this demo"),
+        _ => format!("nothing can be drawn: {reason}; Mesa's software driver, lavapipe, is enough for this demo"),
     })
 }

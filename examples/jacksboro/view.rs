@@ -33,9 +33,9 @@ impl Viewpoints {
             let (place, goal) = (near(from[0], from[2]), near(to[0], to[2]));
             // Other land than that around the fault may be higher.
             let ground = land.height_at(place.x as i64, place.y as i64) as f32;
-            let lift = (ground + 25.0 - from[1]).max(0.0);
-            Transform::from_xyz(place.x, from[1] + lift, place.y)
-                .looking_at(Vec3::new(goal.x, to[1] + lift, goal.y), Vec3::Y)
+            let lift = (ground + 25.0 - from[1] * part).max(0.0);
+            Transform::from_xyz(place.x, from[1] * part + lift, place.y)
+                .looking_at(Vec3::new(goal.x, to[1] * part + lift, goal.y), Vec3::Y)
         };
         Self {
             over_the_lake: look([440.0, 100.0, 520.0], [60.0, -40.0, 0.0]),
