@@ -6,7 +6,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The path of the world for a test that runs as a process of its own.
@@ -43,6 +43,17 @@ fn edit(app: &mut App, dimension: Entity, round: u32) {
     }
 }
 
+/// Runs one test of this file as a process of its own, with the world at `path`.
+fn process(test: &str, path: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("saving::{test}"), "--nocapture"])
+        .env(WORLD, path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 /// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; by itself it does nothing.
 #[test]
 fn process_that_is_killed() {
@@ -65,13 +76,7 @@ fn what_was_acknowledged_survives_a_kill() {
     for number in 0..rounds {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "saving::process_that_is_killed", "--nocapture"])
-            .env(WORLD, &path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut process = process("process_that_is_killed", &path);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let wanted = 1 + number % 4;
         let acknowledged =
@@ -112,13 +117,7 @@ fn a_signal_ends_the_app_and_everything_is_saved() {
     for signal in ["-INT", "-TERM"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "saving::process_that_is_terminated", "--nocapture"])
-            .env(WORLD, &path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut process = process("process_that_is_terminated", &path);
         // Kept until the process has ended: it writes a last line.
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
         assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
