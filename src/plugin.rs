@@ -10,6 +10,7 @@ use crate::storage::{StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
+use bevy::log::LogPlugin;
 use bevy::prelude::*;
 use std::mem;
 use std::sync::Arc;
@@ -213,11 +214,19 @@ impl Plugin for TerranePlugin {
     }
 
     fn cleanup(&self, app: &mut App) {
-        let Some(coordinator) = app.remove_sub_app(CoordinatorApp) else { return };
-        let Some(Link(link)) = app.world_mut().remove_resource::<Link>() else { return };
-        match CoordinatorHandle::start(coordinator, link.clone()) {
-            Ok(handle) => drop(app.insert_resource(handle).insert_resource(link)),
-            Err(error) => fail(app, error.into()),
+        if let Some(coordinator) = app.remove_sub_app(CoordinatorApp)
+            && let Some(Link(link)) = app.world_mut().remove_resource::<Link>()
+        {
+            match CoordinatorHandle::start(coordinator, link.clone()) {
+                Ok(handle) => drop(app.insert_resource(handle).insert_resource(link)),
+                Err(error) => fail(app, error.into()),
+            }
+        }
+        // Only now it is known whether there is a log.
+        match app.world().get_resource::<WorldFailure>() {
+            Some(failure) if app.is_plugin_added::<LogPlugin>() => error!("{failure}"),
+            Some(failure) => eprintln!("error: {failure}"),
+            None => {}
         }
     }
 }
@@ -286,8 +295,10 @@ impl TerranePlugin {
 }
 
 fn fail(app: &mut App, failure: WorldFailure) {
-    error!("{failure}");
-    app.insert_resource(failure);
+    // What failed first is the reason for what follows.
+    if !app.world().contains_resource::<WorldFailure>() {
+        app.insert_resource(failure);
+    }
 }
 
 fn exit_on_failure(mut exit: MessageWriter<AppExit>) {

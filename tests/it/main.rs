@@ -4,6 +4,7 @@ mod architecture;
 mod blocks;
 mod dimensions;
 mod entities;
+mod failing_store;
 mod failures;
 mod independence;
 mod lockstep;

@@ -1,0 +1,145 @@
+//! A store that cannot write for a while loses nothing: what was to be saved is saved later.
+
+use bevy_terrane::block::BlockRegistry;
+use bevy_terrane::coordinator::{
+    CoordinatorConfig, CoordinatorHandle, DimensionSpec, FromMain, MainLink, WorldEvent, coordinator_app,
+};
+use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::{RegionComponents, RegionTemplate};
+use bevy_terrane::storage::{
+    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
+};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A disk that is full whenever the switch says so.
+struct FullDisk {
+    store: MemoryStore,
+    is_full: Arc<AtomicBool>,
+}
+
+impl KeyValueStore for FullDisk {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        if self.is_full.load(Ordering::SeqCst) {
+            let (path, reason) = (self.path().to_owned(), "no space left on device".to_owned());
+            return Err(StoreError::Backend { operation: Operation::Write, family: None, path, reason });
+        }
+        self.store.write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.store.approximate_bytes()
+    }
+}
+
+/// Runs passes of a coordinator in lockstep, and gives what happened in them.
+fn run(coordinator: &mut CoordinatorHandle, link: &MainLink, passes: usize) -> Vec<WorldEvent> {
+    let mut events = Vec::new();
+    for _ in 0..passes {
+        coordinator.update_inline();
+        events.extend(link.take_published().into_iter().flat_map(|published| published.events));
+    }
+    events
+}
+
+fn failures(events: &[WorldEvent]) -> usize {
+    events.iter().filter(|event| matches!(event, WorldEvent::SaveFailed(_))).count()
+}
+
+#[test]
+fn what_could_not_be_written_is_written_when_there_is_room_again() {
+    let is_full = Arc::<AtomicBool>::default();
+    let disk = FullDisk { store: MemoryStore::new(), is_full: is_full.clone() };
+    let store = Arc::new(WorldStore::from_store(Box::new(disk)).unwrap());
+    let mut blocks = BlockRegistry::new();
+    blocks.register_basic_blocks();
+    let stone = blocks.id("terrane:stone").unwrap();
+    let template = RegionTemplate {
+        plugins: Vec::new(),
+        components: Arc::new(RegionComponents::with_builtin()),
+        blocks: Arc::new(blocks),
+        types: AppTypeRegistry::default(),
+        error_handler: None,
+        seed: 0,
+    };
+    let config = CoordinatorConfig {
+        mode: TickMode::Lockstep,
+        tick_period: Duration::from_millis(50),
+        region_threads: 1,
+        generation_threads: 1,
+        columns_in_flight: 64,
+        autosave_period: Duration::from_millis(500),
+        shutdown_patience: Duration::from_secs(1),
+        regionizer: RegionizerConfig::default(),
+    };
+    let (app, link) = coordinator_app(config, template, store.clone()).unwrap();
+    let mut coordinator = CoordinatorHandle::start(app, link.clone()).unwrap();
+    let (dimension, viewer) = (Entity::from_raw_u32(1).unwrap(), Entity::from_raw_u32(2).unwrap());
+    let name = "overworld".to_owned();
+    let generator = Arc::new(Flat::new());
+    link.send(FromMain::OpenDimension(DimensionSpec { entity: dimension, name, heights: -64..64, generator }));
+    let column = ColumnPos::new(0, 0);
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+
+    // The ground is generated while nothing can be written.
+    is_full.store(true, Ordering::SeqCst);
+    let events = run(&mut coordinator, &link, 60);
+    let id = events.iter().find_map(|event| match event {
+        WorldEvent::DimensionOpened(opened) => Some(opened.dimension),
+        _ => None,
+    });
+    // The dimension's number could not be stored, so it is not open.
+    assert_eq!(id, None);
+    is_full.store(false, Ordering::SeqCst);
+    let (name, generator) = ("overworld".to_owned(), Arc::new(Flat::new()));
+    link.send(FromMain::OpenDimension(DimensionSpec { entity: dimension, name, heights: -64..64, generator }));
+    run(&mut coordinator, &link, 1);
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+    is_full.store(true, Ordering::SeqCst);
+    let events = run(&mut coordinator, &link, 60);
+    assert!(failures(&events) >= 2, "it is tried again, and fails again: {events:?}");
+
+    let position = BlockPos::new(3, 20, 3);
+    link.send(FromMain::Edit(SetBlock { dimension, position, block: stone }));
+    link.send(FromMain::Save(7));
+    // Far away, so that what nobody holds any more is given up before it could be written; then back again.
+    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(500, 0), radius: 1 });
+    let mut events = run(&mut coordinator, &link, 30);
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+    events.extend(run(&mut coordinator, &link, 30));
+    let is_answer = |event: &WorldEvent| matches!(event, WorldEvent::WorldSaved(saved) if saved.request == 7);
+    assert!(!events.iter().any(is_answer), "nothing is durable yet");
+
+    is_full.store(false, Ordering::SeqCst);
+    let events = run(&mut coordinator, &link, 60);
+    assert_eq!(events.iter().filter(|event| is_answer(event)).count(), 1);
+    assert_eq!(failures(&events), 0);
+    let stored = store.load_batch(DimensionId(0), column.batch(), &[column], -4..4).unwrap();
+    assert_eq!(stored[0].column.block(position), stone);
+    let marks = store.stored_tiles(DimensionId(0)).unwrap();
+    assert!(marks.iter().any(|(x, z, masks)| (*x, *z) == (0, 0) && masks[0] & 1 == 1), "and is known to be stored");
+    coordinator.shut_down();
+}
