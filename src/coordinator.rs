@@ -7,23 +7,34 @@
 //! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
 //! `save`), `publish`.
 
+mod clock;
+mod close;
 mod collect;
+mod control;
+mod coupling;
 mod deliver;
 mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
+mod fault;
+mod panic;
+mod post;
 mod publish;
+mod region_slot;
 mod save;
 mod shutdown;
 mod statistics;
 mod stream;
 mod threads;
 
+pub use clock::DimensionClock;
+pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    BlockRefused, ColumnFailed, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionMerged, RegionSplit, SaveFailed, SetBlock, WorldEvent, WorldSaved,
+    BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, LetterLost,
+    RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use statistics::{RegionStatistics, Statistics};
@@ -72,13 +83,25 @@ pub enum TickMode {
     Lockstep,
 }
 
+/// What it means that a region's tick panics. In [`TickMode::Lockstep`] the panic goes on to the app in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RegionFaults {
+    /// The region halts, the others go on. One that comes to merge with it reloads its columns from the store.
+    #[default]
+    Halt,
+    /// The region halts, and whatever merges with it halts too, until it is restarted.
+    HaltNeighbors,
+    /// The panic goes on to the app.
+    Propagate,
+}
+
 /// The coordinator's settings.
 #[derive(Resource, Clone, Debug)]
 pub struct CoordinatorConfig {
     /// How regions and frames relate.
     pub mode: TickMode,
-    /// The time from one tick of a region to its next.
-    pub tick_period: Duration,
+    /// How time passes in a dimension that says nothing else.
+    pub clock: DimensionClock,
     /// Threads that run regions.
     pub region_threads: usize,
     /// Threads that generate columns.
@@ -89,8 +112,30 @@ pub struct CoordinatorConfig {
     pub autosave_period: Duration,
     /// How long the end of the app waits for regions that are still ticking.
     pub shutdown_patience: Duration,
+    /// A region whose task takes longer than this is reported as hung.
+    pub watchdog_limit: Duration,
+    /// What a region's panic means.
+    pub faults: RegionFaults,
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,
+}
+
+impl Default for CoordinatorConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        Self {
+            mode: TickMode::Independent,
+            clock: DimensionClock::default(),
+            region_threads: cores.max(2),
+            generation_threads: cores.div_ceil(2),
+            columns_in_flight: 256,
+            autosave_period: Duration::from_secs(5),
+            shutdown_patience: Duration::from_secs(10),
+            watchdog_limit: Duration::from_secs(5),
+            faults: RegionFaults::default(),
+            regionizer: RegionizerConfig::default(),
+        }
+    }
 }
 
 /// Updates after which a column that was ordered in lockstep is delivered, however long it took.
@@ -110,7 +155,9 @@ pub fn coordinator_app(
         .insert_resource(threads)
         .init_resource::<exchange::Inbound>()
         .init_resource::<dimension::Dimensions>()
-        .init_resource::<dispatch::Clock>()
+        .init_resource::<clock::Clock>()
+        .init_resource::<coupling::Couplings>()
+        .init_resource::<post::Directory>()
         .init_resource::<dispatch::Deadlines>()
         .init_resource::<save::Saves>()
         .init_resource::<statistics::Totals>()
@@ -129,10 +176,17 @@ pub fn coordinator_app(
         .add_systems(
             CoordinatorMain,
             (
-                (dispatch::advance_clock, collect::collect).chain().in_set(CoordinatorSystems::Collect),
+                (clock::advance_clocks, collect::collect).chain().in_set(CoordinatorSystems::Collect),
                 stream::stream.in_set(CoordinatorSystems::Stream),
                 deliver::deliver.in_set(CoordinatorSystems::Deliver),
-                (save::begin_save, dispatch::dispatch, dispatch::finish_lockstep, save::commit)
+                (
+                    fault::watch,
+                    save::begin_save,
+                    close::close,
+                    dispatch::dispatch,
+                    dispatch::finish_lockstep,
+                    save::commit,
+                )
                     .chain()
                     .in_set(CoordinatorSystems::Dispatch),
                 publish::publish.in_set(CoordinatorSystems::Publish),

@@ -36,7 +36,7 @@ pub mod view;
 pub mod prelude {
     pub use crate::block::{BlockId, BlockRegistry, BlockType};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::TickMode;
+    pub use crate::coordinator::{RegionFaults, TickMode};
     pub use crate::generation::{
         Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
     };
@@ -47,16 +47,17 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
-        BlockTypes, EntityIndex, Position, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionSystems,
-        RegionTick, StableId, Viewer,
+        Address, BlockTypes, EntityIndex, Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo,
+        RegionRandom, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
-        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, Dimension, DimensionFailed,
-        DimensionOpen, DimensionOpened, Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands,
-        RegionCreated, RegionDestroyed, RegionHalted, RegionMerged, RegionSplit, SaveFailed, SaveWorld, SetBlock,
-        ViewSystems, WorldSaved, WorldStatistics,
+        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, LetterLost, Mirror,
+        MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionHalted,
+        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RemoveDimension, SaveFailed, SaveWorld,
+        SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

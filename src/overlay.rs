@@ -153,6 +153,7 @@ mod tests {
             region: RegionId::new(id),
             state: RegionState::Ready,
             halted: id == 3,
+            paused: id == 2,
             columns: 1_234,
             entities: 56_789,
             viewers: 1,

@@ -1,10 +1,13 @@
 //! [`TerranePlugin`]: puts the rooms together.
 
 use crate::block::{BlockId, BlockRegistry, BlockRegistryError, BlockType};
-use crate::coordinator::{CoordinatorApp, CoordinatorConfig, CoordinatorHandle, MainLink, TickMode, coordinator_app};
+use crate::coordinator::{
+    CoordinatorApp, CoordinatorConfig, CoordinatorHandle, MainLink, RegionFaults, TickMode, coordinator_app,
+};
 use crate::region::RegionizerConfig;
 use crate::simulation::{
-    BlockTypes, Mirrored, RegionComponents, RegionTemplate, RegionTemplateError, SavedComponent, SplitMix64,
+    BlockTypes, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionTemplate, RegionTemplateError,
+    Returned, SavedComponent, SplitMix64,
 };
 use crate::storage::{StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
@@ -23,14 +26,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct TerranePlugin {
     storage: StorageConfig,
-    mode: TickMode,
-    ticks_per_second: f64,
-    region_threads: usize,
-    generation_threads: usize,
-    columns_in_flight: usize,
-    autosave_period: Duration,
-    shutdown_patience: Duration,
-    regionizer: RegionizerConfig,
+    config: CoordinatorConfig,
     seed: u64,
     basic_blocks: bool,
 }
@@ -39,21 +35,13 @@ impl Default for TerranePlugin {
     /// A world in the folder `world`, or in memory without the feature `rocksdb`; 20 ticks a second; a save
     /// every five seconds.
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         Self {
             storage: if cfg!(feature = "rocksdb") {
                 StorageConfig::Path("world".into())
             } else {
                 StorageConfig::Memory
             },
-            mode: TickMode::Independent,
-            ticks_per_second: 20.0,
-            region_threads: cores.max(2),
-            generation_threads: cores.div_ceil(2),
-            columns_in_flight: 256,
-            autosave_period: Duration::from_secs(5),
-            shutdown_patience: Duration::from_secs(10),
-            regionizer: RegionizerConfig::default(),
+            config: CoordinatorConfig::default(),
             seed: 0,
             basic_blocks: true,
         }
@@ -73,51 +61,63 @@ impl TerranePlugin {
 
     /// How regions and frames relate.
     pub fn with_tick_mode(mut self, mode: TickMode) -> Self {
-        self.mode = mode;
+        self.config.mode = mode;
         self
     }
 
     /// Ticks a second of each region; 20 by default. What is not a positive number is ignored.
     pub fn with_ticks_per_second(mut self, ticks: f64) -> Self {
         if ticks.is_finite() && ticks > 0.0 {
-            self.ticks_per_second = ticks;
+            self.config.clock.ticks_per_second = ticks;
         }
         self
     }
 
     /// Threads that run regions, at least one. By default as many as there are cores, and at least two.
     pub fn with_region_threads(mut self, threads: usize) -> Self {
-        self.region_threads = threads.max(1);
+        self.config.region_threads = threads.max(1);
         self
     }
 
     /// Threads that generate columns, at least one. By default half of the cores.
     pub fn with_generation_threads(mut self, threads: usize) -> Self {
-        self.generation_threads = threads.max(1);
+        self.config.generation_threads = threads.max(1);
         self
     }
 
     /// Columns that may be generated or loaded at a time; 256 by default.
     pub fn with_columns_in_flight(mut self, columns: usize) -> Self {
-        self.columns_in_flight = columns.max(1);
+        self.config.columns_in_flight = columns.max(1);
         self
     }
 
     /// The time between two saves of everything that changed; five seconds by default.
     pub fn with_autosave_period(mut self, period: Duration) -> Self {
-        self.autosave_period = period;
+        self.config.autosave_period = period;
         self
     }
 
     /// How long the end of the app waits for regions that are still ticking; ten seconds by default.
     pub fn with_shutdown_patience(mut self, patience: Duration) -> Self {
-        self.shutdown_patience = patience;
+        self.config.shutdown_patience = patience;
+        self
+    }
+
+    /// A region whose tick takes longer than this is named in the log and in a `RegionHung`; five seconds by default.
+    pub fn with_watchdog_limit(mut self, limit: Duration) -> Self {
+        self.config.watchdog_limit = limit;
+        self
+    }
+
+    /// What it means that a region's tick panics; by default only this region halts.
+    pub fn with_region_faults(mut self, faults: RegionFaults) -> Self {
+        self.config.faults = faults;
         self
     }
 
     /// When regions merge and split.
     pub fn with_regionizer(mut self, config: RegionizerConfig) -> Self {
-        self.regionizer = config;
+        self.config.regionizer = config;
         self
     }
 
@@ -274,23 +274,10 @@ impl TerranePlugin {
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;
-        let (coordinator, link) = coordinator_app(self.config(), template, store)?;
+        let (coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
         app.insert_sub_app(CoordinatorApp, coordinator);
         app.insert_resource(Link(link));
         Ok(())
-    }
-
-    fn config(&self) -> CoordinatorConfig {
-        CoordinatorConfig {
-            mode: self.mode,
-            tick_period: Duration::try_from_secs_f64(1.0 / self.ticks_per_second).unwrap_or(Duration::MAX),
-            region_threads: self.region_threads,
-            generation_threads: self.generation_threads,
-            columns_in_flight: self.columns_in_flight,
-            autosave_period: self.autosave_period,
-            shutdown_patience: self.shutdown_patience,
-            regionizer: self.regionizer.clone(),
-        }
     }
 }
 
@@ -326,6 +313,9 @@ pub trait TerraneAppExt {
 
     /// `T` can be read on the entity's [`Mirror`](view::Mirror) in the main world.
     fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self;
+
+    /// `M` can be sent with [`Post`], and read as [`Received<M>`] in the regions and in the main world.
+    fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
 impl TerraneAppExt for App {
@@ -353,5 +343,13 @@ impl TerraneAppExt for App {
     fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self {
         self.world_mut().get_resource_or_init::<Setup>().components.mirror::<T>();
         self
+    }
+
+    fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {
+        self.add_message::<Received<M>>().add_message::<Returned<M>>();
+        self.add_region_plugins(|region| {
+            region.add_message::<Received<M>>().add_message::<Returned<M>>();
+            region.world_mut().resource_mut::<Post>().register::<M>();
+        })
     }
 }

@@ -14,9 +14,13 @@ mod blocks;
 mod components;
 mod entities;
 mod exclusive;
+mod fault;
 mod journey;
+mod letter;
 mod mail;
 mod position;
+mod post;
+mod progress;
 mod random;
 mod receive;
 mod send;
@@ -27,8 +31,13 @@ pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
 pub use entities::{EntityIndex, Migration, StableId};
 pub use exclusive::Exclusive;
-pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, RegionMail, Traveller, ViewerReport};
+pub use letter::{
+    Address, Letter, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity, Sender, Undeliverable,
+};
+pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
 pub use position::{Position, Viewer};
+pub use post::Post;
+pub use progress::TaskProgress;
 pub use random::{RegionRandom, SplitMix64};
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
 pub use world::{Assignment, RegionInfo, RegionWorld, Task};

@@ -11,10 +11,11 @@ mod receive;
 mod requests;
 
 pub use crate::coordinator::{
-    BlockRefused, ColumnFailed, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionMerged, RegionSplit, SaveFailed, SetBlock, WorldSaved,
+    BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
+    DimensionOpened, LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder,
+    RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
-pub use dimension::{Dimension, DimensionOpen};
+pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
@@ -44,11 +45,15 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
         .init_resource::<receive::Backlog>()
-        .init_resource::<requests::QueuedRuns>()
+        .init_resource::<requests::Outgoing>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
+        .register_type::<DimensionClock>()
         .add_message::<SaveWorld>()
+        .add_message::<StepDimension>()
+        .add_message::<ControlRegion>()
+        .add_message::<RemoveDimension>()
         .add_message::<ColumnLoaded>()
         .add_message::<ColumnChanged>()
         .add_message::<ColumnUnloaded>();
@@ -62,9 +67,11 @@ pub(crate) fn build(app: &mut App) {
                 (
                     dimension::open,
                     requests::send_viewers,
-                    requests::send_runs,
+                    requests::send_orders,
+                    requests::send_letters,
                     requests::send_edits,
                     requests::send_saves,
+                    requests::send_closings,
                 )
                     .chain(),
                 requests::update_lockstep,

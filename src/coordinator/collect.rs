@@ -1,18 +1,21 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
-use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, RegionSlot, Stage, Store};
-use super::dispatch::{Clock, Deadlines, Running};
+use super::clock::Clock;
+use super::coupling::Couplings;
+use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
+use super::dispatch::{Deadlines, Running};
 use super::events::{
-    BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionHalted, RegionMerged,
-    RegionSplit, SaveFailed, SetBlock,
+    BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
 };
 use super::exchange::{FromMain, Inbound};
+use super::post::Directory;
 use super::publish::Publisher;
+use super::region_slot::RegionSlot;
 use super::save::Saves;
-use super::threads::{RegionJob, TaskDone, TaskPanic, Threads};
+use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
-use crate::simulation::{Assignment, BlockAccessError, BlockEdit, Inbox, Outbox, Part, Position, RegionInfo, Task};
+use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Outbox, Part, Position, RegionInfo, Task};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -32,6 +35,8 @@ pub(super) struct Desk<'w> {
     pub saves: ResMut<'w, Saves>,
     pub publisher: ResMut<'w, Publisher>,
     pub totals: ResMut<'w, Totals>,
+    pub couplings: ResMut<'w, Couplings>,
+    pub directory: ResMut<'w, Directory>,
 }
 
 pub(super) fn collect(mut desk: Desk) {
@@ -54,6 +59,9 @@ impl Desk<'_> {
             FromMain::OpenDimension(spec) => self.open_dimension(spec),
             FromMain::MoveViewer { viewer, dimension, column, radius } => {
                 let Some(&id) = self.dimensions.by_entity.get(&dimension) else { return };
+                if self.dimensions.open.get(&id).is_none_or(Dimension::is_closing) {
+                    return;
+                }
                 for (other, dimension) in &mut self.dimensions.open {
                     if *other != id {
                         dimension.release(Holder::Main(viewer));
@@ -67,10 +75,14 @@ impl Desk<'_> {
                 self.dimensions.open.values_mut().for_each(|dimension| dimension.release(Holder::Main(viewer)));
             }
             FromMain::Edit(request) => self.edit(request),
-            FromMain::Run { dimension, block, run } => match self.dimensions.by_entity(dimension) {
-                Some(dimension) => dimension.send_mail(block, run),
-                None => warn!("code for block {block} was dropped: {dimension} is no open dimension"),
-            },
+            FromMain::Post(letter) => self.post(letter),
+            FromMain::PostToPlace { dimension, block, letter } => self.post_to_place(dimension, block, letter),
+            FromMain::SetClock { dimension, clock } => self.set_clock(dimension, clock),
+            FromMain::Step(step) => self.step(step),
+            FromMain::Control(control) => self.control(control),
+            FromMain::Couple(entity, coupling) => drop(self.couplings.places.insert(entity, coupling)),
+            FromMain::Uncouple(entity) => drop(self.couplings.places.remove(&entity)),
+            FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
             FromMain::Save(number) => self.saves.requested.push(number),
         }
     }
@@ -81,7 +93,7 @@ impl Desk<'_> {
         let inbox = self.dimensions.by_entity(dimension).and_then(|dimension| {
             let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
             let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
-            let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted);
+            let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))
         });
         match inbox {
@@ -93,11 +105,16 @@ impl Desk<'_> {
         }
     }
 
-    fn open_dimension(&mut self, spec: DimensionSpec) {
+    pub fn open_dimension(&mut self, spec: DimensionSpec) {
         let entity = spec.entity;
-        let opened = match self.dimensions.open.values().any(|open| open.spec.name == spec.name) {
+        let same_name = self.dimensions.open.values().find(|open| open.spec.name == spec.name);
+        if same_name.is_some_and(Dimension::is_closing) {
+            self.dimensions.reopen.push(spec);
+            return;
+        }
+        let opened = match same_name.is_some() {
             true => Err(super::DimensionError::AlreadyOpen { name: spec.name }),
-            false => Dimension::open(spec, &self.store.0, &self.config.regionizer),
+            false => Dimension::open(spec, &self.store.0, &self.config),
         };
         match opened {
             Ok((mut dimension, viewers)) => {
@@ -124,6 +141,7 @@ impl Desk<'_> {
 
     /// Ends the tasks that came back, in a fixed order.
     pub fn finish_tasks(&mut self) {
+        self.threads.jobs_finished(mem::take(&mut self.inbound.jobs_done));
         let mut tasks = mem::take(self.inbound.tasks.get());
         tasks.sort_by_key(|done| (done.dimension, done.region));
         for done in tasks {
@@ -133,7 +151,6 @@ impl Desk<'_> {
 
     fn finish_task(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
-        self.threads.job_finished();
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
         let mut slot = running.slot;
         let now = self.clock.now;
@@ -153,12 +170,10 @@ impl Desk<'_> {
                 slot.columns = world.columns();
                 slot.viewers = outbox.viewers.len();
                 slot.parked.get().world = Some(world);
-                parts = self.route(id, outbox);
+                parts = self.route(id, region, outbox);
             }
-            Err(TaskPanic { reason, payload }) => {
-                self.inbound.panic.get().get_or_insert(payload);
-                self.halt(id, region, reason);
-                slot.halted = true;
+            Err(panic) => {
+                slot.halted = Some(self.halt(id, region, panic));
                 // Read again only when what left the region before is durable: it must not come back a second time.
                 let until = self.saves.durable_with();
                 let mut lost = self.columns_of(id, region);
@@ -204,17 +219,7 @@ impl Desk<'_> {
         }
     }
 
-    fn halt(&mut self, id: DimensionId, region: RegionId, reason: String) {
-        let place = self.columns_of(id, region).first().map(|column| format!(" near column {column}"));
-        error!("{region} of {id}{} halted: {reason}", place.unwrap_or_default());
-        if self.saves.halted(id, region) {
-            let error = format!("{region} halted: what it changed since its last save is lost");
-            self.publisher.event(SaveFailed { error });
-        }
-        self.publisher.event(RegionHalted { dimension: id, region, reason });
-    }
-
-    fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
+    pub fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
         let Some(dimension) = self.dimensions.open.get(&id) else { return Vec::new() };
         let loaded = |column: &ColumnPos| matches!(dimension.columns.get(column), Some(Stage::Owned | Stage::Leaving));
         let mut columns: Vec<_> = dimension.regionizer.columns(region).filter(loaded).collect();
@@ -253,21 +258,19 @@ impl Desk<'_> {
         let shift = self.config.regionizer.section_shift;
         let mut running = Running::waiting(slot);
         running.parts = split;
-        let parked = mem::take(running.slot.parked.get());
-        let info = region_info(dimension, region);
-        self.deadlines.running.insert((id, region), running);
-        if parked.world.is_none() {
-            self.split_inbox(id, region, parked.inbox, parts, shift);
+        if running.slot.parked.get().world.is_none() {
+            let inbox = mem::take(&mut running.slot.parked.get().inbox);
+            self.deadlines.running.insert((id, region), running);
+            self.split_inbox(id, region, inbox, parts, shift);
             return;
         }
-        let assignment = Assignment {
-            info,
-            world: parked.world,
-            inbox: parked.inbox,
-            task: Task::Split { parts, section_shift: shift },
-            number: self.deadlines.next_assignment(),
-        };
-        self.threads.run_region(RegionJob { dimension: id, region, assignment });
+        // Which letters go with which part is known when it is known which entities do.
+        let letters = mem::take(&mut running.slot.parked.get().inbox.letters);
+        dimension.inbox(region).letters.extend(letters);
+        let task = Task::Split { parts, section_shift: shift };
+        if let Some(task) = self.begin_task(id, region, running, task) {
+            self.threads.run_regions(task);
+        }
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
@@ -300,15 +303,20 @@ impl Desk<'_> {
         for event in dimension.regionizer.drain_events() {
             match event {
                 RegionEvent::Created(region) => {
+                    let steps = dimension.time.steps;
+                    if let Some(slot) = dimension.regionizer.data_mut(region) {
+                        slot.made_steps.get_or_insert(steps);
+                    }
                     self.publisher.event(RegionCreated { dimension: id, region });
                 }
                 RegionEvent::Merged { from, into } => {
                     self.totals.merges += 1;
+                    dimension.note_merge(from, into);
                     self.saves.merged(id, from, into);
                     self.publisher.event(RegionMerged { dimension: id, from, into });
                     let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
                     self.deadlines.plan(slot.due, id, into);
-                    if !slot.halted {
+                    if slot.halted.is_none() {
                         // A live region took over from a halted one.
                         dimension.reload.extend(mem::take(&mut slot.lost));
                     }
@@ -334,7 +342,7 @@ impl Desk<'_> {
     }
 
     /// Sends on what a region put in its outbox. Gives back the parts of a split.
-    pub fn route(&mut self, id: DimensionId, outbox: Outbox) -> Vec<(RegionId, Inbox)> {
+    pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Outbox) -> Vec<(RegionId, Inbox)> {
         let Outbox {
             changed,
             travellers,
@@ -346,8 +354,13 @@ impl Desk<'_> {
             viewers_gone,
             refused,
             entities: _,
+            letters,
+            undelivered,
+            appeared,
+            gone,
             parts,
         } = outbox;
+        self.directory.note_region(id, region, &appeared, &gone);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
         self.saves.pending.merge(save);
@@ -358,6 +371,7 @@ impl Desk<'_> {
         for viewer in viewers_gone {
             dimension.release(Holder::Region(viewer));
         }
+        let viewers = if dimension.is_closing() { Vec::new() } else { viewers };
         for viewer in viewers {
             dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radius);
         }
@@ -371,6 +385,18 @@ impl Desk<'_> {
             }
             self.publisher.unloaded(id, column);
         }
+        dimension.note_absorbed(region);
+        let mut departed = Vec::new();
+        for traveller in &travellers {
+            self.directory.note_journey(traveller);
+            departed.extend(traveller.ids());
+        }
+        for (_, inbox) in &parts {
+            for traveller in &inbox.travellers {
+                self.directory.note_journey(traveller);
+                departed.extend(traveller.ids());
+            }
+        }
         for traveller in travellers {
             let Position { dimension: to, .. } = traveller.position;
             if let Some(record) = &traveller.record {
@@ -381,10 +407,20 @@ impl Desk<'_> {
             {
                 traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Holder::Region(*viewer)));
             }
-            match self.dimensions.open.get_mut(&to) {
+            match self.dimensions.open.get_mut(&to).filter(|open| !open.is_closing()) {
                 Some(dimension) => dimension.route(traveller),
-                None => warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id),
+                None => {
+                    warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
+                    self.directory.forget_journey(&traveller);
+                }
             }
+        }
+        self.forward_letters(id, region, &departed, !parts.is_empty());
+        for (letter, reason) in undelivered {
+            self.undeliverable(letter, reason);
+        }
+        for letter in letters {
+            self.post(letter);
         }
         parts
     }

@@ -1,16 +1,16 @@
-use super::save::Saves;
+use super::CoordinatorConfig;
+use super::clock::{DimensionClock, DimensionTime};
+use super::region_slot::RegionSlot;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
-use crate::region::{RegionData, RegionId, RegionPart, Regionizer, RegionizerConfigError};
+use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
-use crate::simulation::{
-    BlockAccessError, BlockEdit, Inbox, LoadedColumn, Part, RegionMail, RegionWorld, Traveller, Viewer,
-};
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, LoadedColumn, Traveller, Viewer};
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::{ops::Range, sync::Arc, time::Duration};
 use uuid::Uuid;
 
@@ -25,6 +25,8 @@ pub struct DimensionSpec {
     pub heights: Range<i64>,
     /// What makes its ground.
     pub generator: Arc<dyn Generator>,
+    /// How its time passes; `None` for the coordinator's own rate.
+    pub clock: Option<DimensionClock>,
 }
 
 /// Why a dimension could not be opened.
@@ -83,6 +85,8 @@ pub(super) struct Store(pub Arc<WorldStore>);
 pub(super) struct Dimensions {
     pub open: BTreeMap<DimensionId, Dimension>,
     pub by_entity: FxHashMap<Entity, DimensionId>,
+    /// Dimensions to open as soon as those of the same name are closed.
+    pub reopen: Vec<DimensionSpec>,
 }
 
 impl Dimensions {
@@ -98,8 +102,8 @@ pub(super) enum Holder {
     Main(Entity),
     /// A viewer in a region, or on its way between two.
     Region(Uuid),
-    /// A place that mail waits for.
-    Mail(ColumnPos),
+    /// A place that letters wait for.
+    Letters(ColumnPos),
 }
 
 #[derive(Clone, Debug)]
@@ -145,27 +149,45 @@ pub(super) struct Dimension {
     pub departed: Exclusive<FxHashMap<ColumnPos, Departed>>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
-    pub mail: Exclusive<BTreeMap<ColumnPos, Vec<(BlockPos, RegionMail)>>>,
+    /// Letters to columns that are not there yet.
+    pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that failed: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
     /// Columns of a halted region that a live one took over, and the commit that must be durable before.
     pub reload: BTreeMap<ColumnPos, u64>,
+    pub time: DimensionTime,
+    /// Some of its regions may neither tick nor be halted: paused by themselves, or held by one that halted.
+    pub has_idle_regions: bool,
+    /// Regions that merged, and into which: until that has taken in what they held.
+    successors: FxHashMap<RegionId, RegionId>,
+    /// It is being saved and closed.
+    pub closing: Option<Closing>,
+}
+
+/// A dimension that is being closed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    /// What is stored of it is to be removed then.
+    pub remove: bool,
+    /// The commit with which everything of it is durable, once all of it has been handed out.
+    pub until: Option<u64>,
 }
 
 impl Dimension {
     pub fn open(
         spec: DimensionSpec,
         store: &WorldStore,
-        config: &crate::region::RegionizerConfig,
+        config: &CoordinatorConfig,
     ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
         let name = spec.name.clone();
         let Range { start: low, end: high } = spec.heights;
         if high.checked_sub(low).is_none_or(|height| !(1..=MAX_HEIGHT).contains(&height)) {
             return Err(DimensionError::Heights { name, low, high, max: MAX_HEIGHT });
         }
-        let regionizer = Regionizer::new(config.clone())?;
+        let regionizer = Regionizer::new(config.regionizer.clone())?;
+        let time = DimensionTime::new(spec.clock.unwrap_or(config.clock));
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
@@ -188,12 +210,48 @@ impl Dimension {
             columns: FxHashMap::default(),
             departed: Default::default(),
             transit: Default::default(),
-            mail: Default::default(),
+            letters: Default::default(),
             waiting: Default::default(),
             failed: BTreeMap::new(),
             reload: BTreeMap::new(),
+            time,
+            has_idle_regions: false,
+            successors: FxHashMap::default(),
+            closing: None,
         };
         Ok((dimension, viewers))
+    }
+
+    /// Whether it is being closed: nothing new begins in it.
+    pub fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// Whether some of its live regions may not tick now.
+    pub fn may_be_idle(&self) -> bool {
+        self.time.settings.paused || self.has_idle_regions
+    }
+
+    pub fn note_merge(&mut self, from: RegionId, into: RegionId) {
+        self.successors.values_mut().filter(|region| **region == from).for_each(|region| *region = into);
+        self.successors.insert(from, into);
+    }
+
+    /// The region has taken in what it absorbed: all that was there is reported as its own.
+    pub fn note_absorbed(&mut self, into: RegionId) {
+        self.successors.retain(|_, region| *region != into);
+    }
+
+    /// The region that took over from this one, or this one, if it is not dead.
+    pub fn live_successor(&self, region: RegionId) -> Option<RegionId> {
+        let region = self.successor(region);
+        let state = self.regionizer.state(region)?;
+        (state != RegionState::Dead).then_some(region)
+    }
+
+    /// The region that took over from this one, or this one.
+    pub fn successor(&self, region: RegionId) -> RegionId {
+        self.successors.get(&region).copied().unwrap_or(region)
     }
 
     /// The chunk heights of the dimension.
@@ -288,30 +346,29 @@ impl Dimension {
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
         let travellers = self.transit.get().remove(&position).unwrap_or_default();
-        let mail = self.mail.get().remove(&position).unwrap_or_default();
+        let letters = self.letters.get().remove(&position).unwrap_or_default();
         // The live entity is newer than the record of its journey.
         loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
         let inbox = self.inbox(region);
         inbox.columns.push(loaded);
         inbox.travellers.extend(travellers);
-        inbox.mail.extend(mail);
+        inbox.letters.extend(letters);
         self.columns.insert(position, Stage::Owned);
-        self.release(Holder::Mail(position));
+        self.release(Holder::Letters(position));
         if !self.is_held(position) {
             self.unneeded.insert(position);
         }
         Some(column)
     }
 
-    /// A closure goes to the region that owns its place, or waits for the column, which is loaded for it.
-    pub fn send_mail(&mut self, block: BlockPos, run: RegionMail) {
-        let column = block.column();
+    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
+    pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
         let owned = self.columns.get(&column) == Some(&Stage::Owned);
         match self.regionizer.region_at(column).filter(|_| owned) {
-            Some(region) => self.inbox(region).mail.push((block, run)),
+            Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                self.hold(Holder::Mail(column), column, 0);
-                self.mail.get().entry(column).or_default().push((block, run));
+                self.hold(Holder::Letters(column), column, 0);
+                self.letters.get().entry(column).or_default().push(letter);
             }
         }
     }
@@ -319,9 +376,9 @@ impl Dimension {
     /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
     pub fn keep(&mut self, column: ColumnPos) {
         self.columns.insert(column, Stage::Owned);
-        let mail = self.mail.get().remove(&column).unwrap_or_default();
-        self.release(Holder::Mail(column));
-        mail.into_iter().for_each(|(block, run)| self.send_mail(block, run));
+        let letters = self.letters.get().remove(&column).unwrap_or_default();
+        self.release(Holder::Letters(column));
+        letters.into_iter().for_each(|letter| self.send_letter(column, letter));
         if !self.is_held(column) {
             self.unneeded.insert(column);
         }
@@ -330,7 +387,11 @@ impl Dimension {
     /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
     pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
         astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
-        astray.mail.into_iter().for_each(|(block, run)| self.send_mail(block, run));
+        for letter in astray.letters {
+            if let Some((_, column)) = letter.column() {
+                self.send_letter(column, letter);
+            }
+        }
         let refuse = |edit: BlockEdit| (edit, BlockAccessError::OutsideRegion(edit.block));
         astray.edits.into_iter().map(refuse).collect()
     }
@@ -362,118 +423,4 @@ fn disc_difference(
         .filter(move |(x, z)| x * x + z * z <= radius * radius)
         .filter_map(move |(x, z)| Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)))
         .filter(move |&column| old.is_none_or(|(center, radius)| !within(column, center, radius)))
-}
-
-/// What the coordinator keeps of a region while it does not tick.
-pub(super) struct RegionSlot {
-    pub parked: Exclusive<Parked>,
-    /// When it is to tick next, on the coordinator's clock.
-    pub due: Duration,
-    /// Parts that split off and are not handed over yet.
-    pub parts: Vec<Part>,
-    /// Its tick panicked: it does not tick again.
-    pub halted: bool,
-    /// Columns whose blocks went with a halted world: read again from the store when a live region takes over and the
-    /// commit with this number is durable.
-    pub lost: Vec<(ColumnPos, u64)>,
-    pub history: History,
-    pub columns: usize,
-    pub entities: usize,
-    pub viewers: usize,
-}
-
-impl RegionSlot {
-    /// Forgets a column of a halted region, if the store has all that was saved of it.
-    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> bool {
-        let entry = self.lost.iter().position(|(lost, _)| *lost == column);
-        let entry = entry.unwrap_or_else(|| {
-            // It was delivered after the halt, and may be new.
-            self.lost.push((column, saves.durable_with()));
-            self.lost.len() - 1
-        });
-        if !saves.is_durable(self.lost[entry].1) {
-            return false;
-        }
-        self.lost.swap_remove(entry);
-        self.parked.get().inbox.columns.retain(|loaded| loaded.column.pos() != column);
-        true
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Parked {
-    pub world: Option<Box<RegionWorld>>,
-    pub inbox: Inbox,
-}
-
-/// The last ticks of a region: when each ended, and how long it took.
-#[derive(Clone, Debug, Default)]
-pub(super) struct History {
-    pub ticks: VecDeque<(Duration, Duration)>,
-    pub total: u64,
-    pub since: Option<Duration>,
-}
-
-impl History {
-    /// The window over which ticks are counted.
-    pub const WINDOW: Duration = Duration::from_secs(5);
-
-    pub fn push(&mut self, ended: Duration, took: Duration) {
-        self.since.get_or_insert(ended);
-        self.total += 1;
-        self.ticks.push_back((ended, took));
-        while self.ticks.front().is_some_and(|(old, _)| *old + Self::WINDOW < ended) {
-            self.ticks.pop_front();
-        }
-    }
-
-    /// Ticks a second over the window, or since the region's first tick if that is less; `None` before the second.
-    pub fn ticks_per_second(&self, now: Duration) -> Option<f64> {
-        let since = self.since?.max(now.saturating_sub(Self::WINDOW));
-        let ticks = self.ticks.iter().filter(|(ended, _)| *ended > since).count();
-        let span = now.saturating_sub(since).as_secs_f64();
-        (span > 0.5).then(|| ticks as f64 / span)
-    }
-}
-
-impl RegionData for RegionSlot {
-    fn new(_: RegionId) -> Self {
-        Self {
-            parked: Default::default(),
-            due: Duration::ZERO,
-            parts: Vec::new(),
-            halted: false,
-            lost: Vec::new(),
-            history: History::default(),
-            columns: 0,
-            entities: 0,
-            viewers: 0,
-        }
-    }
-
-    /// The absorbed world waits, boxed: its contents move on a region thread.
-    fn merge(&mut self, _: RegionId, mut other: Self) {
-        let (own, absorbed) = (self.parked.get(), std::mem::take(other.parked.get()));
-        match (own.world.is_some(), absorbed.world) {
-            (true, Some(world)) => own.inbox.absorbed.push(world),
-            (false, world) => own.world = world,
-            (true, None) => {}
-        }
-        own.inbox.append(absorbed.inbox);
-        self.due = self.due.max(other.due);
-        self.halted &= other.halted;
-        self.lost.append(&mut other.lost);
-        self.columns += other.columns;
-        self.entities += other.entities;
-        self.viewers += other.viewers;
-        if self.history.total == 0 {
-            self.history = other.history;
-        }
-    }
-
-    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
-        self.parts = parts.iter().map(|part| Part { region: part.id, sections: part.sections.clone() }).collect();
-        let part = |part: &RegionPart| Self { due: self.due, halted: self.halted, ..Self::new(part.id) };
-        parts.iter().map(part).collect()
-    }
 }

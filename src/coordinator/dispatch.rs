@@ -1,37 +1,18 @@
 //! Starts the regions that are due, earliest deadline first.
 
 use super::CoordinatorConfig;
+use super::clock::Clock;
 use super::collect::{Desk, region_info};
-use super::dimension::RegionSlot;
-use super::threads::RegionJob;
+use super::region_slot::RegionSlot;
+use super::threads::{RegionJob, RegionTask};
 use crate::region::{RegionId, RegionState};
-use crate::simulation::{Assignment, Task};
+use crate::simulation::{Assignment, Inbox, Letter, Task};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::mem;
-use std::time::{Duration, Instant};
-
-/// The coordinator's clock: the time since it began; in lockstep one tick a pass.
-#[derive(Resource)]
-pub(super) struct Clock {
-    pub now: Duration,
-    pub pass: u64,
-    began: Instant,
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self { now: Duration::ZERO, pass: 0, began: Instant::now() }
-    }
-}
-
-pub(super) fn advance_clock(mut clock: ResMut<Clock>, config: Res<CoordinatorConfig>) {
-    clock.pass += 1;
-    clock.now =
-        if config.mode.is_lockstep() { clock.now.saturating_add(config.tick_period) } else { clock.began.elapsed() };
-}
+use std::time::Duration;
 
 /// A region that is away: on a region thread, or waiting for a split to end.
 pub(super) struct Running {
@@ -41,11 +22,13 @@ pub(super) struct Running {
     pub saves: Option<u64>,
     /// The parts that a split gives, which wait with the region.
     pub parts: Vec<RegionId>,
+    /// The watchdog has told of it up to this many of its limits.
+    pub told: u32,
 }
 
 impl Running {
     pub fn waiting(slot: RegionSlot) -> Self {
-        Self { slot, is_tick: false, saves: None, parts: Vec::new() }
+        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0 }
     }
 }
 
@@ -71,27 +54,33 @@ impl Deadlines {
         self.assignments += 1;
         self.assignments
     }
-
-    fn is_full(&self, config: &CoordinatorConfig) -> bool {
-        self.running.len() >= config.region_threads.max(1) * JOBS_PER_THREAD
-    }
 }
 
+/// Jobs handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
+const JOBS_PER_THREAD: usize = 2;
+/// Regions with ticks as short as this are handed over together: one that waits for the others waits for less than a
+/// thread takes to wake.
+const SHORT_TICK: Duration = Duration::from_micros(50);
+/// As many of them at most.
+const BATCH: usize = 16;
+
 pub(super) fn until_next_deadline(world: &mut World) -> Duration {
-    let deadlines = world.resource::<Deadlines>();
-    if deadlines.is_full(world.resource::<CoordinatorConfig>()) {
+    let threads = world.resource::<super::threads::Threads>();
+    if threads.jobs_out() >= most_jobs(world.resource::<CoordinatorConfig>()) {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
     let now = world.resource::<Clock>().began.elapsed();
-    let next = deadlines.heap.peek().map(|Reverse((due, ..))| *due);
+    let next = world.resource::<Deadlines>().heap.peek().map(|Reverse((due, ..))| *due);
     next.map_or(Duration::MAX, |due| due.saturating_sub(now))
 }
 
-/// Ticks handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
-const JOBS_PER_THREAD: usize = 2;
+fn most_jobs(config: &CoordinatorConfig) -> usize {
+    config.region_threads.max(1) * JOBS_PER_THREAD
+}
 
 pub(super) fn dispatch(mut desk: Desk) {
+    desk.tend_paused();
     if desk.config.mode.is_lockstep() {
         // Everything is due.
         desk.deadlines.heap.clear();
@@ -99,43 +88,152 @@ pub(super) fn dispatch(mut desk: Desk) {
         let all: Vec<_> =
             all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
         for (dimension, region) in all {
-            desk.begin_tick(dimension, region);
+            let tasks = desk.begin_group(dimension, region);
+            desk.run_group(tasks);
         }
         return;
     }
-    while !desk.deadlines.is_full(&desk.config) {
-        let now = desk.clock.now;
-        let Some(&Reverse((due, dimension, region))) = desk.deadlines.heap.peek() else { return };
-        if due > now {
-            return;
-        }
-        desk.deadlines.heap.pop();
+    let mut batch = VecDeque::new();
+    while desk.threads.jobs_out() < most_jobs(&desk.config)
+        && let Some((dimension, region)) = desk.next_due()
+    {
         let open = desk.dimensions.open.get(&dimension);
-        if open.and_then(|open| open.regionizer.data(region)).is_some_and(|slot| slot.due == due) {
-            desk.begin_tick(dimension, region);
+        let is_short = open
+            .and_then(|open| open.regionizer.data(region))
+            .is_some_and(|slot| slot.history.longest().is_some_and(|longest| longest <= SHORT_TICK));
+        let mut tasks = desk.begin_group(dimension, region);
+        if !is_short || tasks.len() > 1 {
+            desk.run_group(tasks);
+            continue;
         }
+        batch.append(&mut tasks);
+        if batch.len() == BATCH {
+            desk.threads.run_regions(RegionJob { tasks: mem::take(&mut batch), coupled: false });
+        }
+    }
+    if !batch.is_empty() {
+        desk.threads.run_regions(RegionJob { tasks: batch, coupled: false });
     }
 }
 
 impl Desk<'_> {
-    fn begin_tick(&mut self, id: DimensionId, region: RegionId) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.regionizer.state(region) != Some(RegionState::Ready)
-            || dimension.regionizer.data(region).is_none_or(|slot| slot.halted)
-        {
-            return;
+    /// The region with the earliest deadline, if that is over.
+    fn next_due(&mut self) -> Option<(DimensionId, RegionId)> {
+        loop {
+            let &Reverse((due, dimension, region)) = self.deadlines.heap.peek()?;
+            if due > self.clock.now {
+                return None;
+            }
+            self.deadlines.heap.pop();
+            let open = self.dimensions.open.get(&dimension);
+            if open.and_then(|open| open.regionizer.data(region)).is_some_and(|slot| slot.due == due) {
+                return Some((dimension, region));
+            }
         }
-        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+    }
+
+    fn run_group(&mut self, tasks: VecDeque<RegionTask>) {
+        if !tasks.is_empty() {
+            let coupled = tasks.len() > 1;
+            self.threads.run_regions(RegionJob { tasks, coupled });
+        }
+    }
+
+    /// The tick of a region, and of those that are coupled with it and due as well.
+    fn begin_group(&mut self, id: DimensionId, region: RegionId) -> VecDeque<RegionTask> {
+        let group = self.couplings.group(&self.dimensions, id, region);
+        let now = self.clock.now;
+        let is_lockstep = self.config.mode.is_lockstep();
+        let joins = |(other_id, other): &(DimensionId, RegionId)| {
+            let Some(open) = self.dimensions.open.get(other_id) else { return false };
+            let Some(slot) = open.regionizer.data(*other) else { return false };
+            // Half a period early at most: from then on the two are due at the same time.
+            let early = open.time.real_period(slot.control.ticks_per_second) / 2;
+            (*other_id, *other) == (id, region) || is_lockstep || slot.due <= now.saturating_add(early)
+        };
+        let group: Vec<_> = group.into_iter().filter(joins).collect();
+        group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect()
+    }
+
+    fn begin_tick(&mut self, id: DimensionId, region: RegionId) -> Option<RegionTask> {
+        let dimension = self.dimensions.open.get_mut(&id)?;
+        let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
+        let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
+        if !is_ready || !may_tick || dimension.is_closing() {
+            return None;
+        }
+        let mut slot = dimension.regionizer.try_begin_tick(region)?;
+        let own_rate = slot.control.ticks_per_second;
         // A late region skips ticks; it does not pile them up.
-        slot.due = slot.due.saturating_add(self.config.tick_period).max(self.clock.now);
+        slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(self.clock.now);
+        let period = dimension.time.period(own_rate);
+        let (clock, delta) = slot.begin_tick(&dimension.time, period);
         let saves = self.saves.wants(id, region);
-        let parked = mem::take(slot.parked.get());
-        let task = Task::Tick { clock: self.clock.now, period: self.config.tick_period, save: saves.is_some() };
-        let info = region_info(dimension, region);
+        let task = Task::Tick { clock, delta, period, save: saves.is_some() };
+        let running = Running { is_tick: true, saves, ..Running::waiting(slot) };
+        self.begin_task(id, region, running, task)
+    }
+
+    /// Takes the region's world and what waits for it, for a region thread.
+    pub fn begin_task(
+        &mut self,
+        id: DimensionId,
+        region: RegionId,
+        mut running: Running,
+        task: Task,
+    ) -> Option<RegionTask> {
+        let info = region_info(self.dimensions.open.get(&id)?, region);
+        let parked = mem::take(running.slot.parked.get());
         let number = self.deadlines.next_assignment();
-        let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task, number };
-        self.deadlines.running.insert((id, region), Running { is_tick: true, saves, ..Running::waiting(slot) });
-        self.threads.run_region(RegionJob { dimension: id, region, assignment });
+        let progress = running.slot.progress.clone();
+        progress.reset();
+        self.deadlines.running.insert((id, region), running);
+        let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task, number, progress };
+        Some(RegionTask { dimension: id, region, assignment })
+    }
+
+    /// Regions that do not tick are saved, take in columns and give them up all the same.
+    fn tend_paused(&mut self) {
+        let mut idle = Vec::new();
+        for (id, dimension) in &mut self.dimensions.open {
+            if dimension.is_closing() || !dimension.may_be_idle() {
+                continue;
+            }
+            for region in dimension.regionizer.regions() {
+                let time = &dimension.time;
+                let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
+                if slot.may_tick(time) {
+                    continue;
+                }
+                let Inbox { columns, give_up, absorbed, .. } = &slot.parked.get().inbox;
+                let has_work = !columns.is_empty() || !give_up.is_empty() || !absorbed.is_empty();
+                let has_world = slot.parked.get().world.is_some();
+                if (slot.halted.is_none() || has_world) && (has_work || self.saves.wants(*id, region).is_some()) {
+                    idle.push((*id, region));
+                }
+            }
+        }
+        for (id, region) in idle {
+            let Some(task) = self.begin_save(id, region, Task::Save) else { continue };
+            self.threads.run_regions(task);
+        }
+    }
+
+    /// A task without a tick. Messages and closures wait for the region's next tick.
+    pub fn begin_save(&mut self, id: DimensionId, region: RegionId, task: Task) -> Option<RegionTask> {
+        let saves = self.saves.wants(id, region);
+        let dimension = self.dimensions.open.get_mut(&id)?;
+        let mut slot = dimension.regionizer.try_begin_tick(region)?;
+        let letters: Vec<Letter> = match task {
+            Task::Save => mem::take(&mut slot.parked.get().inbox.letters),
+            _ => Vec::new(),
+        };
+        let running = Running { saves, ..Running::waiting(slot) };
+        let task = self.begin_task(id, region, running, task);
+        let waiting = &mut self.dimensions.open.get_mut(&id)?.inbox(region).letters;
+        // Nothing can have come in between.
+        waiting.extend(letters);
+        task
     }
 }
 
@@ -144,13 +242,16 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
     if !desk.config.mode.is_lockstep() {
         return;
     }
-    while desk.threads.jobs_out() > desk.inbound.tasks.get().len() || !desk.inbound.tasks.get().is_empty() {
-        if desk.threads.jobs_out() > desk.inbound.tasks.get().len() {
+    loop {
+        // Only when all are back, they end in an order that is always the same.
+        while desk.threads.jobs_out() > desk.inbound.jobs_done {
             let Ok(event) = desk.threads.events.recv() else { return };
             desk.inbound.push(event);
-        } else {
-            desk.finish_tasks();
         }
+        if desk.inbound.tasks.get().is_empty() {
+            break;
+        }
+        desk.finish_tasks();
     }
     if let Some(payload) = desk.inbound.panic.get().take() {
         std::panic::resume_unwind(payload);

@@ -3,10 +3,11 @@
 use super::DimensionError;
 use crate::block::BlockId;
 use crate::region::RegionId;
-use crate::simulation::BlockAccessError;
+use crate::simulation::{Address, BlockAccessError, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
 /// that is published; [`BlockRefused`] comes back if it cannot be.
@@ -18,6 +19,44 @@ pub struct SetBlock {
     pub position: BlockPos,
     /// What is to be there.
     pub block: BlockId,
+}
+
+/// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepDimension {
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// How many ticks.
+    pub ticks: u32,
+}
+
+/// An order for one region from the main world.
+///
+/// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
+/// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct ControlRegion {
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The region.
+    pub region: RegionId,
+    /// What it is to do.
+    pub order: RegionOrder,
+}
+
+/// What a region can be told to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RegionOrder {
+    /// Stop to tick. It is saved, and takes in and gives up columns, as before.
+    Pause,
+    /// Tick again.
+    Resume,
+    /// Tick so many times while it is paused.
+    Step(u32),
+    /// Tick so many times a second of its dimension's clock; `None` for the dimension's rate.
+    TickRate(Option<f64>),
+    /// Begin again from the store after it halted.
+    Restart,
 }
 
 /// Makes a message type of each event, and one type that can be any of them.
@@ -119,14 +158,60 @@ events! {
         /// The region.
         region: RegionId,
     }
-    /// A region's tick panicked: it does not tick any more, its last saved state stays.
+    /// A region's tick panicked: it does not tick any more, its last saved state stays. A `ControlRegion` restarts it.
     RegionHalted {
         /// Its dimension.
         dimension: DimensionId,
         /// The region.
         region: RegionId,
+        /// The lowest of its columns.
+        column: Option<ColumnPos>,
         /// What the panic said.
         reason: String,
+        /// Where in the source the panic was raised.
+        location: Option<String>,
+        /// The system that panicked, where its name is known.
+        system: Option<String>,
+    }
+    /// A halted region begins again from the store.
+    RegionRestarted {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+    }
+    /// A region's task takes longer than the watchdog's limit. Told again each time that the limit is over.
+    RegionHung {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+        /// The lowest of its columns.
+        column: Option<ColumnPos>,
+        /// How long it has been running.
+        running_for: Duration,
+        /// The last marker that it passed: a step of ours, or the game's schedule that runs.
+        step: String,
+        /// Transient regions that wait for it.
+        waiting: Vec<RegionId>,
+    }
+    /// A message or a closure was dropped, and nobody waited for its return.
+    LetterLost {
+        /// The message's type, or that it was a closure.
+        what: &'static str,
+        /// Where it was to go.
+        to: Address,
+        /// Why it could not.
+        reason: Undeliverable,
+    }
+    /// A dimension was saved and closed; its name can be opened again.
+    DimensionClosed {
+        /// The entity that it had.
+        entity: Entity,
+        /// Its number in the world.
+        dimension: DimensionId,
+        /// Its name.
+        name: String,
     }
     /// Everything that was unsaved when the `SaveWorld` with this number was sent is durable.
     WorldSaved {

@@ -1,12 +1,14 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
+use super::clock::DimensionClock;
+use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{SetBlock, WorldEvent};
+use super::events::{ControlRegion, SetBlock, StepDimension, WorldEvent};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, TaskDone};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{Position, RegionMail};
+use crate::simulation::{Letter, Position};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::Commit;
 use bevy::prelude::*;
@@ -37,14 +39,38 @@ pub enum FromMain {
     RemoveViewer(Entity),
     /// A block is to be changed.
     Edit(SetBlock),
-    /// A closure is to run in the region that owns a place; the place is loaded for it.
-    Run {
+    /// A message or a closure.
+    Post(Letter),
+    /// A message or a closure to a place, which is loaded for it.
+    PostToPlace {
         /// The dimension's entity.
         dimension: Entity,
         /// The place.
         block: BlockPos,
-        /// What is to run.
-        run: RegionMail,
+        /// What goes there.
+        letter: Letter,
+    },
+    /// How a dimension's time passes.
+    SetClock {
+        /// The dimension's entity.
+        dimension: Entity,
+        /// Its clock.
+        clock: DimensionClock,
+    },
+    /// Single steps of a paused dimension.
+    Step(StepDimension),
+    /// An order for one region.
+    Control(ControlRegion),
+    /// Two places whose regions tick together, by the coupling's entity in the main world.
+    Couple(Entity, Coupling),
+    /// They do not any more.
+    Uncouple(Entity),
+    /// A dimension is to be saved and closed.
+    CloseDimension {
+        /// The dimension's entity.
+        dimension: Entity,
+        /// What is stored of it is to be removed too.
+        remove: bool,
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
@@ -53,7 +79,8 @@ pub enum FromMain {
 /// All that reaches the coordinator.
 pub(super) enum Event {
     Main(FromMain),
-    TaskDone(Box<TaskDone>),
+    /// A job for a region thread is done.
+    JobDone(Vec<TaskDone>),
     ColumnsReady(ColumnsReady),
     Committed(Box<Commit>),
     Shutdown,
@@ -64,6 +91,8 @@ pub(super) enum Event {
 pub(super) struct Inbound {
     pub main: Exclusive<Vec<FromMain>>,
     pub tasks: Exclusive<Vec<TaskDone>>,
+    /// Jobs for region threads that came back, and are not counted yet.
+    pub jobs_done: usize,
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
     pub shutdown: bool,
@@ -75,7 +104,10 @@ impl Inbound {
     pub fn push(&mut self, event: Event) {
         match event {
             Event::Main(request) => self.main.get().push(request),
-            Event::TaskDone(done) => self.tasks.get().push(*done),
+            Event::JobDone(done) => {
+                self.jobs_done += 1;
+                self.tasks.get().extend(done);
+            }
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::Shutdown => self.shutdown = true,
@@ -112,13 +144,17 @@ pub struct Published {
     pub mirrors: FxHashMap<Uuid, MirrorState>,
     /// What happened, oldest first.
     pub events: VecDeque<WorldEvent>,
-    /// Events that were dropped since the queue was full.
+    /// Events and letters that were dropped since their queue was full.
     pub dropped_events: u64,
+    /// Messages and closures for the main world, oldest first.
+    pub letters: VecDeque<Letter>,
+    /// What a region panicked with, if that is to end the app.
+    pub panic: Option<Box<dyn Any + Send>>,
     /// The newest statistics.
     pub statistics: Option<Arc<Statistics>>,
 }
 
-/// Events that wait at most for the main world.
+/// Events, and letters, that wait at most for the main world.
 const MAX_EVENTS: usize = 65_536;
 
 impl Published {
@@ -128,6 +164,14 @@ impl Published {
             self.dropped_events += 1;
         }
         self.events.push_back(event);
+    }
+
+    pub(super) fn push_letter(&mut self, letter: Letter) {
+        if self.letters.len() == MAX_EVENTS {
+            self.letters.pop_front();
+            self.dropped_events += 1;
+        }
+        self.letters.push_back(letter);
     }
 
     /// Takes over what `newer` has to say.
@@ -148,6 +192,8 @@ impl Published {
             }
         }
         newer.events.into_iter().for_each(|event| self.push_event(event));
+        newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
+        self.panic = self.panic.take().or(newer.panic);
         self.dropped_events += newer.dropped_events;
         self.statistics = newer.statistics.or(self.statistics.take());
     }
@@ -158,6 +204,8 @@ impl Published {
             && self.chunks.is_empty()
             && self.mirrors.is_empty()
             && self.events.is_empty()
+            && self.letters.is_empty()
+            && self.panic.is_none()
             && self.statistics.is_none()
     }
 }

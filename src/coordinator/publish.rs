@@ -5,9 +5,10 @@ use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, MirrorUpdate};
+use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
+use std::any::Any;
 use std::mem;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
@@ -40,6 +41,15 @@ impl Publisher {
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
         self.news.get().push_event(event.into());
+    }
+
+    pub fn letter(&mut self, letter: Letter) {
+        self.news.get().push_letter(letter);
+    }
+
+    /// The app ends with what a region panicked with.
+    pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
+        self.news.get().panic.get_or_insert(payload);
     }
 
     pub fn refused(&mut self, dimension: Entity, edit: BlockEdit, error: BlockAccessError) {

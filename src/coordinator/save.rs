@@ -76,6 +76,15 @@ impl Saves {
         self.pending.len() > BEHIND
     }
 
+    /// What is pending is written as soon as it may be; nobody is asked for more.
+    pub fn request_commit(&mut self, now: Duration) {
+        if self.rounds.iter().any(|round| round.number == 0) {
+            return;
+        }
+        let (wanted, requests) = (BTreeSet::new(), Vec::new());
+        self.rounds.push(Round { number: 0, wanted, since: now, overdue: false, requests });
+    }
+
     /// The newest round for which the region is to hand out what is unsaved, if there is one.
     pub fn wants(&self, dimension: DimensionId, region: RegionId) -> Option<u64> {
         let wanted = |round: &&Round| round.wanted.contains(&(dimension, region));
@@ -133,7 +142,7 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
         return;
     }
     let live = desk.dimensions.open.iter().flat_map(|(id, dimension)| {
-        let halted = |region: &RegionId| dimension.regionizer.data(*region).is_some_and(|slot| slot.halted);
+        let halted = |region: &RegionId| dimension.regionizer.data(*region).is_some_and(|slot| slot.halted.is_some());
         dimension.regionizer.regions().into_iter().filter(move |region| !halted(region)).map(|region| (*id, region))
     });
     let requests = mem::take(&mut saves.requested);
@@ -147,7 +156,7 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
 #[derive(bevy::ecs::system::SystemParam)]
 pub(super) struct SaveDesk<'w> {
     config: Res<'w, super::CoordinatorConfig>,
-    clock: Res<'w, super::dispatch::Clock>,
+    clock: Res<'w, super::clock::Clock>,
     dimensions: Res<'w, Dimensions>,
 }
 
@@ -242,10 +251,8 @@ impl Desk<'_> {
                     // The next one is this one, with what is newer.
                     self.saves.commits = ticket - 1;
                     self.saves.retry_at = self.clock.now + RETRY;
-                    // Asks nobody: what is pending is written as soon as it may be.
-                    let since = self.clock.now;
-                    let (wanted, requests) = (BTreeSet::new(), Vec::new());
-                    self.saves.rounds.push(Round { number: 0, wanted, since, overdue: false, requests });
+                    let now = self.clock.now;
+                    self.saves.request_commit(now);
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use super::collect::{Desk, region_info};
 use super::deliver::save_generated;
-use super::threads::{ColumnsReady, RegionJob};
+use super::region_slot::Parked;
+use super::threads::{ColumnsReady, RegionTask};
 use crate::simulation::{Assignment, Task};
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
@@ -71,16 +72,20 @@ impl Desk<'_> {
         for (id, region) in open.collect::<Vec<_>>() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let info = region_info(dimension, region);
-            let Some(slot) = dimension.regionizer.data_mut(region).filter(|slot| !slot.halted) else { continue };
+            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
-            if parked.world.is_none() && parked.inbox.edits.is_empty() && parked.inbox.mail.is_empty() {
+            let is_halted = slot.halted.is_some();
+            let progress = slot.progress.clone();
+            let has_work = !is_halted && !(parked.inbox.edits.is_empty() && parked.inbox.letters.is_empty());
+            if parked.world.is_none() && !has_work {
                 // Its columns are in the store or pending, its entities have records.
                 continue;
             }
             let number = self.deadlines.next_assignment();
-            let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task: Task::Save, number };
-            match self.threads.run_region_here(RegionJob { dimension: id, region, assignment }).outcome {
-                Ok((_, outbox)) => drop(self.route(id, outbox)),
+            let Parked { world, inbox } = parked;
+            let assignment = Assignment { info, world, inbox, task: Task::Close, number, progress };
+            match self.threads.run_region_here(RegionTask { dimension: id, region, assignment }).outcome {
+                Ok((_, outbox)) => drop(self.route(id, region, outbox)),
                 Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),
             }
         }

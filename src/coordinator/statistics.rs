@@ -103,6 +103,8 @@ pub struct RegionStatistics {
     pub state: RegionState,
     /// Its tick panicked.
     pub halted: bool,
+    /// It was told to pause.
+    pub paused: bool,
     /// Its columns.
     pub columns: usize,
     /// Entities with a stable id in it.
@@ -137,7 +139,7 @@ impl Desk<'_> {
         for (id, dimension) in &self.dimensions.open {
             columns += dimension.columns.values().filter(|stage| **stage != Stage::Claimed).count();
             remaining += dimension.remaining();
-            let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Mail(_)));
+            let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
             viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radius)));
             for region in dimension.regionizer.regions() {
                 let away = self.deadlines.running.get(&(*id, region)).map(|running| &running.slot);
@@ -149,7 +151,8 @@ impl Desk<'_> {
                     dimension: *id,
                     region,
                     state: dimension.regionizer.state(region).unwrap_or(RegionState::Dead),
-                    halted: slot.halted,
+                    halted: slot.halted.is_some(),
+                    paused: slot.control.paused,
                     columns: slot.columns,
                     entities: slot.entities,
                     viewers: slot.viewers,

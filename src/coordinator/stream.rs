@@ -125,7 +125,7 @@ impl Desk<'_> {
             match dimension.columns.get(&column) {
                 Some(Stage::Owned) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
-                    match dimension.regionizer.data_mut(region).filter(|slot| slot.halted) {
+                    match dimension.regionizer.data_mut(region).filter(|slot| slot.halted.is_some()) {
                         None => {
                             dimension.inbox(region).give_up.push(column);
                             dimension.columns.insert(column, Stage::Leaving);

@@ -1,6 +1,7 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
 use super::exchange::{Event, Inbound, MainLink};
+use super::panic::{self, CaughtPanic};
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
@@ -11,19 +12,33 @@ use crate::storage::{EntityRecord, StorageThread, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A region's task on its way to a region thread.
-pub(super) struct RegionJob {
+/// A region's task.
+pub(super) struct RegionTask {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub assignment: Assignment,
+}
+
+/// Tasks that a region thread does one after the other.
+pub(super) struct RegionJob {
+    pub tasks: VecDeque<RegionTask>,
+    /// What one of the regions sends to a later one is there when that begins.
+    pub coupled: bool,
+}
+
+impl From<RegionTask> for RegionJob {
+    fn from(task: RegionTask) -> Self {
+        Self { tasks: VecDeque::from([task]), coupled: false }
+    }
 }
 
 /// A region's task that has ended.
@@ -31,13 +46,7 @@ pub(super) struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Box<RegionWorld>, Outbox), TaskPanic>,
-}
-
-/// What a region's tick panicked with.
-pub(super) struct TaskPanic {
-    pub reason: String,
-    pub payload: Box<dyn Any + Send>,
+    pub outcome: Result<(Box<RegionWorld>, Outbox), CaughtPanic>,
 }
 
 /// Columns that are wanted.
@@ -90,7 +99,7 @@ impl Threads {
                 let run = move || {
                     for job in jobs {
                         // The coordinator is gone only while the app shuts down.
-                        let _ = sender.send(Event::TaskDone(Box::new(run_region(job, &template))));
+                        let _ = sender.send(Event::JobDone(run_job(job, &template)));
                     }
                 };
                 std::thread::Builder::new().name(name).spawn(run)
@@ -119,30 +128,31 @@ impl Threads {
         Ok((threads, link))
     }
 
-    /// Hands a region to the region threads.
-    pub fn run_region(&mut self, job: RegionJob) {
+    /// Hands regions to the region threads.
+    pub fn run_regions(&mut self, job: impl Into<RegionJob>) {
+        let job = job.into();
         self.jobs_out += 1;
         if let Some(regions) = &self.regions
             && let Err(refused) = regions.send(job)
         {
             // No thread could be started: better late than never.
-            let _ = self.sender.send(Event::TaskDone(Box::new(run_region(refused.into_inner(), &self.template))));
+            let _ = self.sender.send(Event::JobDone(run_job(refused.into_inner(), &self.template)));
         }
     }
 
-    /// Tasks that were handed over and are not known to be finished.
+    /// Jobs that were handed over and are not known to be finished.
     pub fn jobs_out(&self) -> usize {
         self.jobs_out
     }
 
-    /// To be called for each [`TaskDone`] that is handled.
-    pub fn job_finished(&mut self) {
-        self.jobs_out = self.jobs_out.saturating_sub(1);
+    /// To be called when so many jobs came back.
+    pub fn jobs_finished(&mut self, jobs: usize) {
+        self.jobs_out = self.jobs_out.saturating_sub(jobs);
     }
 
     /// Runs a region on this thread.
-    pub fn run_region_here(&self, job: RegionJob) -> TaskDone {
-        run_region(job, &self.template)
+    pub fn run_region_here(&self, task: RegionTask) -> TaskDone {
+        run_task(task, &self.template)
     }
 
     /// Has columns generated or loaded; an event tells when they are there.
@@ -181,21 +191,43 @@ impl Threads {
     }
 }
 
-fn run_region(job: RegionJob, template: &RegionTemplate) -> TaskDone {
-    let RegionJob { dimension, region, assignment } = job;
-    let started = Instant::now();
-    let outcome = catch_unwind(AssertUnwindSafe(|| assignment.run(template)));
-    let outcome = match outcome {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(TaskPanic { reason: error.to_string(), payload: Box::new(error.to_string()) }),
-        Err(payload) => Err(TaskPanic { reason: panic_message(&*payload), payload }),
-    };
-    TaskDone { dimension, region, took: started.elapsed(), outcome }
+fn run_job(job: RegionJob, template: &RegionTemplate) -> Vec<TaskDone> {
+    let RegionJob { mut tasks, coupled } = job;
+    let mut done = Vec::with_capacity(tasks.len());
+    while let Some(task) = tasks.pop_front() {
+        let mut ended = run_task(task, template);
+        if coupled && let Ok((_, outbox)) = &mut ended.outcome {
+            pass_letters(outbox, &mut tasks);
+        }
+        done.push(ended);
+    }
+    done
 }
 
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+/// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
+fn pass_letters(outbox: &mut Outbox, tasks: &mut VecDeque<RegionTask>) {
+    for letter in mem::take(&mut outbox.letters) {
+        let has_target =
+            |task: &&mut RegionTask| task.assignment.world.as_ref().is_some_and(|world| world.has_target(&letter));
+        match tasks.iter_mut().find(has_target) {
+            Some(task) => task.assignment.inbox.letters.push(letter),
+            None => outbox.letters.push(letter),
+        }
+    }
+}
+
+fn run_task(task: RegionTask, template: &RegionTemplate) -> TaskDone {
+    let RegionTask { dimension, region, assignment } = task;
+    let started = Instant::now();
+    let outcome = panic::catch(|| assignment.run(template)).and_then(|made| {
+        made.map_err(|error| CaughtPanic {
+            reason: error.to_string(),
+            location: None,
+            system: None,
+            payload: Box::new(error.to_string()),
+        })
+    });
+    TaskDone { dimension, region, took: started.elapsed(), outcome }
 }
 
 fn generate(
@@ -206,7 +238,7 @@ fn generate(
     match catch_unwind(AssertUnwindSafe(|| generator.generate(request))) {
         Ok(Ok(column)) => Ok(LoadedColumn { column, entities }),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(payload) => Err(format!("the generator panicked: {}", panic_message(&*payload))),
+        Err(payload) => Err(format!("the generator panicked: {}", panic::message(&*payload))),
     }
 }
 
@@ -218,7 +250,7 @@ fn load(
     chunk_heights: Range<i64>,
 ) -> Vec<(ColumnPos, Result<LoadedColumn, String>)> {
     let read = || store.load_batch(dimension, batch, &columns, chunk_heights.clone());
-    let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic_message(&*payload));
+    let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic::message(&*payload));
     match loaded.and_then(|loaded| loaded.map_err(|error| error.to_string())) {
         Ok(stored) => stored
             .into_iter()
@@ -272,7 +304,7 @@ impl CoordinatorHandle {
 
     /// Saves everything and ends the coordinator. Returns when it is done; a second call does nothing.
     pub fn shut_down(&mut self) {
-        match std::mem::replace(&mut self.home, Home::Ended) {
+        match mem::replace(&mut self.home, Home::Ended) {
             Home::Thread(thread) => {
                 // If it is gone already, so is the receiver.
                 let _ = self.link.events.send(Event::Shutdown);

@@ -241,6 +241,7 @@ mod tests {
             region: RegionId::new(id),
             state: RegionState::Ready,
             halted: false,
+            paused: false,
             columns: 0,
             entities: 0,
             viewers: 0,

@@ -146,6 +146,7 @@ mod tests {
             region: RegionId::new(id),
             state: RegionState::Ready,
             halted: false,
+            paused: false,
             columns,
             entities: 0,
             viewers: 0,

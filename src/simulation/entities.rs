@@ -2,6 +2,7 @@ use super::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use std::mem;
 use uuid::Uuid;
 
 /// The stable id of an entity that can travel: entity ids change from world to world, this one never does.
@@ -18,6 +19,7 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
         id = StableId(index.draw());
     }
     index.entities.insert(id.0, context.entity);
+    index.touched.push(id.0);
     if let Some(mut stored) = world.get_mut::<StableId>(context.entity) {
         *stored.bypass_change_detection() = id;
     }
@@ -29,6 +31,7 @@ fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
     if index.entities.get(&id.0) == Some(&context.entity) {
         index.entities.remove(&id.0);
+        index.touched.push(id.0);
         if !migrating {
             index.despawned.push(id.0);
         }
@@ -45,12 +48,19 @@ pub struct Migration;
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     pub(super) despawned: Vec<Uuid>,
+    /// Ids that came or went since the last outbox.
+    touched: Vec<Uuid>,
     ids: [SplitMix64; 2],
 }
 
 impl EntityIndex {
     pub(super) fn new() -> Self {
-        Self { entities: FxHashMap::default(), despawned: Vec::new(), ids: [SplitMix64::new(0), SplitMix64::new(0)] }
+        Self {
+            entities: FxHashMap::default(),
+            despawned: Vec::new(),
+            touched: Vec::new(),
+            ids: [SplitMix64::new(0), SplitMix64::new(0)],
+        }
     }
 
     /// Two streams, since one has only 64 bits of state for an id of 122.
@@ -62,6 +72,14 @@ impl EntityIndex {
         let [high, low] = &mut self.ids;
         let bits = (u128::from(high.next_u64()) << 64) | u128::from(low.next_u64());
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
+    /// The ids that came to be here, and those that are not here any more, since the last call; sorted.
+    pub(super) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
+        let mut touched = mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().partition(|id| self.entities.contains_key(id))
     }
 
     /// The entity with this stable id, if it is in this region.

@@ -4,13 +4,15 @@ use super::blocks::RegionColumns;
 use super::components::{Stored, UnclaimedComponents};
 use super::entities::{EntityIndex, Migration, StableId};
 use super::mail::Part;
+use super::post::{Post, Waiting};
+use super::receive::take_in;
 use super::world::RegionState;
-use super::{Inbox, LoadedColumn, Position, RegionComponents, RegionWorld, Traveller, Viewer};
+use super::{Inbox, Letter, LoadedColumn, Position, RegionComponents, RegionWorld, Traveller, Viewer};
 use crate::region::RegionId;
 use crate::space::{ColumnPos, SectionPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
 
@@ -18,6 +20,7 @@ use uuid::Uuid;
 pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     let source = other.app.world_mut();
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
+    let waiting = mem::take(&mut *source.resource_mut::<Waiting>());
     let roots = roots(source, |_| true);
     let travellers = depart_all(source, roots);
     let mut despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
@@ -25,6 +28,9 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     world.resource_mut::<RegionState>().despawned.extend(despawned);
     world.resource_mut::<RegionColumns>().append(columns);
     arrive_all(world, travellers);
+    world.resource_mut::<Waiting>().append(waiting);
+    let sent = source.resource_mut::<Post>().take();
+    world.resource_mut::<Post>().append(sent);
 }
 
 /// Hands over what lies in the parts' sections. Everything unsaved was handed out before.
@@ -36,7 +42,10 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) -> Vec<(Regio
         let travellers = depart_all(world, leaving);
         let mut owned = world.resource_mut::<RegionColumns>();
         let columns = owned.split_off(wanted).map(|column| LoadedColumn { column, entities: Vec::new() }).collect();
-        (part.region, Inbox { travellers, columns, ..Inbox::default() })
+        let RegionState { clock, period, .. } = *world.resource::<RegionState>();
+        let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| wanted(column));
+        let letters = world.resource_mut::<Waiting>().take_out(clock, period, leaves);
+        (part.region, Inbox { travellers, columns, letters, ..Inbox::default() })
     };
     parts.iter().map(split_off).collect()
 }
@@ -68,9 +77,27 @@ pub(super) fn depart_all(world: &mut World, entities: Vec<Entity>) -> Vec<Travel
     }
     world.insert_resource(Migration);
     let components = world.resource::<RegionState>().components.clone();
-    let travellers = entities.into_iter().filter_map(|entity| depart(world, &components, entity)).collect();
+    let mut travellers: Vec<_> = entities.into_iter().filter_map(|entity| depart(world, &components, entity)).collect();
     world.remove_resource::<Migration>();
+    take_letters_along(world, &mut travellers);
     travellers
+}
+
+/// What waits for an entity goes where it goes.
+fn take_letters_along(world: &mut World, travellers: &mut [Traveller]) {
+    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
+    let mut waiting = world.resource_mut::<Waiting>();
+    if waiting.is_empty() {
+        return;
+    }
+    let roots: FxHashMap<Uuid, usize> =
+        travellers.iter().enumerate().flat_map(|(root, it)| it.ids().into_iter().map(move |id| (id, root))).collect();
+    let root = |letter: &Letter| letter.entity().and_then(|id| roots.get(&id).copied());
+    for letter in waiting.take_out(clock, period, |letter| root(letter).is_some()) {
+        if let Some(traveller) = root(&letter).and_then(|root| travellers.get_mut(root)) {
+            traveller.letters.push(letter);
+        }
+    }
 }
 
 fn depart(world: &mut World, components: &RegionComponents, entity: Entity) -> Option<Traveller> {
@@ -95,7 +122,7 @@ fn depart(world: &mut World, components: &RegionComponents, entity: Entity) -> O
     }
     let has_position = position.is_some();
     let position = position.unwrap_or_default();
-    Some(Traveller { id, position, has_position, viewers, record, components: taken, children })
+    Some(Traveller { id, position, has_position, viewers, record, letters: Vec::new(), components: taken, children })
 }
 
 /// Puts entities with all below them into the world.
@@ -105,11 +132,14 @@ pub(super) fn arrive_all(world: &mut World, travellers: Vec<Traveller>) {
     }
     world.insert_resource(Migration);
     let components = world.resource::<RegionState>().components.clone();
-    for traveller in travellers {
+    let mut letters = Vec::new();
+    for mut traveller in travellers {
+        letters.append(&mut traveller.letters);
         world.resource_mut::<RegionState>().viewers.extend(traveller.viewers.iter().map(|(id, _)| *id));
         arrive(world, &components, traveller, None);
     }
     world.remove_resource::<Migration>();
+    take_in(world, letters);
 }
 
 fn arrive(world: &mut World, components: &RegionComponents, traveller: Traveller, parent: Option<Entity>) {

@@ -1,19 +1,16 @@
 //! What goes into a region world with its tick, and what comes out.
 
 use super::components::BoxedComponent;
+use super::letter::{Letter, Undeliverable};
 use super::{Position, RegionWorld};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
 use crate::storage::{EntityRecord, SaveBatch};
-use bevy::prelude::World;
 use rustc_hash::FxHashMap;
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
-
-/// A closure that runs once in the region world that owns a place, before the region's next tick.
-pub type RegionMail = Box<dyn FnOnce(&mut World) + Send>;
 
 /// A column on its way into a region, with the entities that were stored in it.
 #[derive(Debug)]
@@ -34,9 +31,21 @@ pub struct Traveller {
     pub viewers: Vec<(Uuid, u32)>,
     /// How it is stored while it is on its way, if it has a saved component.
     pub record: Option<EntityRecord>,
+    /// What waits for it and its children.
+    pub letters: Vec<Letter>,
     pub(super) has_position: bool,
     pub(super) components: Vec<(usize, BoxedComponent)>,
     pub(super) children: Vec<Self>,
+}
+
+impl Traveller {
+    /// The stable ids of it and of all that travels with it.
+    pub fn ids(&self) -> Vec<Uuid> {
+        let mut ids = vec![self.id];
+        self.children.iter().for_each(|child| ids.extend(child.ids()));
+        ids.retain(|id| !id.is_nil());
+        ids
+    }
 }
 
 /// A block that someone outside of the region wants to be changed.
@@ -61,20 +70,20 @@ pub struct Inbox {
     pub give_up: Vec<ColumnPos>,
     /// Blocks to change.
     pub edits: Vec<BlockEdit>,
-    /// Closures to run, with the place they were sent to.
-    pub mail: Vec<(BlockPos, RegionMail)>,
+    /// Messages and closures, in the order in which they were sent.
+    pub letters: Vec<Letter>,
 }
 
 impl Inbox {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, give_up, edits, mail } = self;
+        let Self { absorbed, columns, travellers, give_up, edits, letters } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
             && give_up.is_empty()
             && edits.is_empty()
-            && mail.is_empty()
+            && letters.is_empty()
     }
 
     /// Takes over all that waits in `other`.
@@ -84,7 +93,7 @@ impl Inbox {
         self.travellers.append(&mut other.travellers);
         self.give_up.append(&mut other.give_up);
         self.edits.append(&mut other.edits);
-        self.mail.append(&mut other.mail);
+        self.letters.append(&mut other.letters);
     }
 
     /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first.
@@ -95,7 +104,10 @@ impl Inbox {
             travellers: self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
-            mail: self.mail.extract_if(.., |(place, _)| wanted(place.column())).collect(),
+            letters: self
+                .letters
+                .extract_if(.., |letter| letter.column().is_some_and(|(_, column)| wanted(column)))
+                .collect(),
         }
     }
 }
@@ -150,6 +162,14 @@ pub struct Outbox {
     pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
     /// Entities in the region, for the statistics.
     pub entities: usize,
+    /// What systems of the region sent, in order.
+    pub letters: Vec<Letter>,
+    /// What reached the region and could not be handed over.
+    pub undelivered: Vec<(Letter, Undeliverable)>,
+    /// Stable ids of entities that are in the region and were not at the end of the task before, sorted.
+    pub appeared: Vec<Uuid>,
+    /// Stable ids of entities that were in the region and are not any more, sorted.
+    pub gone: Vec<Uuid>,
     /// What the parts of a split take with them, by the part's region.
     pub parts: Vec<(RegionId, Inbox)>,
 }

@@ -1,28 +1,36 @@
 use super::blocks::RegionColumns;
 use super::entities::{EntityIndex, Migration};
 use super::journey::{arrive_all, spawn_stored};
+use super::letter::Letter;
+use super::post::{Post, Waiting};
 use super::world::{Mailbox, RegionState};
-use super::{Inbox, LoadedColumn, RegionRandom, SplitMix64, Task};
+use super::{Inbox, LoadedColumn, RegionInfo, RegionRandom, SplitMix64, Task};
 use bevy::prelude::*;
 use std::mem;
+use std::time::Duration;
 
-/// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, mail.
+/// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
     let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
-    let Inbox { absorbed: _, columns, travellers, give_up, edits, mail } = inbox;
+    let Inbox { absorbed: _, columns, travellers, give_up, edits, letters } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     let mut random = SplitMix64::from_parts([state.seed, state.number]);
     world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
     world.resource_mut::<RegionRandom>().0 = random;
-    if let Task::Tick { clock, period, .. } = task {
+    if let Task::Tick { clock, delta, period, .. } = task {
         let mut time = world.resource_mut::<Time>();
-        if time.elapsed().is_zero() {
-            time.advance_to(clock.saturating_sub(period));
+        // A pause moves the clock, but no system sees it as a long tick.
+        for clock in [clock.saturating_sub(delta), clock] {
+            let clock = clock.max(time.elapsed());
+            time.advance_to(clock);
         }
-        let clock = clock.max(time.elapsed());
-        time.advance_to(clock);
+        let mut state = world.resource_mut::<RegionState>();
+        (state.clock, state.period) = (clock, period);
     }
+    let info = world.resource::<RegionInfo>().clone();
+    let column = world.resource::<RegionColumns>().positions().first().copied();
+    world.resource_mut::<Post>().set_sender(&info, column);
 
     if !columns.is_empty() {
         world.insert_resource(Migration);
@@ -43,12 +51,37 @@ pub(super) fn receive(world: &mut World) {
             refused.push((edit, error));
         }
     }
-    for (_, run) in mail {
-        run(world);
-        world.flush();
+    take_in(world, letters);
+    // What is handed over in a task without a tick could leave with its entity before anyone reads it.
+    match task {
+        Task::Tick { clock, .. } => hand_over(world, clock),
+        Task::Close => hand_over(world, Duration::ZERO),
+        Task::Save | Task::Split { .. } => {}
     }
     // Given up at the end of the tick, when it is known who is still there.
     let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
     inbox.give_up = give_up;
     outbox.refused = refused;
+}
+
+/// Keeps letters until their time.
+pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
+    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
+    let mut waiting = world.resource_mut::<Waiting>();
+    for letter in letters {
+        // Those without a delay stay in the order of their arrival, whatever the clock was.
+        let due = match u32::try_from(letter.delay).unwrap_or(u32::MAX) {
+            0 => Duration::ZERO,
+            ticks => clock.saturating_add(period.saturating_mul(ticks)),
+        };
+        waiting.push(due, letter);
+    }
+}
+
+fn hand_over(world: &mut World, clock: Duration) {
+    for letter in world.resource_mut::<Waiting>().due(clock) {
+        if let Err(undelivered) = letter.hand_over(world) {
+            world.resource_mut::<Mailbox>().into_inner().0.get().1.undelivered.push(undelivered);
+        }
+    }
 }

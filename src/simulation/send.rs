@@ -1,10 +1,14 @@
 use super::blocks::RegionColumns;
 use super::components::Stored;
 use super::entities::{EntityIndex, Migration, StableId};
+use super::fault::raise;
 use super::journey::{depart_all, family, record, roots};
+use super::letter::Undeliverable;
+use super::post::{Post, Waiting};
 use super::world::{Mailbox, RegionState};
 use super::{
-    Inbox, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport,
+    Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
+    ViewerReport,
 };
 use crate::chunk::Column;
 use crate::space::{ColumnPos, DimensionId};
@@ -25,7 +29,9 @@ pub(super) fn send(world: &mut World) {
 
     report_viewers(world, &mut outbox);
     let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
-    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| watched.contains(column));
+    let is_closing = matches!(task, Task::Close);
+    let (kept, give_up): (Vec<_>, Vec<_>) =
+        give_up.into_iter().partition(|column| watched.contains(column) && !is_closing);
     outbox.kept = kept;
 
     let mut index = world.resource_mut::<EntityIndex>();
@@ -48,8 +54,11 @@ pub(super) fn send(world: &mut World) {
     }
     outbox.travellers = depart_all(world, walked_out);
     if !leaving.is_empty() {
+        outbox.undelivered.extend(letters_of(world, &leaving));
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
     }
+    outbox.letters = world.resource_mut::<Post>().take();
+    raise_faults(world);
 
     let mut owned = world.resource_mut::<RegionColumns>();
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
@@ -137,6 +146,25 @@ fn collect_unsaved(world: &mut World, components: &RegionComponents, dimension: 
             outbox.save.entities.insert(id, record);
         }
     }
+}
+
+/// What the game's systems did wrong is an error as if they had returned it.
+fn raise_faults(world: &mut World) {
+    for name in world.resource_mut::<Post>().take_unknown() {
+        raise(world, format!("{name} cannot be sent: call register_region_message::<{name}>() on the app"));
+    }
+}
+
+/// What waits for columns that are given up.
+fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
+    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
+    let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| leaving.contains(&column));
+    let letters = world.resource_mut::<Waiting>().take_out(clock, period, leaves);
+    let reason = |letter: Letter| {
+        let (_, column) = letter.column()?;
+        Some((letter, Undeliverable::Unloaded(column)))
+    };
+    letters.into_iter().filter_map(reason).collect()
 }
 
 fn give_up_columns(

@@ -2,8 +2,10 @@ use super::blocks::RegionColumns;
 use super::entities::EntityIndex;
 use super::journey::{absorb, split};
 use super::mail::Part;
+use super::post::{Post, Waiting};
+use super::progress::{TaskProgress, TaskStep};
 use super::{
-    Exclusive, Inbox, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64,
+    Exclusive, Inbox, Letter, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64,
 };
 use crate::region::RegionId;
 use crate::space::DimensionId;
@@ -40,13 +42,17 @@ pub enum Task {
     Tick {
         /// The dimension's clock at this tick.
         clock: Duration,
-        /// The time since the tick before, for the first one of a world.
+        /// The time since the tick before, as the game is to see it: pauses are not part of it.
+        delta: Duration,
+        /// The time from one tick to the next.
         period: Duration,
         /// Whether everything unsaved is to be handed out.
         save: bool,
     },
     /// Take in what waits and hand out everything unsaved, without a tick.
     Save,
+    /// The last task of a world: do the same, run the closures that wait, and give up columns also below viewers.
+    Close,
     /// Do the same, then hand over what lies in the parts' sections.
     Split {
         /// The parts that leave.
@@ -69,16 +75,23 @@ pub struct Assignment {
     /// The number of this assignment, never used twice while the world is open: random numbers and new entities' ids
     /// come from it.
     pub number: u64,
+    /// Where the region thread says what it is doing.
+    pub progress: Arc<TaskProgress>,
 }
 
 impl Assignment {
     /// Does the work. A panic of a game's system is passed on to the caller.
     pub fn run(self, template: &RegionTemplate) -> Result<(Box<RegionWorld>, Outbox), RegionTemplateError> {
-        let mut world = match self.world {
+        let Self { info, world, inbox, task, number, progress } = self;
+        progress.begin();
+        let mut world = match world {
             Some(world) => world,
-            None => Box::new(template.build(self.info.clone())?),
+            None => {
+                progress.pass(TaskStep::Making);
+                Box::new(template.build(info.clone())?)
+            }
         };
-        let outbox = world.run(self.info.region, self.inbox, self.task, self.number);
+        let outbox = world.run(info.region, inbox, task, number, progress);
         Ok((world, outbox))
     }
 }
@@ -95,8 +108,12 @@ pub(super) struct RegionState {
     /// The world's seed.
     pub seed: u64,
     pub task: Task,
+    pub progress: Arc<TaskProgress>,
     /// The number of the assignment.
     pub number: u64,
+    /// The dimension's clock at the last tick, and the time from one tick to the next.
+    pub clock: Duration,
+    pub period: Duration,
     pub started: bool,
     pub last_send: Tick,
     /// Entities that are no more, and may still be in the store.
@@ -119,11 +136,16 @@ impl RegionWorld {
             .insert_resource(EntityIndex::new())
             .insert_resource(RegionRandom(SplitMix64::new(seed)))
             .init_resource::<Mailbox>()
+            .init_resource::<Waiting>()
+            .insert_resource(Post::new())
             .insert_resource(RegionState {
                 components,
                 seed,
                 task: Task::Save,
+                progress: Arc::default(),
                 number: 0,
+                clock: Duration::ZERO,
+                period: Duration::ZERO,
                 started: false,
                 last_send: Tick::new(0),
                 despawned: FxHashSet::default(),
@@ -135,8 +157,16 @@ impl RegionWorld {
         Self { app }
     }
 
-    fn run(&mut self, region: RegionId, mut inbox: Inbox, task: Task, number: u64) -> Outbox {
+    fn run(
+        &mut self,
+        region: RegionId,
+        mut inbox: Inbox,
+        task: Task,
+        number: u64,
+        progress: Arc<TaskProgress>,
+    ) -> Outbox {
         let absorbed = mem::take(&mut inbox.absorbed);
+        progress.pass(TaskStep::Absorbing);
         let world = self.app.world_mut();
         world.resource_mut::<RegionInfo>().region = region;
         for other in absorbed {
@@ -144,20 +174,32 @@ impl RegionWorld {
         }
         world.resource_mut::<Mailbox>().0.get().0 = inbox;
         let mut state = world.resource_mut::<RegionState>();
-        (state.task, state.number) = (task.clone(), number);
+        (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
+        progress.pass(TaskStep::Receiving);
         self.app.update();
         let world = self.app.world_mut();
         world.check_change_ticks();
         let mut outbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().1);
         if let Task::Split { parts, section_shift } = task {
+            progress.pass(TaskStep::Splitting);
             outbox.parts = split(world, &parts, section_shift);
         }
+        (outbox.appeared, outbox.gone) = world.resource_mut::<EntityIndex>().take_touched();
         outbox
     }
 
     /// How many columns the region has loaded.
     pub fn columns(&self) -> usize {
         self.app.world().resource::<RegionColumns>().positions().len()
+    }
+
+    /// Whether the target of the letter is in this world as far as it knows.
+    pub fn has_target(&self, letter: &Letter) -> bool {
+        let world = self.app.world();
+        let place = letter.column().is_some_and(|(dimension, column)| {
+            dimension == world.resource::<RegionInfo>().dimension && world.resource::<RegionColumns>().contains(column)
+        });
+        place || letter.entity().is_some_and(|id| world.resource::<EntityIndex>().entity(id).is_some())
     }
 }
 
@@ -166,13 +208,18 @@ pub(super) fn simulate(world: &mut World) {
     if !matches!(state.task, Task::Tick { .. }) {
         return;
     }
-    let first = !mem::replace(&mut state.started, true);
+    let skipped = if mem::replace(&mut state.started, true) { usize::MAX } else { 0 };
+    let progress = state.progress.clone();
     world.resource_scope(|world, order: Mut<MainScheduleOrder>| {
-        let startup = if first { order.startup_labels.as_slice() } else { &[] };
-        for &label in startup.iter().chain(&order.labels) {
+        let MainScheduleOrder { labels, startup_labels } = &*order;
+        let all = startup_labels.iter().chain(labels);
+        progress.name_schedules(|| all.clone().map(|label| format!("{label:?}")).collect());
+        for (number, &label) in all.enumerate().skip(skipped.min(startup_labels.len())) {
+            progress.pass(TaskStep::Schedule(u8::try_from(number).unwrap_or(u8::MAX)));
             // A schedule that nobody added a system to does not exist.
             let _ = world.try_run_schedule(label);
         }
     });
+    progress.pass(TaskStep::Sending);
     world.resource_mut::<RegionInfo>().ticks += 1;
 }

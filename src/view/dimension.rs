@@ -1,4 +1,4 @@
-use crate::coordinator::{DimensionSpec, FromMain, MainLink};
+use crate::coordinator::{DimensionClock, DimensionSpec, FromMain, MainLink};
 use crate::generation::Generator;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -9,7 +9,9 @@ use std::sync::Arc;
 /// A dimension of the world: spawn it in the main world, and columns around its [`Viewer`](crate::simulation::Viewer)s
 /// are generated, loaded, simulated and saved.
 ///
-/// Despawning it does not close it: it stays open, and its name taken, until the app ends.
+/// Despawning it saves and closes it while the app runs; [`DimensionClosed`](super::DimensionClosed) tells when that is
+/// done, and spawning a dimension of the same name goes on with it. [`RemoveDimension`] erases what is stored of it too.
+/// A [`DimensionClock`] beside it changes how its time passes.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
 /// be.
@@ -52,6 +54,15 @@ impl fmt::Debug for Dimension {
     }
 }
 
+/// Closes a dimension, and erases all that is stored of it: blocks, entities, everything. A
+/// [`DimensionRemoved`](super::DimensionRemoved) tells when that is done. The number of a removed dimension is never
+/// given again.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoveDimension {
+    /// The dimension's entity.
+    pub dimension: Entity,
+}
+
 /// A dimension that is open.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DimensionOpen {
@@ -59,13 +70,17 @@ pub struct DimensionOpen {
     pub id: DimensionId,
 }
 
-pub(super) fn open(link: Res<MainLink>, dimensions: Query<(Entity, &Dimension), Added<Dimension>>) {
-    for (entity, Dimension { name, heights, generator }) in &dimensions {
+pub(super) fn open(
+    link: Res<MainLink>,
+    dimensions: Query<(Entity, &Dimension, Option<&DimensionClock>), Added<Dimension>>,
+) {
+    for (entity, Dimension { name, heights, generator }, clock) in &dimensions {
         link.send(FromMain::OpenDimension(DimensionSpec {
             entity,
             name: name.clone(),
             heights: heights.clone(),
             generator: generator.clone(),
+            clock: clock.copied(),
         }));
     }
 }

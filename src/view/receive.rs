@@ -27,7 +27,14 @@ pub(super) fn receive(world: &mut World) {
 }
 
 fn apply(world: &mut World, backlog: &mut Published) {
+    if let Some(payload) = backlog.panic.take() {
+        std::panic::resume_unwind(payload);
+    }
     mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
+    for letter in mem::take(&mut backlog.letters) {
+        // Only a letter to an entity can miss its target, and none of those go to the main world.
+        let _ = letter.hand_over(world);
+    }
     let dropped = mem::take(&mut backlog.dropped_events);
     if dropped > 0 {
         warn!("{dropped} messages of the simulation were dropped: the main world did not take them in for too long");
@@ -109,6 +116,11 @@ fn tell(world: &mut World, event: WorldEvent) {
         && let Ok(mut dimension) = world.get_entity_mut(opened.entity)
     {
         dimension.insert(DimensionOpen { id: opened.dimension });
+    }
+    if let WorldEvent::DimensionClosed(closed) = &event
+        && let Ok(mut dimension) = world.get_entity_mut(closed.entity)
+    {
+        dimension.remove::<DimensionOpen>();
     }
     event.write(world);
 }

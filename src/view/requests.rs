@@ -1,11 +1,14 @@
 //! What the main world asks of the simulation.
 
-use super::Dimension;
-use crate::coordinator::{CoordinatorHandle, FromMain, MainLink, SetBlock};
-use crate::simulation::{Exclusive, Position, Viewer};
-use crate::space::{BlockPos, ColumnPos};
+use super::{Coupling, Dimension, DimensionClock, RemoveDimension};
+use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
+use crate::simulation::{
+    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer,
+};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use uuid::Uuid;
 
 /// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,41 +17,120 @@ pub struct SaveWorld {
     pub request: u64,
 }
 
-/// Runs code in region worlds.
+/// What the main world can send to regions: the same as they send to each other with
+/// [`Post`](crate::simulation::Post), and entities to spawn and despawn.
+///
+/// It is sent at the end of the frame, in the order of the calls, and delivered before the next tick of whoever owns the
+/// target then. A place is loaded if it is not; what waits for its place when the app ends is dropped.
 pub trait RegionCommands {
-    /// Runs `run` once in the region world that owns `block`, before its next tick. The place is loaded for it if it is
-    /// not. Entities spawned there with a [`Position`] live in that region from then on.
-    ///
-    /// What waits for its place to be loaded when the app ends is dropped.
-    fn run_in_region(
-        &mut self,
-        dimension: Entity,
-        block: BlockPos,
-        run: impl FnOnce(&mut World) + Send + 'static,
-    ) -> &mut Self;
-}
-
-impl RegionCommands for Commands<'_, '_> {
+    /// Runs `run` once in the region world that owns `block`.
     fn run_in_region(
         &mut self,
         dimension: Entity,
         block: BlockPos,
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
-        self.queue(move |world: &mut World| {
-            let run = FromMain::Run { dimension, block, run: Box::new(run) };
-            world.get_resource_or_init::<QueuedRuns>().0.get().push(run);
-        });
-        self
+        self.run_in_region_after(dimension, block, 0, run)
+    }
+
+    /// Runs `run` once in the region world that owns `block` then, `delay` of its ticks after its next one. If the place
+    /// is unloaded meanwhile, it is dropped, and a [`LetterLost`](super::LetterLost) says so.
+    fn run_in_region_after(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        delay: u64,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self;
+
+    /// Runs `run` on the entity with this stable id, in whatever region it is, `delay` of its ticks after the next one.
+    /// If it is gone or not loaded then, `retired` runs in the main world instead.
+    fn run_on_region_entity(
+        &mut self,
+        id: Uuid,
+        delay: u64,
+        run: impl FnOnce(EntityWorldMut) + Send + 'static,
+        retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
+    ) -> &mut Self;
+
+    /// Sends a message to the region that owns `block`.
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self;
+
+    /// Sends a message to an entity by its stable id.
+    fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self;
+
+    /// Sends a message to each region of a dimension, or of all.
+    fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self;
+
+    /// Spawns an entity in the middle of the floor of `block`. A [`StableId`](crate::simulation::StableId) in the bundle
+    /// says what it can be found by.
+    fn spawn_in_region(&mut self, dimension: Entity, block: BlockPos, bundle: impl Bundle) -> &mut Self {
+        self.run_in_region(dimension, block, move |region: &mut World| {
+            let dimension = region.resource::<RegionInfo>().dimension;
+            region.spawn((Position::new(dimension, block), bundle));
+        })
+    }
+
+    /// Despawns the entity with this stable id, with its children, in whatever region it is. If there is none, nothing
+    /// happens.
+    fn despawn_in_region(&mut self, id: Uuid) -> &mut Self {
+        self.run_on_region_entity(id, 0, |entity| entity.despawn(), |_, _| {})
     }
 }
 
-/// What is to run in regions. It is sent after the frame's new dimensions.
-#[derive(Resource, Default)]
-pub(super) struct QueuedRuns(Exclusive<Vec<FromMain>>);
+impl RegionCommands for Commands<'_, '_> {
+    fn run_in_region_after(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        delay: u64,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self {
+        let letter = Letter::run(to_place(block), Sender::Main, Box::new(run)).with_delay(delay);
+        post(self, FromMain::PostToPlace { dimension, block, letter })
+    }
 
-pub(super) fn send_runs(link: Res<MainLink>, mut runs: ResMut<QueuedRuns>) {
-    std::mem::take(runs.0.get()).into_iter().for_each(|run| link.send(run));
+    fn run_on_region_entity(
+        &mut self,
+        id: Uuid,
+        delay: u64,
+        run: impl FnOnce(EntityWorldMut) + Send + 'static,
+        retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
+    ) -> &mut Self {
+        let letter = Letter::run_on(id, Sender::Main, Box::new(run), Some(Box::new(retired)));
+        post(self, FromMain::Post(letter.with_delay(delay)))
+    }
+
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self {
+        let letter = Letter::message(to_place(block), Sender::Main, message);
+        post(self, FromMain::PostToPlace { dimension, block, letter })
+    }
+
+    fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self {
+        post(self, FromMain::Post(Letter::message(Address::Entity(id), Sender::Main, message)))
+    }
+
+    fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self {
+        post(self, FromMain::Post(Letter::message(Address::Regions(only), Sender::Main, message)))
+    }
+}
+
+/// The coordinator knows the dimension's number and puts it in.
+fn to_place(block: BlockPos) -> Address {
+    Address::Place(DimensionId(0), block)
+}
+
+fn post<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>, letter: FromMain) -> &'a mut Commands<'w, 's> {
+    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.get().push(letter));
+    commands
+}
+
+/// What is sent to regions at the end of the frame, after the frame's new dimensions.
+#[derive(Resource, Default)]
+pub(super) struct Outgoing(Exclusive<Vec<FromMain>>);
+
+pub(super) fn send_letters(link: Res<MainLink>, mut outgoing: ResMut<Outgoing>) {
+    std::mem::take(outgoing.0.get()).into_iter().for_each(|letter| link.send(letter));
 }
 
 type ViewerQuery<'w, 's> = Query<
@@ -105,6 +187,36 @@ pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>
 pub(super) fn send_saves(link: Res<MainLink>, mut saves: MessageReader<SaveWorld>) {
     for save in saves.read() {
         link.send(FromMain::Save(save.request));
+    }
+}
+
+pub(super) fn send_orders(
+    link: Res<MainLink>,
+    clocks: Query<(Entity, Ref<DimensionClock>), With<Dimension>>,
+    couplings: Query<(Entity, &Coupling), Changed<Coupling>>,
+    mut uncoupled: RemovedComponents<Coupling>,
+    mut steps: MessageReader<StepDimension>,
+    mut orders: MessageReader<ControlRegion>,
+) {
+    for (dimension, clock) in clocks.iter().filter(|(_, clock)| clock.is_changed()) {
+        link.send(FromMain::SetClock { dimension, clock: *clock });
+    }
+    uncoupled.read().for_each(|coupling| link.send(FromMain::Uncouple(coupling)));
+    couplings.iter().for_each(|(entity, coupling)| link.send(FromMain::Couple(entity, *coupling)));
+    steps.read().for_each(|step| link.send(FromMain::Step(*step)));
+    orders.read().for_each(|order| link.send(FromMain::Control(*order)));
+}
+
+pub(super) fn send_closings(
+    link: Res<MainLink>,
+    mut despawned: RemovedComponents<Dimension>,
+    mut removed: MessageReader<RemoveDimension>,
+) {
+    for RemoveDimension { dimension } in removed.read() {
+        link.send(FromMain::CloseDimension { dimension: *dimension, remove: true });
+    }
+    for dimension in despawned.read() {
+        link.send(FromMain::CloseDimension { dimension, remove: false });
     }
 }
 

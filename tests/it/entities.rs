@@ -251,7 +251,7 @@ fn jump_about(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position
 #[test]
 fn whatever_regions_do_each_entity_is_there_once_at_the_end() {
     const ENTITIES: usize = 80;
-    let seeds = std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
+    let seeds = rounds(3);
     let mut changes = 0;
     for seed in 0..seeds {
         let folder = tempfile::tempdir().unwrap();

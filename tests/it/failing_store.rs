@@ -87,20 +87,25 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     };
     let config = CoordinatorConfig {
         mode: TickMode::Lockstep,
-        tick_period: Duration::from_millis(50),
         region_threads: 1,
         generation_threads: 1,
         columns_in_flight: 64,
         autosave_period: Duration::from_millis(500),
         shutdown_patience: Duration::from_secs(1),
-        regionizer: RegionizerConfig::default(),
+        ..default()
     };
     let (app, link) = coordinator_app(config, template, store.clone()).unwrap();
     let mut coordinator = CoordinatorHandle::start(app, link.clone()).unwrap();
     let (dimension, viewer) = (Entity::from_raw_u32(1).unwrap(), Entity::from_raw_u32(2).unwrap());
     let name = "overworld".to_owned();
     let generator = Arc::new(Flat::new());
-    link.send(FromMain::OpenDimension(DimensionSpec { entity: dimension, name, heights: -64..64, generator }));
+    link.send(FromMain::OpenDimension(DimensionSpec {
+        entity: dimension,
+        name,
+        heights: -64..64,
+        generator,
+        clock: None,
+    }));
     let column = ColumnPos::new(0, 0);
     link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
 
@@ -115,7 +120,13 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     assert_eq!(id, None);
     is_full.store(false, Ordering::SeqCst);
     let (name, generator) = ("overworld".to_owned(), Arc::new(Flat::new()));
-    link.send(FromMain::OpenDimension(DimensionSpec { entity: dimension, name, heights: -64..64, generator }));
+    link.send(FromMain::OpenDimension(DimensionSpec {
+        entity: dimension,
+        name,
+        heights: -64..64,
+        generator,
+        clock: None,
+    }));
     run(&mut coordinator, &link, 1);
     link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
     is_full.store(true, Ordering::SeqCst);

@@ -72,8 +72,7 @@ fn process_that_is_killed() {
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
-    let rounds: u32 = std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
-    for number in 0..rounds {
+    for number in 0..rounds(3) as u32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
         let mut process = process("process_that_is_killed", &path);

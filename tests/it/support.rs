@@ -109,3 +109,8 @@ pub fn listen<M: Message + Clone>(app: &mut App) {
 pub fn heard<M: Message>(app: &App) -> &[M] {
     &app.world().resource::<Heard<M>>().0
 }
+
+/// How often a long test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.
+pub fn rounds(few: u64) -> u64 {
+    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(few)
+}

@@ -1,0 +1,94 @@
+//! Closes dimensions while the app runs: everything of them is saved, then they are gone from memory.
+
+use super::collect::Desk;
+use super::dimension::{Closing, Holder, Stage};
+use super::events::DimensionClosed;
+use crate::simulation::{Task, Undeliverable};
+use crate::space::DimensionId;
+use bevy::prelude::*;
+use std::mem;
+
+pub(super) fn close(mut desk: Desk) {
+    let closing: Vec<_> =
+        desk.dimensions.open.iter().filter(|(_, open)| open.is_closing()).map(|(id, _)| *id).collect();
+    for id in closing {
+        desk.empty_regions(id);
+        desk.finish_closing(id);
+    }
+}
+
+impl Desk<'_> {
+    /// Nothing new begins in the dimension; what it holds is handed out as its regions end their ticks.
+    pub fn close_dimension(&mut self, entity: Entity, remove: bool) {
+        let Some(dimension) = self.dimensions.by_entity(entity) else { return };
+        if let Some(closing) = &mut dimension.closing {
+            closing.remove |= remove;
+            return;
+        }
+        dimension.closing = Some(Closing { remove, until: None });
+        let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
+        holders.into_iter().for_each(|holder| dimension.release(holder));
+        dimension.reload.clear();
+        dimension.failed.clear();
+        let id = dimension.id;
+        // What waits for columns is not delivered any more.
+        for (_, letters) in mem::take(dimension.letters.get()) {
+            for letter in letters {
+                self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
+            }
+        }
+    }
+
+    /// Each region hands out all that it has, and gives up all of its columns.
+    fn empty_regions(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        for region in dimension.regionizer.regions() {
+            let columns = self.columns_of(id, region);
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
+            if slot.halted.is_some() && slot.parked.get().world.is_none() {
+                let gone: Vec<_> = columns.into_iter().filter(|column| slot.let_go(*column, &self.saves)).collect();
+                for column in gone {
+                    dimension.forget(column);
+                    self.publisher.unloaded(id, column);
+                }
+                continue;
+            }
+            if columns.is_empty() {
+                continue;
+            }
+            for column in &columns {
+                dimension.columns.insert(*column, Stage::Leaving);
+            }
+            dimension.inbox(region).give_up = columns;
+            if let Some(task) = self.begin_save(id, region, Task::Close) {
+                self.threads.run_regions(task);
+            }
+        }
+    }
+
+    /// When nothing is left in memory and all of it is durable, the dimension is closed.
+    fn finish_closing(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let is_away = self.deadlines.running.range((id, crate::region::RegionId::new(0))..).next();
+        if is_away.is_some_and(|((of, _), _)| *of == id) || !dimension.columns.is_empty() {
+            return;
+        }
+        let Some(closing) = &mut dimension.closing else { return };
+        let until = *closing.until.get_or_insert_with(|| self.saves.durable_with());
+        if !self.saves.is_durable(until) {
+            self.saves.request_commit(self.clock.now);
+            return;
+        }
+        let Some(dimension) = self.dimensions.open.remove(&id) else { return };
+        let (entity, name) = (dimension.spec.entity, dimension.spec.name);
+        self.dimensions.by_entity.remove(&entity);
+        self.directory.forget_dimension(id);
+        for region in dimension.regionizer.regions() {
+            self.saves.gone(id, region);
+        }
+        let reopen = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect::<Vec<_>>();
+        self.publisher.event(DimensionClosed { entity, dimension: id, name });
+        reopen.into_iter().for_each(|spec| self.open_dimension(spec));
+    }
+}

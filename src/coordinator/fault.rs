@@ -1,0 +1,62 @@
+//! A fault stays where it happens: a region that panics halts, one that hangs is named.
+
+use super::collect::Desk;
+use super::events::{RegionHalted, RegionHung, SaveFailed};
+use super::panic::CaughtPanic;
+use super::region_slot::Halted;
+use super::{RegionFaults, TickMode};
+use crate::region::RegionId;
+use crate::space::DimensionId;
+use bevy::prelude::*;
+use std::time::Duration;
+
+/// Names the regions whose task takes too long, each time that the limit is over again.
+pub(super) fn watch(mut desk: Desk) {
+    let limit = desk.config.watchdog_limit.max(Duration::from_millis(1));
+    let mut hung = Vec::new();
+    for (&(id, region), running) in &mut desk.deadlines.running {
+        let running_for = running.slot.progress.running_for();
+        let limits = u32::try_from(running_for.as_nanos() / limit.as_nanos()).unwrap_or(u32::MAX);
+        if limits > running.told {
+            running.told = limits;
+            hung.push((id, region, running_for, running.slot.progress.step()));
+        }
+    }
+    for (id, region, running_for, step) in hung {
+        let column = desk.columns_of(id, region).first().copied();
+        let open = desk.dimensions.open.get(&id);
+        let waiting = open.map(|open| open.regionizer.awaited_by(region).to_vec()).unwrap_or_default();
+        let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
+        let waits = waiting.iter().map(|region| format!(", {region} waits for it")).collect::<String>();
+        warn!("{region} of {id}{place} hangs: {running_for:.1?} in {step}{waits}");
+        desk.publisher.event(RegionHung { dimension: id, region, column, running_for, step, waiting });
+    }
+}
+
+impl Desk<'_> {
+    /// A region's task panicked: its world is gone, its columns are held.
+    pub fn halt(&mut self, id: DimensionId, region: RegionId, panic: CaughtPanic) -> Halted {
+        let CaughtPanic { reason, location, system, payload } = panic;
+        let column = self.columns_of(id, region).first().copied();
+        let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
+        let at = location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+        let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
+        error!("{region} of {id}{place} halted{within}{at}: {reason}");
+        if self.saves.halted(id, region) {
+            let error = format!("{region} halted: what it changed since its last save is lost");
+            self.publisher.event(SaveFailed { error });
+        }
+        self.directory.forget_region(id, region);
+        self.publisher.event(RegionHalted { dimension: id, region, column, reason, location, system });
+        if self.config.mode == TickMode::Lockstep {
+            self.inbound.panic.get().get_or_insert(payload);
+        } else if self.config.faults == RegionFaults::Propagate {
+            self.publisher.panic(payload);
+        }
+        let holds_others = self.config.faults == RegionFaults::HaltNeighbors;
+        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            dimension.has_idle_regions |= holds_others;
+        }
+        Halted { holds_others }
+    }
+}

@@ -1,0 +1,107 @@
+//! Where a panic on a region thread was raised: the payload does not say, only the panic hook learns it.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Once;
+
+/// A panic that was caught.
+pub(super) struct CaughtPanic {
+    pub reason: String,
+    /// File, line and column in the source.
+    pub location: Option<String>,
+    /// The system that ran, if the program knows the names of its functions.
+    pub system: Option<String>,
+    pub payload: Box<dyn Any + Send>,
+}
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static RAISED: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and tells of its panic where that was raised.
+pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            note(info);
+            before(info);
+        }));
+    });
+    WATCHED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    WATCHED.set(false);
+    let raised = RAISED.take();
+    result.map_err(|payload| {
+        let (location, system) = raised.unzip();
+        CaughtPanic { reason: message(&*payload), location, system: system.flatten(), payload }
+    })
+}
+
+/// What a panic said.
+pub(super) fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+fn note(info: &PanicHookInfo) {
+    if !WATCHED.get() {
+        return;
+    }
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    let system = system_in(&Backtrace::force_capture().to_string());
+    RAISED.with_borrow_mut(|raised| {
+        raised.get_or_insert((location, system));
+    });
+}
+
+/// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's own.
+fn system_in(backtrace: &str) -> Option<String> {
+    let mut system = None;
+    for line in backtrace.lines() {
+        let Some((number, name)) = line.trim_start().split_once(": ") else { continue };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        let path = name.trim_start_matches(['<', '&']);
+        if path.starts_with("bevy_ecs::") || name.contains(" as bevy_ecs::system::") {
+            return system;
+        }
+        let is_ours = ["std::", "core::", "alloc::", "rust_begin_unwind", "__rust", "bevy_terrane::coordinator::panic"];
+        if !is_ours.iter().any(|prefix| path.starts_with(prefix)) {
+            system = Some(name.trim_end_matches("::{{closure}}").to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_panic_is_known() {
+        let fails = || {
+            if std::hint::black_box(true) {
+                panic!("no more {}", "cheese")
+            }
+        };
+        let caught = catch(fails).err().unwrap();
+        assert_eq!(caught.reason, "no more cheese");
+        assert!(caught.location.is_some_and(|at| at.contains("panic.rs:")));
+        assert!(catch(|| 7).is_ok_and(|seven| seven == 7));
+    }
+
+    #[test]
+    fn the_system_is_the_last_function_before_bevy() {
+        let backtrace = "   0: std::backtrace::Backtrace::create\n             at /rustc/library/std\n   \
+            1: core::panicking::panic_fmt\n   2: my_game::mobs::eat::{{closure}}\n   3: my_game::mobs::tick_mobs\n   \
+            4: core::ops::function::FnMut::call_mut\n   \
+            5: <F as bevy_ecs::system::function_system::SystemParamFunction<M>>::run\n   6: my_game::main\n";
+        assert_eq!(system_in(backtrace).as_deref(), Some("my_game::mobs::tick_mobs"));
+        assert_eq!(system_in("   0: std::panicking::begin_panic\n   1: my_game::main\n"), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! Sends letters on: to the region that owns a place now, to wherever an entity is, to the main world, to all regions.
+
+use super::collect::Desk;
+use super::dimension::Dimensions;
+use super::events::LetterLost;
+use crate::region::RegionId;
+use crate::simulation::{Address, Letter, Sender, Traveller, Undeliverable};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use uuid::Uuid;
+
+/// Where each entity with a stable id is.
+#[derive(Resource, Default)]
+pub(super) struct Directory {
+    places: FxHashMap<Uuid, Whereabouts>,
+}
+
+/// Where an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// In the world of this region, or of the one that it merged into.
+    Region(DimensionId, RegionId),
+    /// On its way to this column: in its region's inbox, or waiting for the column.
+    OnTheWay(DimensionId, ColumnPos),
+}
+
+impl Directory {
+    pub fn note_journey(&mut self, traveller: &Traveller) {
+        let place = Whereabouts::OnTheWay(traveller.position.dimension, traveller.position.column());
+        for id in traveller.ids() {
+            self.places.insert(id, place);
+        }
+    }
+
+    pub fn forget_journey(&mut self, traveller: &Traveller) {
+        for id in traveller.ids() {
+            self.places.remove(&id);
+        }
+    }
+
+    /// Takes in what a region says of itself. What left it for another place is noted after this.
+    pub fn note_region(&mut self, dimension: DimensionId, region: RegionId, appeared: &[Uuid], gone: &[Uuid]) {
+        for id in appeared {
+            self.places.insert(*id, Whereabouts::Region(dimension, region));
+        }
+        for id in gone {
+            // It may have been reported by the region that this one absorbed, or by nobody yet.
+            self.places.remove(id);
+        }
+    }
+
+    /// What was in a halted region is in no region any more.
+    pub fn forget_region(&mut self, dimension: DimensionId, region: RegionId) {
+        self.places.retain(|_, place| *place != Whereabouts::Region(dimension, region));
+    }
+
+    pub fn forget_dimension(&mut self, dimension: DimensionId) {
+        self.places.retain(|_, place| match place {
+            Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of != dimension,
+        });
+    }
+}
+
+impl Dimensions {
+    /// The inbox of the region with this entity, or the entity itself while it waits for a column.
+    fn letters_for(&mut self, place: Whereabouts, id: Uuid) -> Option<&mut Vec<Letter>> {
+        match place {
+            Whereabouts::Region(dimension, region) => {
+                let dimension = self.open.get_mut(&dimension)?;
+                let region = dimension.live_successor(region)?;
+                Some(&mut dimension.inbox(region).letters)
+            }
+            Whereabouts::OnTheWay(dimension, column) => {
+                let dimension = self.open.get_mut(&dimension)?;
+                let waits = |traveller: &Traveller| traveller.ids().contains(&id);
+                let transit = dimension.transit.get().get(&column);
+                if transit.is_some_and(|waiting| waiting.iter().any(waits)) {
+                    let waiting = dimension.transit.get().get_mut(&column)?;
+                    return waiting.iter_mut().find(|traveller| waits(traveller)).map(|it| &mut it.letters);
+                }
+                let region = dimension.regionizer.region_at(column)?;
+                Some(&mut dimension.inbox(region).letters)
+            }
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// A letter of the main world to a place, which names the dimension by its entity there.
+    pub fn post_to_place(&mut self, dimension: Entity, block: BlockPos, mut letter: Letter) {
+        match self.dimensions.by_entity.get(&dimension) {
+            Some(id) => {
+                letter.to = Address::Place(*id, block);
+                self.post(letter);
+            }
+            None => self.undeliverable(letter, Undeliverable::NotADimension(dimension)),
+        }
+    }
+
+    /// Sends a letter on.
+    pub fn post(&mut self, letter: Letter) {
+        if letter.is_returned() {
+            return self.post_back(letter);
+        }
+        match letter.to {
+            Address::Main => self.publisher.letter(letter),
+            Address::Place(id, block) => match self.dimensions.open.get_mut(&id).filter(|open| !open.is_closing()) {
+                Some(dimension) => dimension.send_letter(block.column(), letter),
+                None => self.undeliverable(letter, Undeliverable::DimensionNotOpen(id)),
+            },
+            Address::Entity(id) => {
+                let place = self.directory.places.get(&id).copied();
+                match place.and_then(|place| self.dimensions.letters_for(place, id)) {
+                    Some(letters) => letters.push(letter),
+                    None => self.undeliverable(letter, Undeliverable::NoSuchEntity(id)),
+                }
+            }
+            Address::Regions(only) => {
+                for (id, dimension) in &mut self.dimensions.open {
+                    if only.is_none_or(|only| only == *id) {
+                        for region in dimension.regionizer.regions() {
+                            dimension.inbox(region).letters.extend(letter.copy());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// To the sender's region, the one that took over from it, or the one that owns its place now.
+    fn post_back(&mut self, letter: Letter) {
+        let Sender::Region { dimension: id, region, column } = letter.from else {
+            return self.publisher.letter(letter);
+        };
+        let dimension = self.dimensions.open.get_mut(&id);
+        let inbox = dimension.and_then(|dimension| {
+            let alive = dimension.live_successor(region);
+            let region = alive.or_else(|| dimension.regionizer.region_at(column?))?;
+            Some(dimension.inbox(region))
+        });
+        match inbox {
+            Some(inbox) => inbox.letters.push(letter),
+            None => warn!("{} to {} came back to {region} of {id}, which is gone", letter.name(), letter.to),
+        }
+    }
+
+    /// Back to the sender; what nobody waits for is reported.
+    pub fn undeliverable(&mut self, letter: Letter, reason: Undeliverable) {
+        let lost = LetterLost { what: letter.name(), to: letter.to, reason };
+        match letter.give_back(reason) {
+            Some(letter) => self.post_back(letter),
+            None => {
+                warn!("{} to {} is lost: {reason}", lost.what, lost.to);
+                self.publisher.event(lost);
+            }
+        }
+    }
+
+    /// Letters that wait for a region follow what has left it: entities, or after a split places too.
+    pub fn forward_letters(&mut self, id: DimensionId, region: RegionId, travellers: &[Uuid], is_split: bool) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(inbox) = dimension.waiting.get().get_mut(&region) else { return };
+        let left = |letter: &mut Letter| {
+            letter.entity().is_some_and(|id| travellers.contains(&id)) || (is_split && letter.column().is_some())
+        };
+        let letters: Vec<_> = inbox.letters.extract_if(.., left).collect();
+        letters.into_iter().for_each(|letter| self.post(letter));
+    }
+}

@@ -1,0 +1,255 @@
+//! What the coordinator keeps of each region.
+
+use super::clock::DimensionTime;
+use super::save::Saves;
+use crate::region::{RegionData, RegionId, RegionPart};
+use crate::simulation::{Exclusive, Inbox, Part, RegionWorld, TaskProgress};
+use crate::space::ColumnPos;
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the coordinator keeps of a region while it does not tick.
+pub(super) struct RegionSlot {
+    pub parked: Exclusive<Parked>,
+    /// When it is to tick next, on the coordinator's clock.
+    pub due: Duration,
+    pub control: Control,
+    /// The dimension's clock at its last tick; `None` if a pause came in between.
+    pub last_clock: Option<Duration>,
+    /// Single steps of the dimension that it has made; `None` until it is known to the coordinator.
+    pub made_steps: Option<u64>,
+    /// Parts that split off and are not handed over yet.
+    pub parts: Vec<Part>,
+    pub halted: Option<Halted>,
+    /// Columns whose blocks went with a halted world: read again from the store when the region lives again and the
+    /// commit with this number is durable.
+    pub lost: Vec<(ColumnPos, u64)>,
+    pub history: History,
+    pub columns: usize,
+    pub entities: usize,
+    pub viewers: usize,
+    /// What its task is doing, told by the region thread.
+    pub progress: Arc<TaskProgress>,
+}
+
+/// What the game ordered for one region.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Control {
+    /// Its own ticks a second.
+    pub ticks_per_second: Option<f64>,
+    pub paused: bool,
+    /// Single steps that it may still make while it is paused.
+    pub steps: u32,
+}
+
+/// Why a region does not tick any more, until it is restarted or merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Halted {
+    /// What merges with it halts too.
+    pub holds_others: bool,
+}
+
+impl RegionSlot {
+    /// Whether it is allowed to tick now.
+    pub fn may_tick(&self, time: &DimensionTime) -> bool {
+        if self.halted.is_some() {
+            false
+        } else if self.control.paused {
+            self.control.steps > 0
+        } else {
+            !time.settings.paused || self.made_steps.is_none_or(|made| made < time.steps)
+        }
+    }
+
+    /// Notes that a tick begins. Gives the dimension's clock at it, and the time since the one before as systems are
+    /// to see it.
+    pub fn begin_tick(&mut self, time: &DimensionTime, period: Duration) -> (Duration, Duration) {
+        let made = self.made_steps.unwrap_or(time.steps);
+        let is_step = time.settings.paused && !self.control.paused;
+        let clock = if is_step { time.at_step(made) } else { time.now };
+        self.made_steps = Some(if is_step { made + 1 } else { time.steps });
+        self.control.steps = self.control.steps.saturating_sub(1);
+        let before = self.last_clock.filter(|_| !self.control.paused);
+        self.last_clock = Some(clock);
+        (clock, before.map_or(period, |before| clock.saturating_sub(before)))
+    }
+
+    /// Forgets a column of a halted region, if the store has all that was saved of it.
+    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> bool {
+        let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
+        let until = known.unwrap_or_else(|| {
+            // It was delivered after the halt, and may be new.
+            let until = saves.durable_with();
+            self.lost.push((column, until));
+            until
+        });
+        if !saves.is_durable(until) {
+            return false;
+        }
+        self.lost.retain(|(lost, _)| *lost != column);
+        self.parked.get().inbox.columns.retain(|loaded| loaded.column.pos() != column);
+        true
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Parked {
+    pub world: Option<Box<RegionWorld>>,
+    pub inbox: Inbox,
+}
+
+/// The last ticks of a region: when each ended, and how long it took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    pub ticks: VecDeque<(Duration, Duration)>,
+    pub total: u64,
+    pub since: Option<Duration>,
+}
+
+impl History {
+    /// The window over which ticks are counted.
+    pub const WINDOW: Duration = Duration::from_secs(5);
+
+    pub fn push(&mut self, ended: Duration, took: Duration) {
+        self.since.get_or_insert(ended);
+        self.total += 1;
+        self.ticks.push_back((ended, took));
+        while self.ticks.front().is_some_and(|(old, _)| *old + Self::WINDOW < ended) {
+            self.ticks.pop_front();
+        }
+    }
+
+    /// The longest tick of the window; `None` before the first.
+    pub fn longest(&self) -> Option<Duration> {
+        self.ticks.iter().map(|(_, took)| *took).max()
+    }
+
+    /// Ticks a second over the window, or since the region's first tick if that is less; `None` before the second.
+    pub fn ticks_per_second(&self, now: Duration) -> Option<f64> {
+        let since = self.since?.max(now.saturating_sub(Self::WINDOW));
+        let ticks = self.ticks.iter().filter(|(ended, _)| *ended > since).count();
+        let span = now.saturating_sub(since).as_secs_f64();
+        (span > 0.5).then(|| ticks as f64 / span)
+    }
+}
+
+impl RegionData for RegionSlot {
+    fn new(_: RegionId) -> Self {
+        Self {
+            parked: Default::default(),
+            due: Duration::ZERO,
+            control: Control::default(),
+            last_clock: None,
+            made_steps: None,
+            parts: Vec::new(),
+            halted: None,
+            lost: Vec::new(),
+            history: History::default(),
+            columns: 0,
+            entities: 0,
+            viewers: 0,
+            progress: Default::default(),
+        }
+    }
+
+    /// The absorbed world waits, boxed: its contents move on a region thread. The region that goes on keeps its rate and
+    /// its history, if it has them, and is paused only if both are.
+    fn merge(&mut self, _: RegionId, mut other: Self) {
+        let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
+        match (own.world.is_some(), absorbed.world) {
+            (true, Some(world)) => own.inbox.absorbed.push(world),
+            (false, world) => own.world = world,
+            (true, None) => {}
+        }
+        own.inbox.append(absorbed.inbox);
+        self.due = self.due.max(other.due);
+        self.last_clock = self.last_clock.or(other.last_clock);
+        self.made_steps = self.made_steps.max(other.made_steps);
+        self.control.ticks_per_second = self.control.ticks_per_second.or(other.control.ticks_per_second);
+        self.control.paused &= other.control.paused;
+        self.halted = match (self.halted, other.halted) {
+            (Some(halted), Some(_)) => Some(halted),
+            (one, other) => one.or(other).filter(|halted| halted.holds_others),
+        };
+        self.lost.append(&mut other.lost);
+        self.columns += other.columns;
+        self.entities += other.entities;
+        self.viewers += other.viewers;
+        if self.history.total == 0 {
+            self.history = other.history;
+        }
+    }
+
+    /// Parts begin with a copy of the region's clock, rate and history.
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        self.parts = parts.iter().map(|part| Part { region: part.id, sections: part.sections.clone() }).collect();
+        let part = |part: &RegionPart| Self {
+            due: self.due,
+            control: self.control.clone(),
+            last_clock: self.last_clock,
+            made_steps: self.made_steps,
+            halted: self.halted,
+            history: self.history.clone(),
+            ..Self::new(part.id)
+        };
+        parts.iter().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::DimensionClock;
+
+    fn slot() -> RegionSlot {
+        RegionSlot::new(RegionId::new(0))
+    }
+
+    #[test]
+    fn a_pause_is_no_long_tick() {
+        let period = Duration::from_millis(50);
+        let mut time = DimensionTime::new(DimensionClock::default());
+        let mut slot = slot();
+        time.now = Duration::from_secs(1);
+        assert_eq!(slot.begin_tick(&time, period), (time.now, period));
+        time.now += period * 3;
+        assert_eq!(slot.begin_tick(&time, period), (time.now, period * 3), "skipped ticks are made up for");
+        slot.control.paused = true;
+        slot.control.steps = 1;
+        time.now += Duration::from_secs(60);
+        assert!(slot.may_tick(&time));
+        assert_eq!(slot.begin_tick(&time, period), (time.now, period));
+        assert!(!slot.may_tick(&time));
+    }
+
+    #[test]
+    fn steps_of_a_dimension_are_made_by_each_region() {
+        let period = Duration::from_millis(50);
+        let mut time = DimensionTime::new(DimensionClock { paused: true, ..Default::default() });
+        let mut slot = slot();
+        slot.made_steps = Some(0);
+        assert!(!slot.may_tick(&time));
+        time.step(2);
+        for step in 1..=2 {
+            assert!(slot.may_tick(&time));
+            assert_eq!(slot.begin_tick(&time, period), (period * (step + 1), period));
+        }
+        assert!(!slot.may_tick(&time));
+    }
+
+    #[test]
+    fn what_halted_lives_again_with_a_live_region_unless_it_holds_others() {
+        for holds_others in [false, true] {
+            let halted = || RegionSlot { halted: Some(Halted { holds_others }), ..slot() };
+            for (mut into, from) in [(slot(), halted()), (halted(), slot())] {
+                into.merge(RegionId::new(1), from);
+                assert_eq!(into.halted.is_some(), holds_others);
+            }
+            let mut both = halted();
+            both.merge(RegionId::new(1), halted());
+            assert!(both.halted.is_some());
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
+
+use super::EntityIndex;
+use crate::region::RegionId;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::ecs::message::Messages;
+use bevy::prelude::*;
+use std::any::type_name;
+use std::fmt;
+use uuid::Uuid;
+
+/// What can be sent from world to world, after `register_region_message` was called for it.
+pub trait RegionMessage: Clone + Send + Sync + 'static {}
+impl<M: Clone + Send + Sync + 'static> RegionMessage for M {}
+
+/// Where a message or a closure goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// To the region that owns the block's column at the moment of delivery. The column is loaded for it.
+    Place(DimensionId, BlockPos),
+    /// To the entity with this stable id, in whatever region it is.
+    Entity(Uuid),
+    /// To the main world.
+    Main,
+    /// To each region of a dimension, or of all, that exists when the coordinator passes it on.
+    Regions(Option<DimensionId>),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Place(dimension, block) => write!(f, "block {block} of {dimension}"),
+            Self::Entity(id) => write!(f, "entity {id}"),
+            Self::Main => f.write_str("the main world"),
+            Self::Regions(Some(dimension)) => write!(f, "all regions of {dimension}"),
+            Self::Regions(None) => f.write_str("all regions"),
+        }
+    }
+}
+
+/// Who sent a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The main world.
+    Main,
+    /// A region.
+    Region {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region, as it was called when it sent.
+        region: RegionId,
+        /// One of its columns: whoever owns that later stands in for a region that is no more.
+        column: Option<ColumnPos>,
+    },
+}
+
+/// Why something did not reach its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undeliverable {
+    /// No entity with this stable id is in a region or on its way to one: it is gone, or not loaded.
+    #[error("no entity {0} is loaded")]
+    NoSuchEntity(Uuid),
+    /// The dimension is not open.
+    #[error("{0} is not open")]
+    DimensionNotOpen(DimensionId),
+    /// This entity of the main world is no open dimension.
+    #[error("{0} is no open dimension")]
+    NotADimension(Entity),
+    /// The column was unloaded before the delay was over.
+    #[error("column {0} was unloaded before the delay was over")]
+    Unloaded(ColumnPos),
+    /// The region halted before it could take it in.
+    #[error("{0} halted")]
+    RegionHalted(RegionId),
+}
+
+/// A message that came from another world or from this one. Read it with `MessageReader<Received<M>>`.
+#[derive(Message, Clone, Debug, PartialEq)]
+pub struct Received<M: RegionMessage> {
+    /// What was sent.
+    pub message: M,
+    /// To whom.
+    pub to: Address,
+    /// The target in this world, if it was sent to an entity.
+    pub entity: Option<Entity>,
+    /// By whom.
+    pub from: Sender,
+}
+
+/// A message that this world sent and that could not be delivered. Read it with `MessageReader<Returned<M>>`.
+#[derive(Message, Clone, Debug, PartialEq)]
+pub struct Returned<M: RegionMessage> {
+    /// What was sent.
+    pub message: M,
+    /// To whom.
+    pub to: Address,
+    /// Why it came back.
+    pub reason: Undeliverable,
+}
+
+/// A closure that runs once in a world.
+pub type RunInWorld = Box<dyn FnOnce(&mut World) + Send>;
+/// A closure that runs once in the world that sent another one, if that cannot be run.
+pub type RunIfRetired = Box<dyn FnOnce(&mut World, Undeliverable) + Send>;
+/// A closure that runs once on an entity, wherever it is.
+pub type RunOnEntity = Box<dyn FnOnce(EntityWorldMut) + Send>;
+
+/// A message or a closure on its way.
+pub struct Letter {
+    /// Where it goes.
+    pub to: Address,
+    /// Where it comes from.
+    pub from: Sender,
+    /// How many ticks of its target it waits there; 0 for the next tick.
+    pub delay: u64,
+    content: Content,
+    /// It is on its way back, for this reason.
+    returned: Option<Undeliverable>,
+}
+
+enum Content {
+    Message(Box<dyn Parcel>),
+    Run(RunInWorld),
+    RunOn(RunOnEntity, Option<RunIfRetired>),
+}
+
+/// A message whose type is forgotten.
+trait Parcel: Send {
+    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender);
+    fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable);
+    fn copy(&self) -> Box<dyn Parcel>;
+    fn name(&self) -> &'static str;
+}
+
+impl<M: RegionMessage> Parcel for M {
+    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender) {
+        write(world, Received { message: *self, to, entity, from });
+    }
+
+    fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable) {
+        write(world, Returned { message: *self, to, reason });
+    }
+
+    fn copy(&self) -> Box<dyn Parcel> {
+        Box::new(self.clone())
+    }
+
+    fn name(&self) -> &'static str {
+        type_name::<M>()
+    }
+}
+
+fn write<T: Message>(world: &mut World, message: T) {
+    match world.get_resource_mut::<Messages<T>>() {
+        Some(mut messages) => drop(messages.write(message)),
+        None => error!("{} was dropped: call register_region_message for what is sent", type_name::<T>()),
+    }
+}
+
+impl Letter {
+    /// A message.
+    pub fn message<M: RegionMessage>(to: Address, from: Sender, message: M) -> Self {
+        Self { to, from, delay: 0, content: Content::Message(Box::new(message)), returned: None }
+    }
+
+    /// A closure for whoever gets it.
+    pub fn run(to: Address, from: Sender, run: RunInWorld) -> Self {
+        Self { to, from, delay: 0, content: Content::Run(run), returned: None }
+    }
+
+    /// A closure for an entity, and one for the sender if the entity cannot be found.
+    pub fn run_on(id: Uuid, from: Sender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
+        Self { to: Address::Entity(id), from, delay: 0, content: Content::RunOn(run, retired), returned: None }
+    }
+
+    /// The same letter, handed over so many ticks later.
+    pub fn with_delay(mut self, ticks: u64) -> Self {
+        self.delay = ticks;
+        self
+    }
+
+    /// The column that it goes to, if it goes to a place.
+    pub fn column(&self) -> Option<(DimensionId, ColumnPos)> {
+        match self.to {
+            Address::Place(dimension, block) if self.returned.is_none() => Some((dimension, block.column())),
+            _ => None,
+        }
+    }
+
+    /// The entity that it goes to, if it goes to one.
+    pub fn entity(&self) -> Option<Uuid> {
+        match self.to {
+            Address::Entity(id) if self.returned.is_none() => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is on its way back to its sender.
+    pub fn is_returned(&self) -> bool {
+        self.returned.is_some()
+    }
+
+    /// The same letter on its way back; `None` if nobody would hear of it there.
+    pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
+        if self.returned.is_some() || matches!(self.content, Content::Run(_) | Content::RunOn(_, None)) {
+            return None;
+        }
+        self.returned = Some(reason);
+        self.delay = 0;
+        Some(self)
+    }
+
+    /// One more of the same kind; `None` for closures, which run once.
+    pub fn copy(&self) -> Option<Self> {
+        let Content::Message(message) = &self.content else { return None };
+        let Self { to, from, delay, returned, .. } = *self;
+        Some(Self { to, from, delay, content: Content::Message(message.copy()), returned })
+    }
+
+    /// What it is, for messages about it.
+    pub fn name(&self) -> &'static str {
+        match &self.content {
+            Content::Message(message) => message.name(),
+            Content::Run(_) | Content::RunOn(..) => "a closure",
+        }
+    }
+
+    /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
+    pub fn hand_over(self, world: &mut World) -> Result<(), (Self, Undeliverable)> {
+        if let Some(reason) = self.returned {
+            match self.content {
+                Content::Message(message) => message.give_back(world, self.to, reason),
+                Content::RunOn(_, Some(retired)) => retired(world, reason),
+                Content::Run(_) | Content::RunOn(_, None) => {}
+            }
+            world.flush();
+            return Ok(());
+        }
+        let mut entity = None;
+        if let Some(id) = self.entity() {
+            entity = world.get_resource::<EntityIndex>().and_then(|index| index.entity(id));
+            if entity.is_none() {
+                return Err((self, Undeliverable::NoSuchEntity(id)));
+            }
+        }
+        match self.content {
+            Content::Message(message) => message.deliver(world, self.to, entity, self.from),
+            Content::Run(run) => run(world),
+            Content::RunOn(run, _) => {
+                if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
+                    run(entity);
+                }
+            }
+        }
+        world.flush();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { to, from, delay, returned, .. } = self;
+        f.debug_struct("Letter")
+            .field("content", &self.name())
+            .field("to", to)
+            .field("from", from)
+            .field("delay", delay)
+            .field("returned", returned)
+            .finish()
+    }
+}

@@ -1,0 +1,209 @@
+//! What a region sends, and what waits in it for its time.
+
+use super::letter::{Address, Letter, RegionMessage, Sender, Undeliverable};
+use super::{Exclusive, RegionInfo};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use std::any::{TypeId, type_name};
+use std::collections::BTreeMap;
+use std::mem;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The message types that can be sent.
+#[derive(Clone, Default)]
+pub(super) struct KnownMessages(FxHashSet<TypeId>);
+
+/// Sends messages and closures to places, entities, the main world and all regions, wherever these are.
+///
+/// What is sent is delivered before the next tick of whoever owns the target then: in order for one sender and one
+/// target, also across merges, splits and journeys. A message whose target is not there comes back to the sender as
+/// [`Returned`](super::Returned).
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// #[derive(Clone)]
+/// struct Damage(u32);
+///
+/// fn lightning(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, index: Res<EntityIndex>) {
+///     let x = i64::from(random.0.below(100_000));
+///     if let Some(id) = index.ids().next() {
+///         post.send(Address::Entity(id), Damage(3));
+///     }
+///     post.run_at(BlockPos::new(x, 0, 0), 20, |world: &mut World| {
+///         info!("a second later, in {}", world.resource::<RegionInfo>().region);
+///     });
+/// }
+/// fn suffer(mut hits: MessageReader<Received<Damage>>) {
+///     for hit in hits.read() {
+///         info!("{:?} lost {}", hit.entity, hit.message.0);
+///     }
+/// }
+/// # App::new().register_region_message::<Damage>().add_systems(RegionTick, (lightning, suffer));
+/// ```
+#[derive(Resource)]
+pub struct Post {
+    out: Exclusive<Vec<Letter>>,
+    known: KnownMessages,
+    sender: Sender,
+    dimension: DimensionId,
+    /// Types that were sent and are not registered.
+    unknown: Vec<&'static str>,
+}
+
+impl Post {
+    pub(super) fn new() -> Self {
+        let dimension = DimensionId(0);
+        Self {
+            out: Exclusive::default(),
+            known: KnownMessages::default(),
+            sender: Sender::Main,
+            dimension,
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Makes `M` a message that can be sent.
+    pub(crate) fn register<M: RegionMessage>(&mut self) {
+        self.known.0.insert(TypeId::of::<M>());
+    }
+
+    pub(super) fn set_sender(&mut self, info: &RegionInfo, column: Option<ColumnPos>) {
+        self.dimension = info.dimension;
+        self.sender = Sender::Region { dimension: info.dimension, region: info.region, column };
+    }
+
+    /// Sends `message`.
+    pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
+        if !self.known.0.contains(&TypeId::of::<M>()) {
+            self.unknown.push(type_name::<M>());
+            return;
+        }
+        let letter = Letter::message(to, self.sender, message);
+        self.out.get().push(letter);
+    }
+
+    /// Sends `message` to a place in this dimension.
+    pub fn send_to_place<M: RegionMessage>(&mut self, block: BlockPos, message: M) {
+        self.send(Address::Place(self.dimension, block), message);
+    }
+
+    /// Runs `run` in the region that owns `block` then, in this dimension: at its next tick, or `delay` ticks later.
+    ///
+    /// The place is loaded for it. If it is unloaded before the delay is over, the closure is dropped, and the main
+    /// world gets a `LetterLost`.
+    pub fn run_at(&mut self, block: BlockPos, delay: u64, run: impl FnOnce(&mut World) + Send + 'static) {
+        let to = Address::Place(self.dimension, block);
+        let letter = Letter::run(to, self.sender, Box::new(run)).with_delay(delay);
+        self.out.get().push(letter);
+    }
+
+    /// Runs `run` on the entity with this stable id, wherever it is: at the next tick of its region, or `delay` ticks
+    /// later. If it is gone or not loaded then, `retired` runs in this region instead.
+    pub fn run_on(
+        &mut self,
+        id: Uuid,
+        delay: u64,
+        run: impl FnOnce(EntityWorldMut) + Send + 'static,
+        retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
+    ) {
+        let letter = Letter::run_on(id, self.sender, Box::new(run), Some(Box::new(retired))).with_delay(delay);
+        self.out.get().push(letter);
+    }
+
+    pub(super) fn append(&mut self, mut letters: Vec<Letter>) {
+        self.out.get().append(&mut letters);
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Letter> {
+        mem::take(self.out.get())
+    }
+
+    pub(super) fn take_unknown(&mut self) -> Vec<&'static str> {
+        mem::take(&mut self.unknown)
+    }
+}
+
+/// Letters that have reached the region and wait for their time.
+#[derive(Resource, Default)]
+pub(super) struct Waiting {
+    /// By the dimension's clock, then in the order of arrival.
+    letters: Exclusive<BTreeMap<(Duration, u64), Letter>>,
+    arrivals: u64,
+}
+
+impl Waiting {
+    pub fn push(&mut self, due: Duration, letter: Letter) {
+        self.arrivals += 1;
+        self.letters.get().insert((due, self.arrivals), letter);
+    }
+
+    pub fn is_empty(&mut self) -> bool {
+        self.letters.get().is_empty()
+    }
+
+    /// Takes out what is due.
+    pub fn due(&mut self, clock: Duration) -> Vec<Letter> {
+        let later = self.letters.get().split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
+        mem::replace(self.letters.get(), later).into_values().collect()
+    }
+
+    /// Takes out what `wanted` names, each with the ticks that it still has to wait.
+    pub fn take_out(
+        &mut self,
+        clock: Duration,
+        period: Duration,
+        mut wanted: impl FnMut(&Letter) -> bool,
+    ) -> Vec<Letter> {
+        let taken = self.letters.get().extract_if(.., |_, letter| wanted(letter));
+        taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, clock, period))).collect()
+    }
+
+    /// Takes over what waits in a region that is absorbed: the dimension's clock is the same for both.
+    pub fn append(&mut self, mut other: Self) {
+        for ((due, _), letter) in mem::take(other.letters.get()) {
+            self.push(due, letter);
+        }
+    }
+}
+
+/// How many ticks of `period` there are until `due`, rounded up.
+pub(super) fn ticks_until(due: Duration, clock: Duration, period: Duration) -> u64 {
+    let ticks = due.saturating_sub(clock).as_nanos().div_ceil(period.as_nanos().max(1));
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(number: u64) -> Letter {
+        Letter::message(Address::Place(DimensionId(0), BlockPos::new(number as i64 * 16, 0, 0)), Sender::Main, number)
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_time_and_arrival() {
+        let mut waiting = Waiting::default();
+        let tick = Duration::from_millis(50);
+        for (number, due) in [(1, 3), (2, 1), (3, 1), (4, 2)] {
+            waiting.push(tick * due, letter(number));
+        }
+        let places = |letters: Vec<Letter>| -> Vec<i64> {
+            letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
+        };
+        assert_eq!(places(waiting.due(tick * 2)), [2, 3, 4]);
+        assert!(waiting.due(tick * 2).is_empty());
+        let left = waiting.take_out(tick * 2, tick, |_| true);
+        assert_eq!((left[0].delay, places(left)), (1, vec![1]));
+    }
+
+    #[test]
+    fn a_part_of_a_tick_counts_as_one() {
+        let tick = Duration::from_millis(50);
+        assert_eq!(ticks_until(Duration::from_millis(101), Duration::ZERO, tick), 3);
+        assert_eq!(ticks_until(Duration::ZERO, Duration::from_secs(1), tick), 0);
+        assert_eq!(ticks_until(Duration::MAX, Duration::ZERO, Duration::ZERO), u64::MAX);
+    }
+}

@@ -1,0 +1,105 @@
+//! What a region thread is doing at this moment, for whoever watches over it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How far a region's task has come. The region thread writes it, the coordinator reads it.
+#[derive(Debug, Default)]
+pub struct TaskProgress {
+    /// Nanoseconds from `ORIGIN` to the task's begin; 0 while it waits for a thread.
+    began: AtomicU64,
+    step: AtomicU8,
+    schedules: OnceLock<Vec<String>>,
+}
+
+/// A point in time before every task.
+static ORIGIN: OnceLock<Instant> = OnceLock::new();
+
+/// The steps before and after the game's schedules, by their numbers.
+const STEPS: [&str; 6] =
+    ["waiting for a thread", "making the region's world", "absorbing", "receiving", "sending", "splitting"];
+
+/// The last of our markers that a task has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskStep {
+    Waiting,
+    Making,
+    Absorbing,
+    Receiving,
+    Sending,
+    Splitting,
+    /// The schedule with this number in the tick's order.
+    Schedule(u8),
+}
+
+impl TaskProgress {
+    pub(super) fn pass(&self, step: TaskStep) {
+        let number = match step {
+            TaskStep::Waiting => 0,
+            TaskStep::Making => 1,
+            TaskStep::Absorbing => 2,
+            TaskStep::Receiving => 3,
+            TaskStep::Sending => 4,
+            TaskStep::Splitting => 5,
+            TaskStep::Schedule(number) => number.saturating_add(STEPS.len() as u8),
+        };
+        // Only for people to read: no other memory depends on it.
+        self.step.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn begin(&self) {
+        let since = ORIGIN.get_or_init(Instant::now).elapsed().as_nanos();
+        self.began.store(u64::try_from(since).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+    }
+
+    /// To be called before the task is handed to a region thread.
+    pub fn reset(&self) {
+        self.began.store(0, Ordering::Relaxed);
+        self.pass(TaskStep::Waiting);
+    }
+
+    pub(super) fn name_schedules(&self, names: impl FnOnce() -> Vec<String>) {
+        self.schedules.get_or_init(names);
+    }
+
+    /// How long the task has been running; zero while it waits for a thread.
+    pub fn running_for(&self) -> Duration {
+        let began = Duration::from_nanos(self.began.load(Ordering::Relaxed));
+        if began.is_zero() {
+            return Duration::ZERO;
+        }
+        ORIGIN.get_or_init(Instant::now).elapsed().saturating_sub(began)
+    }
+
+    /// What it is doing.
+    pub fn step(&self) -> String {
+        let number = usize::from(self.step.load(Ordering::Relaxed));
+        let schedule = |number: usize| self.schedules.get()?.get(number).cloned();
+        match STEPS.get(number) {
+            Some(step) => (*step).to_owned(),
+            None => schedule(number - STEPS.len()).unwrap_or_else(|| "running the game's schedules".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_tells_where_it_is_and_for_how_long() {
+        let progress = TaskProgress::default();
+        assert_eq!((progress.step().as_str(), progress.running_for()), ("waiting for a thread", Duration::ZERO));
+        progress.name_schedules(|| vec!["First".into(), "RegionTick".into()]);
+        progress.begin();
+        progress.pass(TaskStep::Schedule(1));
+        assert_eq!(progress.step(), "RegionTick");
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(progress.running_for() >= Duration::from_millis(2));
+        progress.pass(TaskStep::Schedule(200));
+        assert_eq!(progress.step(), "running the game's schedules");
+        progress.reset();
+        assert_eq!((progress.step().as_str(), progress.running_for()), ("waiting for a thread", Duration::ZERO));
+    }
+}

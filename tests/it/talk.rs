@@ -1,0 +1,295 @@
+//! Messages and closures reach whoever owns their target, once and in order, whatever regions do meanwhile.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+
+/// A numbered message from a sender that counts its own.
+#[derive(Clone, Debug, PartialEq)]
+struct Note {
+    sender: u32,
+    number: u32,
+}
+
+/// What arrived: for each target what it received, in order, and what came back.
+#[derive(Resource, Clone, Default)]
+struct Ledger(Arc<Mutex<Records>>);
+
+#[derive(Default)]
+struct Records {
+    received: Vec<(Address, Option<Uuid>, Note)>,
+    returned: Vec<(Note, Undeliverable)>,
+}
+
+fn keep_ledger(
+    mut received: MessageReader<Received<Note>>,
+    mut returned: MessageReader<Returned<Note>>,
+    ids: Query<&StableId>,
+    ledger: Res<Ledger>,
+) {
+    let mut records = ledger.0.lock().unwrap();
+    for note in received.read() {
+        let id = note.entity.and_then(|entity| ids.get(entity).ok()).map(|id| id.0);
+        records.received.push((note.to, id, note.message.clone()));
+    }
+    records.returned.extend(returned.read().map(|note| (note.message.clone(), note.reason)));
+}
+
+/// A game whose regions write down what they receive; so does the main world, in a ledger of its own.
+fn talking(plugin: TerranePlugin) -> (App, Ledger, Ledger) {
+    let (regions, main) = (Ledger::default(), Ledger::default());
+    let mut app = game(plugin);
+    let ledger = regions.clone();
+    app.register_region_message::<Note>()
+        .insert_resource(main.clone())
+        .add_systems(Update, keep_ledger)
+        .add_region_plugins(move |region| {
+            region.insert_resource(ledger.clone()).add_systems(RegionTick, keep_ledger);
+        });
+    (app, regions, main)
+}
+
+fn note(sender: u32, number: u32) -> Note {
+    Note { sender, number }
+}
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
+    app.world_mut().commands().run_in_region(dimension, block, run);
+    app.world_mut().flush();
+}
+
+const HERE: BlockPos = BlockPos::new(0, 5, 0);
+const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
+
+/// Two regions far apart.
+fn two_regions(app: &mut App) -> Entity {
+    let dimension = flat(app);
+    viewer(app, dimension, 0.0, 0.0, 2);
+    viewer(app, dimension, THERE.x as f32, 0.0, 2);
+    start(app);
+    update(app, 20);
+    dimension
+}
+
+#[test]
+fn a_region_talks_to_a_place_an_entity_the_main_world_and_all_regions() {
+    let (mut app, regions, main) = talking(lockstep());
+    let dimension = two_regions(&mut app);
+    app.world_mut().commands().spawn_in_region(dimension, THERE, (StableId(id(7)), walker("ann", 0.0)));
+    update(&mut app, 3);
+    in_region(&mut app, dimension, HERE, |region| {
+        let dimension = region.resource::<RegionInfo>().dimension;
+        let mut post = region.resource_mut::<Post>();
+        post.send_to_place(THERE, note(1, 1));
+        post.send(Address::Entity(id(7)), note(1, 2));
+        post.send(Address::Main, note(1, 3));
+        post.send(Address::Regions(Some(dimension)), note(1, 4));
+    });
+    update(&mut app, 4);
+    let records = regions.0.lock().unwrap();
+    let numbers = |number: u32| records.received.iter().filter(|(.., note)| note.number == number).count();
+    assert_eq!([numbers(1), numbers(2), numbers(3), numbers(4)], [1, 1, 0, 2]);
+    let to_ann = records.received.iter().find(|(.., note)| note.number == 2).unwrap();
+    assert_eq!(to_ann.1, Some(id(7)));
+    let main = main.0.lock().unwrap();
+    assert_eq!(main.received, [(Address::Main, None, note(1, 3))]);
+}
+
+#[test]
+fn the_main_world_sends_what_a_region_can_send_and_spawns_and_despawns_in_it() {
+    let (mut app, regions, _) = talking(lockstep());
+    let dimension = two_regions(&mut app);
+    let mut commands = app.world_mut().commands();
+    commands
+        .spawn_in_region(dimension, THERE, (StableId(id(7)), walker("ann", 0.0)))
+        .send_to_place(dimension, HERE, note(0, 1))
+        .send_to_regions(None, note(0, 2));
+    app.world_mut().flush();
+    update(&mut app, 3);
+    assert_eq!(walkers(app.world_mut()).len(), 1);
+    let ran = Arc::new(Mutex::new(0));
+    let run = ran.clone();
+    let mut commands = app.world_mut().commands();
+    commands.send_to_entity(id(7), note(0, 3)).run_on_region_entity(
+        id(7),
+        2,
+        move |ann| *run.lock().unwrap() += ann.get::<Walker>().unwrap().name.len(),
+        |_, reason| panic!("{reason}"),
+    );
+    app.world_mut().flush();
+    update(&mut app, 6);
+    assert_eq!(*ran.lock().unwrap(), 3);
+    app.world_mut().commands().despawn_in_region(id(7));
+    update(&mut app, 4);
+    assert!(walkers(app.world_mut()).is_empty());
+    let received = &regions.0.lock().unwrap().received;
+    let mut numbers: Vec<_> = received.iter().map(|(.., note)| note.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 2, 3]);
+}
+
+#[test]
+fn what_cannot_be_delivered_comes_back_to_its_sender() {
+    let (mut app, regions, main) = talking(lockstep());
+    let dimension = two_regions(&mut app);
+    in_region(&mut app, dimension, HERE, |region| {
+        let nowhere = DimensionId(99);
+        let mut post = region.resource_mut::<Post>();
+        post.send(Address::Entity(id(404)), note(1, 1));
+        post.send(Address::Place(nowhere, HERE), note(1, 2));
+        post.run_on(
+            id(404),
+            0,
+            |_| panic!("there is no such entity"),
+            |region, reason| {
+                let ledger = region.resource::<Ledger>().clone();
+                ledger.0.lock().unwrap().returned.push((note(1, 3), reason));
+            },
+        );
+    });
+    app.world_mut().commands().send_to_entity(id(404), note(0, 4));
+    update(&mut app, 6);
+    let gone = Undeliverable::NoSuchEntity(id(404));
+    let mut returned = regions.0.lock().unwrap().returned.clone();
+    returned.sort_by_key(|(note, _)| note.number);
+    let not_open = Undeliverable::DimensionNotOpen(DimensionId(99));
+    assert_eq!(returned, [(note(1, 1), gone), (note(1, 2), not_open), (note(1, 3), gone)]);
+    assert_eq!(main.0.lock().unwrap().returned, [(note(0, 4), gone)]);
+}
+
+#[test]
+fn a_delayed_closure_waits_for_its_tick_and_one_lost_at_an_unload_is_reported() {
+    let (mut app, regions, _) = talking(lockstep());
+    listen::<LetterLost>(&mut app);
+    let dimension = flat(&mut app);
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    in_region(&mut app, dimension, HERE, |region| {
+        let mut post = region.resource_mut::<Post>();
+        for (number, delay) in [(1, 8), (2, 3), (3, 3), (4, 1_000)] {
+            post.run_at(HERE, delay, move |region: &mut World| {
+                let tick = region.resource::<RegionInfo>().ticks as u32;
+                let ledger = region.resource::<Ledger>().clone();
+                ledger.0.lock().unwrap().returned.push((note(tick, number), Undeliverable::NoSuchEntity(id(0))));
+            });
+        }
+    });
+    update(&mut app, 20);
+    let ran: Vec<_> = regions.0.lock().unwrap().returned.iter().map(|(note, _)| (note.number, note.sender)).collect();
+    let first = ran[0].1;
+    assert_eq!(ran, [(2, first), (3, first), (1, first + 5)]);
+    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 5_000.0;
+    update(&mut app, 20);
+    let lost = heard::<LetterLost>(&app);
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].reason, Undeliverable::Unloaded(HERE.column()));
+}
+
+#[test]
+fn a_message_type_that_was_not_registered_is_an_early_error() {
+    #[derive(Clone)]
+    struct Unheard;
+    let mut app = game(TerranePlugin::in_memory());
+    listen::<RegionHalted>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    in_region(&mut app, dimension, HERE, |region| region.resource_mut::<Post>().send(Address::Main, Unheard));
+    update_until(&mut app, "the region halts", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+    let reason = heard::<RegionHalted>(&app)[0].reason.clone();
+    assert!(reason.contains("Unheard") && reason.contains("register_region_message"), "{reason}");
+}
+
+/// Entities that are sent to jump about while everybody writes to them.
+fn jump(mut random: ResMut<RegionRandom>, mut walkers: Query<&mut Position, With<Walker>>) {
+    for mut position in &mut walkers {
+        if random.0.below(10) == 0 {
+            let mut place = || i64::from(random.0.below(AREA * 16)) - i64::from(AREA * 8);
+            *position = Position::new(position.dimension, BlockPos::new(place(), 5, place()));
+        }
+    }
+}
+
+/// Each entity writes to the others and to some places, and numbers what it writes to each.
+#[derive(Component, Clone, Default)]
+struct Pen(BTreeMap<u128, u32>);
+
+fn write(mut post: ResMut<Post>, mut random: ResMut<RegionRandom>, mut pens: Query<(&StableId, &mut Pen)>) {
+    let mut pens: Vec<_> = pens.iter_mut().collect();
+    pens.sort_by_key(|(id, _)| id.0);
+    for (from, mut pen) in pens {
+        let target = u128::from(random.0.below(ENTITIES as u32));
+        let number = pen.0.entry(target).or_default();
+        *number += 1;
+        let to = match target {
+            // Some targets are places that are loaded and unloaded all the time.
+            0..4 => {
+                let x = target as i64 * 100 - 200;
+                Address::Place(DimensionId(0), BlockPos::new(x, 0, 0))
+            }
+            _ => Address::Entity(id(target)),
+        };
+        let sender = from.0.as_u128() as u32;
+        post.send(to, Note { sender: sender * 1_000 + target as u32, number: *number });
+    }
+}
+
+const ENTITIES: u128 = 16;
+/// The width of the area that they jump about in, in columns.
+const AREA: u32 = 100;
+
+#[test]
+fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
+    let seeds = rounds(3);
+    let (mut changes, mut arrived) = (0, 0);
+    for seed in 0..seeds {
+        let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
+        let (mut app, regions, _) = talking(lockstep().with_seed(seed).with_regionizer(config));
+        app.register_region_component::<Pen>().add_region_plugins(|region| {
+            region.add_systems(RegionTick, (jump, write).chain());
+        });
+        listen::<RegionMerged>(&mut app);
+        listen::<RegionSplit>(&mut app);
+        let dimension = flat(&mut app);
+        let viewers: Vec<_> = (0..3).map(|_| viewer(&mut app, dimension, 0.0, 0.0, 2)).collect();
+        start(&mut app);
+        update(&mut app, 20);
+        for number in 4..ENTITIES {
+            let bundle = (StableId(id(number)), walker("", 0.0), Pen::default(), Viewer::new().with_radius(1));
+            app.world_mut().commands().spawn_in_region(dimension, HERE, bundle);
+        }
+        let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
+        for step in 0..300 {
+            if step % 15 == 0 {
+                for viewer in &viewers {
+                    let mut place = || (i64::from(random.below(AREA)) - i64::from(AREA / 2)) as f32 * 16.0;
+                    let mut transform = app.world_mut().get_mut::<Transform>(*viewer).unwrap();
+                    (transform.translation.x, transform.translation.z) = (place(), place());
+                }
+            }
+            app.update();
+        }
+        changes += heard::<RegionMerged>(&app).len() + heard::<RegionSplit>(&app).len();
+        let records = regions.0.lock().unwrap();
+        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        for (to, entity, Note { sender, number }) in &records.received {
+            let before = last.insert(*sender, *number).unwrap_or_default();
+            assert_eq!(*number, before + 1, "seed {seed}: from {} to {to}", sender / 1_000);
+            if let Address::Entity(id) = to {
+                assert_eq!(*entity, Some(*id));
+            }
+        }
+        arrived += records.received.len();
+        // All of them are somewhere all the time.
+        assert_eq!(records.returned, [], "seed {seed}");
+    }
+    assert!(changes as u64 > 10 * seeds, "regions merged and split only {changes} times");
+    assert!(arrived as u64 > 2_000 * seeds, "only {arrived} messages arrived");
+}
