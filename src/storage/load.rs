@@ -88,6 +88,12 @@ impl WorldStore {
         Ok(records.filter(|record| record.dimension == dimension && record.viewer_radius.is_some()).collect())
     }
 
+    /// The record of one entity, wherever it is; `None` if it is not stored.
+    pub fn entity(&self, id: Uuid) -> Result<Option<EntityRecord>, StoreError> {
+        let value = self.store.get(Family::Entities, &keys::entity_key(id))?;
+        value.map(|value| self.entity_record(id, &value)).transpose()
+    }
+
     /// Loads the chunks, group by group: each is one range of keys.
     fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
@@ -23,13 +23,40 @@ const BLOCKS: &str = "blocks";
 pub(super) const FORMAT: u32 = 1;
 
 /// Where a world is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum StorageConfig {
     /// In this folder. Needs the feature `rocksdb`.
     Path(PathBuf),
     /// In memory, until it is dropped.
     Memory,
+    /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
+    /// open on it.
+    Custom(Arc<dyn KeyValueStore>),
 }
+
+impl fmt::Debug for StorageConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Memory => f.write_str("Memory"),
+            Self::Custom(store) => f.debug_tuple("Custom").field(&store.path()).finish(),
+        }
+    }
+}
+
+/// Two backends are equal if they are the same one.
+impl PartialEq for StorageConfig {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Path(path), Self::Path(other)) => path == other,
+            (Self::Memory, Self::Memory) => true,
+            (Self::Custom(store), Self::Custom(other)) => Arc::ptr_eq(store, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for StorageConfig {}
 
 /// The storage of one world. Can be shared between threads; changes are made one after another.
 pub struct WorldStore {
@@ -184,6 +211,7 @@ impl WorldStore {
         match config {
             StorageConfig::Memory => Self::from_store(Box::new(MemoryStore::new())),
             StorageConfig::Path(path) => Self::open_path(path),
+            StorageConfig::Custom(store) => Self::from_store(Box::new(Arc::clone(store))),
         }
     }
 
