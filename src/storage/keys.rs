@@ -20,6 +20,7 @@ pub const LAST_DIMENSION: &[u8] = b"last dimension";
 
 const PLACE: &[u8] = b"place:";
 const VIEWER: &[u8] = b"viewer:";
+const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
 const DIMENSION: &[u8] = b"dimension:";
 
@@ -109,6 +110,26 @@ pub fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
 pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     let (dimension, id) = key.strip_prefix(VIEWER)?.split_first_chunk::<8>()?;
     Some((DimensionId(u64::from_be_bytes(*dimension)), Uuid::from_slice(id).ok()?))
+}
+
+/// The key of a chunk's scheduled block ticks: those of a column are one range.
+pub fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
+    [BLOCK_TICKS, &dimension.0.to_be_bytes(), &ordered(pos.x), &ordered(pos.z), &ordered(pos.y)].concat()
+}
+
+/// The range of the block ticks of all columns of one `x` from `first_z` to `last_z`.
+pub fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+    let first = block_ticks_key(dimension, ChunkPos::new(x, i64::MIN, first_z));
+    first..after(&block_ticks_key(dimension, ChunkPos::new(x, i64::MAX, last_z)))
+}
+
+/// The dimension and place of the chunk whose block ticks have this key.
+pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
+    let (dimension, rest) = key.strip_prefix(BLOCK_TICKS)?.split_first_chunk::<8>()?;
+    let (x, rest) = rest.split_first_chunk()?;
+    let (z, y) = rest.split_first_chunk()?;
+    let pos = ChunkPos::new(from_ordered(*x), from_ordered(y.try_into().ok()?), from_ordered(*z));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
 }
 
 /// The key of the piece of a dimension's graph of stored columns at `x`, `z`, in steps of 32 columns.
@@ -253,6 +274,7 @@ mod tests {
             dimension: u64,
             (x, z) in (coordinate(), coordinate()),
             other in (coordinate(), coordinate()),
+            (y, other_y) in (coordinate(), coordinate()),
             id: u128,
         ) {
             let (dimension, id) = (DimensionId(dimension), Uuid::from_u128(id));
@@ -270,14 +292,24 @@ mod tests {
             prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
             prop_assert!(!viewer_range(dimension).contains(&viewer_key(DimensionId(dimension.0 ^ 1), id)));
 
+            let (pos, beside) = (column.chunk(y), other.chunk(other_y));
+            let key = block_ticks_key(dimension, pos);
+            prop_assert_eq!(parse_block_ticks_key(&key), Some((dimension, pos)));
+            let order = (column, y).cmp(&(other, other_y));
+            prop_assert_eq!(key.cmp(&block_ticks_key(dimension, beside)), order);
+            let range = block_ticks_range(dimension, x, low, high);
+            prop_assert!(range.contains(&key));
+            prop_assert_eq!(range.contains(&block_ticks_key(dimension, beside)), x == other.x);
+            prop_assert!(!range.contains(&block_ticks_key(DimensionId(dimension.0 ^ 1), pos)));
+
             prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
             prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
             prop_assert!(!tile_range(dimension).contains(&tile_key(DimensionId(dimension.0 ^ 1), x, z)));
         }
 
         #[test]
-        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..4_usize) {
-            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE][prefix].iter().copied());
+        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..5_usize) {
+            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE, BLOCK_TICKS][prefix].iter().copied());
             if let Some((dimension, pos)) = parse_chunk_key(&key) {
                 prop_assert_eq!(&chunk_key(dimension, pos)[..], &key[..]);
             }
@@ -286,6 +318,9 @@ mod tests {
             }
             if let Some((dimension, id)) = parse_viewer_key(&key) {
                 prop_assert_eq!(viewer_key(dimension, id), key.clone());
+            }
+            if let Some((dimension, pos)) = parse_block_ticks_key(&key) {
+                prop_assert_eq!(block_ticks_key(dimension, pos), key.clone());
             }
             if let Some((dimension, x, z)) = parse_tile_key(&key) {
                 prop_assert_eq!(tile_key(dimension, x, z), key);
