@@ -22,6 +22,7 @@ mod folder;
 mod load;
 mod memory;
 mod record;
+mod remove_dimension;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod save_batch;
@@ -42,6 +43,7 @@ pub use load::StoredColumn;
 pub use memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
+pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};
 pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};

@@ -168,7 +168,7 @@ impl WorldStore {
         let old = stored.and_then(|stored| {
             self.entity_record(id, &stored).map_err(|error| commit.report.replaced.push(error)).ok()
         });
-        let (old, new) = (old.as_ref().map(index_keys), entity.map(index_keys));
+        let (old, new) = (old.as_ref().map(EntityRecord::index_keys), entity.map(EntityRecord::index_keys));
         for key in old.iter().flatten().filter(|key| !new.iter().flatten().any(|new| new == *key)) {
             commit.writes.delete(Family::Meta, key.clone());
         }
@@ -182,13 +182,4 @@ impl WorldStore {
         commit.report.entities += 1;
         Ok(())
     }
-}
-
-/// The keys by which an entity is found: its place, and itself as a viewer if it is one.
-fn index_keys(entity: &EntityRecord) -> Vec<Vec<u8>> {
-    let mut keys = vec![keys::place_key(entity.dimension, entity.column(), entity.id)];
-    if entity.viewer_radius.is_some() {
-        keys.push(keys::viewer_key(entity.dimension, entity.id));
-    }
-    keys
 }

@@ -23,6 +23,7 @@ const VIEWER: &[u8] = b"viewer:";
 const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
 const DIMENSION: &[u8] = b"dimension:";
+const REMOVAL: &[u8] = b"removal:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -87,6 +88,12 @@ pub fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) ->
     first..after(&place_key(dimension, ColumnPos::new(x, last_z), Uuid::max()))
 }
 
+/// The range of all place keys of a dimension.
+pub fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = place_key(dimension, ColumnPos::new(i64::MIN, i64::MIN), Uuid::nil());
+    first..after(&place_key(dimension, ColumnPos::new(i64::MAX, i64::MAX), Uuid::max()))
+}
+
 /// The column and the entity of a place key.
 pub fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
     let (dimension, rest) = key.strip_prefix(PLACE)?.split_first_chunk::<8>()?;
@@ -123,6 +130,12 @@ pub fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i
     first..after(&block_ticks_key(dimension, ChunkPos::new(x, i64::MAX, last_z)))
 }
 
+/// The range of all block ticks of a dimension.
+pub fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = block_ticks_key(dimension, ChunkPos::new(i64::MIN, i64::MIN, i64::MIN));
+    first..after(&block_ticks_key(dimension, ChunkPos::new(i64::MAX, i64::MAX, i64::MAX)))
+}
+
 /// The dimension and place of the chunk whose block ticks have this key.
 pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     let (dimension, rest) = key.strip_prefix(BLOCK_TICKS)?.split_first_chunk::<8>()?;
@@ -152,6 +165,22 @@ pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
 /// The key of a dimension's record.
 pub fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
+}
+
+/// The range of the records of all dimensions.
+pub fn dimension_range() -> Range<Vec<u8>> {
+    // The prefix ends in a colon, and a semicolon comes right behind it.
+    DIMENSION.to_vec()..b"dimension;".to_vec()
+}
+
+/// The name of the dimension whose record has this key.
+pub fn parse_dimension_key(key: &[u8]) -> Option<&str> {
+    str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
+}
+
+/// The key that says: this dimension is being removed. By number, because a name may be given again.
+pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
+    [REMOVAL, &dimension.0.to_be_bytes()].concat()
 }
 
 /// The key that comes right behind `key`.
@@ -277,6 +306,7 @@ mod tests {
             (y, other_y) in (coordinate(), coordinate()),
             id: u128,
         ) {
+            let beside_it = DimensionId(dimension ^ 1);
             let (dimension, id) = (DimensionId(dimension), Uuid::from_u128(id));
             let (column, other) = (ColumnPos::new(x, z), ColumnPos::new(other.0, other.1));
             let key = place_key(dimension, column, id);
@@ -288,9 +318,12 @@ mod tests {
             prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, high), Uuid::max())));
             prop_assert_eq!(range.contains(&place_key(dimension, other, id)), x == other.x);
 
+            prop_assert!(place_dimension_range(dimension).contains(&key));
+            prop_assert!(!place_dimension_range(beside_it).contains(&key));
+
             prop_assert_eq!(parse_viewer_key(&viewer_key(dimension, id)), Some((dimension, id)));
             prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
-            prop_assert!(!viewer_range(dimension).contains(&viewer_key(DimensionId(dimension.0 ^ 1), id)));
+            prop_assert!(!viewer_range(dimension).contains(&viewer_key(beside_it, id)));
 
             let (pos, beside) = (column.chunk(y), other.chunk(other_y));
             let key = block_ticks_key(dimension, pos);
@@ -300,11 +333,24 @@ mod tests {
             let range = block_ticks_range(dimension, x, low, high);
             prop_assert!(range.contains(&key));
             prop_assert_eq!(range.contains(&block_ticks_key(dimension, beside)), x == other.x);
-            prop_assert!(!range.contains(&block_ticks_key(DimensionId(dimension.0 ^ 1), pos)));
+            prop_assert!(!range.contains(&block_ticks_key(beside_it, pos)));
+            prop_assert!(block_ticks_dimension_range(dimension).contains(&key));
+            prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
 
             prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
             prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
-            prop_assert!(!tile_range(dimension).contains(&tile_key(DimensionId(dimension.0 ^ 1), x, z)));
+            prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, x, z)));
+        }
+
+        #[test]
+        fn dimensions_are_found_by_any_name(name: String) {
+            let key = dimension_key(&name);
+            prop_assert_eq!(parse_dimension_key(&key), Some(&*name));
+            prop_assert!(dimension_range().contains(&key));
+            prop_assert!(!dimension_range().contains(&LAST_DIMENSION.to_vec()));
+            prop_assert!(!dimension_range().contains(&removal_key(DimensionId(0))));
+            let no_text = [&key[..], &[0xff]].concat();
+            prop_assert_eq!(parse_dimension_key(&no_text), None);
         }
 
         #[test]

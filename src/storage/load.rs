@@ -217,7 +217,7 @@ impl WorldStore {
     }
 
     /// Visits every entry of a range in pages, so that a long one needs little memory at a time.
-    fn scan_all(
+    pub(super) fn scan_all(
         &self,
         family: Family,
         mut range: Range<Vec<u8>>,
@@ -233,7 +233,7 @@ impl WorldStore {
         }
     }
 
-    fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
+    pub(super) fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
         self.corrupt(StoredItem::Key(family, key.to_vec()), "it does not have the form of its neighbours")
     }
 }

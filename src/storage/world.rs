@@ -78,9 +78,9 @@ struct Header {
 
 /// The record of a dimension, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct DimensionRecord {
-    id: DimensionId,
-    origin: DimensionOrigin,
+pub(super) struct DimensionRecord {
+    pub(super) id: DimensionId,
+    pub(super) origin: DimensionOrigin,
 }
 
 /// What a dimension is generated from. It cannot change, or new ground would not fit to old.
@@ -200,6 +200,14 @@ pub enum DimensionError {
         /// What it should be made from now.
         wanted: DimensionOrigin,
     },
+    /// Its removal has begun.
+    #[error(
+        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
+    )]
+    BeingRemoved {
+        /// The dimension's name.
+        name: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -316,10 +324,16 @@ impl WorldStore {
 
     /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
     /// same origin.
+    ///
+    /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
+    /// game knows when it has them.
     pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, DimensionError> {
         let _writing = self.lock_writes();
         let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
-        if let Some(stored) = self.read_record::<DimensionRecord>(Family::Meta, &key, item)? {
+        if let Some(stored) = self.dimension_record(name)? {
+            if self.is_marked(stored.id)? {
+                return Err(DimensionError::BeingRemoved { name: name.into() });
+            }
             if stored.origin != *origin {
                 return Err(DimensionError::OriginMismatch {
                     name: name.into(),
@@ -339,6 +353,10 @@ impl WorldStore {
         writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
         self.store.write(writes, Durability::Sync)?;
         Ok(dimension.id)
+    }
+
+    pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
+        self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 
     /// Held while something is read and then written.
