@@ -13,6 +13,7 @@ mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
+mod history;
 mod publish;
 mod save;
 mod shutdown;
@@ -26,6 +27,7 @@ pub use events::{
     RegionMerged, RegionSplit, SaveFailed, SetBlock, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
+pub use history::{TickHistory, TickWindow, Window};
 pub use statistics::{RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 

@@ -41,9 +41,9 @@ pub use entity_record::EntityRecord;
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
+pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
-pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};
 pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
