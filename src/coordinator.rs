@@ -18,6 +18,7 @@ mod dispatch;
 mod events;
 mod exchange;
 mod fault;
+mod history;
 mod panic;
 mod post;
 mod publish;
@@ -32,11 +33,12 @@ pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, LetterLost,
-    RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
-    SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
+    BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
+    LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+    RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
+pub use history::{TickHistory, TickWindow, Window};
 pub use statistics::{RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 

@@ -54,10 +54,10 @@ pub mod prelude {
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
         BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
-        DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, LetterLost, Mirror,
-        MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionHalted,
-        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RemoveDimension, SaveFailed, SaveWorld,
-        SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, DimensionRemoved, LetterLost,
+        Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
+        RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RemoveDimension, SaveFailed,
+        SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

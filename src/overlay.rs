@@ -142,26 +142,28 @@ fn window(
 mod tests {
     use super::*;
     use crate::coordinator::RegionStatistics;
-    use crate::region::{RegionId, RegionState};
+    use crate::coordinator::TickWindow;
+    use crate::region::RegionId;
     use crate::space::ColumnPos;
     use bevy::input::InputPlugin;
     use std::time::Duration;
 
     fn statistics(regions: u64) -> Statistics {
-        let region = |id: u64| RegionStatistics {
-            dimension: DimensionId(id % 2),
-            region: RegionId::new(id),
-            state: RegionState::Ready,
-            halted: id == 3,
-            paused: id == 2,
-            columns: 1_234,
-            entities: 56_789,
-            viewers: 1,
-            ticks: 100,
-            ticks_per_second: (id != 4).then_some(20.0),
-            tick_time_median: Duration::from_micros(120 * id),
-            tick_time_worst: Duration::from_millis(id),
-            sections: (0..5).flat_map(|x| (0..5).map(move |z| SectionPos::new(id as i64 * 9 + x, z))).collect(),
+        let region = |id: u64| {
+            let (median, worst) = (Duration::from_micros(120 * id), Duration::from_millis(id));
+            let recent = TickWindow { ticks_per_second: (id != 4).then_some(20.0), median, worst, ..default() };
+            let sections = (0..5).flat_map(|x| (0..5).map(move |z| SectionPos::new(id as i64 * 9 + x, z)));
+            RegionStatistics {
+                halted: id == 3,
+                paused: id == 2,
+                columns: 1_234,
+                entities: 56_789,
+                viewers: 1,
+                ticks: 100,
+                windows: [recent, recent, recent],
+                sections: sections.collect(),
+                ..RegionStatistics::new(DimensionId(id % 2), RegionId::new(id))
+            }
         };
         let viewers = (0..regions).map(|id| (DimensionId(id % 2), ColumnPos::new(id as i64 * 144 + 40, 40), 12));
         Statistics {

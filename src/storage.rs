@@ -1,8 +1,8 @@
 //! Worlds that outlive the process: keys, values, atomic commits and the thread that makes them.
 //!
 //! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
-//! there and how: chunks by dimension and Morton order, entities by UUID, the saved pieces of the distance graph, the
-//! names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
+//! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
+//! saved pieces of the distance graph, the names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
 //! all; [`StorageThread`] does so beside the simulation.
 //!
 //! ```text
@@ -13,6 +13,7 @@
 pub mod envelope;
 pub mod keys;
 
+mod block_ticks;
 mod commit;
 mod entity_record;
 mod error;
@@ -21,6 +22,7 @@ mod folder;
 mod load;
 mod memory;
 mod record;
+mod remove_dimension;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod save_batch;
@@ -33,11 +35,13 @@ mod conformance;
 #[cfg(test)]
 mod test_store;
 
+pub use block_ticks::StoredBlockTick;
 pub use commit::CommitReport;
 pub use entity_record::EntityRecord;
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
+pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};

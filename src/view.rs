@@ -12,8 +12,8 @@ mod requests;
 
 pub use crate::coordinator::{
     BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionOpened, LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder,
-    RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
+    DimensionOpened, DimensionRemoved, LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};

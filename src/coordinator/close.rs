@@ -9,6 +9,15 @@ use bevy::prelude::*;
 use std::mem;
 
 pub(super) fn close(mut desk: Desk) {
+    for removed in mem::take(&mut desk.inbound.removed) {
+        desk.dimensions.removing.remove(&removed.name);
+        let name = removed.name.clone();
+        if let Some(error) = &removed.error {
+            error!("dimension {name:?} could not be removed: {error}");
+        }
+        desk.publisher.event(removed);
+        desk.reopen(&name);
+    }
     let closing: Vec<_> =
         desk.dimensions.open.iter().filter(|(_, open)| open.is_closing()).map(|(id, _)| *id).collect();
     for id in closing {
@@ -37,6 +46,19 @@ impl Desk<'_> {
                 self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
             }
         }
+    }
+
+    /// What is stored of a dimension that is not open is erased in the background.
+    pub fn remove_dimension(&mut self, entity: Entity, name: String) {
+        if self.dimensions.removing.insert(name.clone()) {
+            self.threads.remove_dimension(entity, name);
+        }
+    }
+
+    /// Opens the dimensions that waited until the one of the same name was gone.
+    fn reopen(&mut self, name: &str) {
+        let reopen: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect();
+        reopen.into_iter().for_each(|spec| self.open_dimension(spec));
     }
 
     /// Each region hands out all that it has, and gives up all of its columns.
@@ -80,6 +102,7 @@ impl Desk<'_> {
             self.saves.request_commit(self.clock.now);
             return;
         }
+        let remove = closing.remove;
         let Some(dimension) = self.dimensions.open.remove(&id) else { return };
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
         self.dimensions.by_entity.remove(&entity);
@@ -87,8 +110,10 @@ impl Desk<'_> {
         for region in dimension.regionizer.regions() {
             self.saves.gone(id, region);
         }
-        let reopen = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect::<Vec<_>>();
-        self.publisher.event(DimensionClosed { entity, dimension: id, name });
-        reopen.into_iter().for_each(|spec| self.open_dimension(spec));
+        self.publisher.event(DimensionClosed { entity, dimension: id, name: name.clone() });
+        match remove {
+            true => self.remove_dimension(entity, name),
+            false => self.reopen(&name),
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Outbox, Part, Position, RegionInfo, Task};
 use crate::space::{ColumnPos, DimensionId};
+use crate::storage;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -108,15 +109,20 @@ impl Desk<'_> {
     pub fn open_dimension(&mut self, spec: DimensionSpec) {
         let entity = spec.entity;
         let same_name = self.dimensions.open.values().find(|open| open.spec.name == spec.name);
-        if same_name.is_some_and(Dimension::is_closing) {
+        if same_name.is_some_and(Dimension::is_closing) || self.dimensions.removing.contains(&spec.name) {
             self.dimensions.reopen.push(spec);
             return;
         }
         let opened = match same_name.is_some() {
-            true => Err(super::DimensionError::AlreadyOpen { name: spec.name }),
-            false => Dimension::open(spec, &self.store.0, &self.config),
+            true => Err(super::DimensionError::AlreadyOpen { name: spec.name.clone() }),
+            false => Dimension::open(spec.clone(), &self.store.0, &self.config),
         };
         match opened {
+            Err(super::DimensionError::Store(storage::DimensionError::BeingRemoved { .. })) => {
+                // The app ended in the middle of it.
+                self.remove_dimension(entity, spec.name.clone());
+                self.dimensions.reopen.push(spec);
+            }
             Ok((mut dimension, viewers)) => {
                 self.publisher.event(DimensionOpened {
                     entity,
@@ -161,6 +167,7 @@ impl Desk<'_> {
                 left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
                 if running.is_tick {
                     slot.history.push(now, took);
+                    slot.history.refresh(now);
                     self.totals.tick(now, took);
                 }
                 if let Some(round) = running.saves {

@@ -87,6 +87,8 @@ pub(super) struct Dimensions {
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
     pub reopen: Vec<DimensionSpec>,
+    /// The names of closed dimensions that are being erased from the store.
+    pub removing: BTreeSet<String>,
 }
 
 impl Dimensions {

@@ -98,9 +98,8 @@ pub(super) fn dispatch(mut desk: Desk) {
         && let Some((dimension, region)) = desk.next_due()
     {
         let open = desk.dimensions.open.get(&dimension);
-        let is_short = open
-            .and_then(|open| open.regionizer.data(region))
-            .is_some_and(|slot| slot.history.longest().is_some_and(|longest| longest <= SHORT_TICK));
+        let is_short =
+            open.and_then(|open| open.regionizer.data(region)).is_some_and(|slot| slot.ticks_within(SHORT_TICK));
         let mut tasks = desk.begin_group(dimension, region);
         if !is_short || tasks.len() > 1 {
             desk.run_group(tasks);

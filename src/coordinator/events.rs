@@ -204,6 +204,17 @@ events! {
         /// Why it could not.
         reason: Undeliverable,
     }
+    /// What was stored of a dimension is erased; its name can be given to a new one.
+    DimensionRemoved {
+        /// The entity that it had.
+        entity: Entity,
+        /// Its name.
+        name: String,
+        /// Entries of the store that were erased.
+        entries: u64,
+        /// Why it could not be erased, if it could not. Asking for it again goes on with what is left.
+        error: Option<String>,
+    }
     /// A dimension was saved and closed; its name can be opened again.
     DimensionClosed {
         /// The entity that it had.

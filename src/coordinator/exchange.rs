@@ -3,7 +3,7 @@
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{ControlRegion, SetBlock, StepDimension, WorldEvent};
+use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, TaskDone};
 use crate::chunk::{Chunk, Column};
@@ -83,6 +83,7 @@ pub(super) enum Event {
     JobDone(Vec<TaskDone>),
     ColumnsReady(ColumnsReady),
     Committed(Box<Commit>),
+    DimensionRemoved(DimensionRemoved),
     Shutdown,
 }
 
@@ -95,6 +96,7 @@ pub(super) struct Inbound {
     pub jobs_done: usize,
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
+    pub removed: Vec<DimensionRemoved>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -110,6 +112,7 @@ impl Inbound {
             }
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
+            Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::Shutdown => self.shutdown = true,
         }
     }

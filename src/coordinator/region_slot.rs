@@ -1,11 +1,11 @@
 //! What the coordinator keeps of each region.
 
+use super::TickHistory;
 use super::clock::DimensionTime;
 use super::save::Saves;
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, Part, RegionWorld, TaskProgress};
 use crate::space::ColumnPos;
-use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct RegionSlot {
     /// Columns whose blocks went with a halted world: read again from the store when the region lives again and the
     /// commit with this number is durable.
     pub lost: Vec<(ColumnPos, u64)>,
-    pub history: History,
+    pub history: TickHistory,
     pub columns: usize,
     pub entities: usize,
     pub viewers: usize,
@@ -76,6 +76,12 @@ impl RegionSlot {
         (clock, before.map_or(period, |before| clock.saturating_sub(before)))
     }
 
+    /// Whether its ticks have been shorter than this for a while.
+    pub fn ticks_within(&self, limit: Duration) -> bool {
+        let [recent, ..] = self.history.windows();
+        recent.ticks >= 10 && recent.worst <= limit
+    }
+
     /// Forgets a column of a halted region, if the store has all that was saved of it.
     pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> bool {
         let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
@@ -100,41 +106,6 @@ pub(super) struct Parked {
     pub inbox: Inbox,
 }
 
-/// The last ticks of a region: when each ended, and how long it took.
-#[derive(Clone, Debug, Default)]
-pub(super) struct History {
-    pub ticks: VecDeque<(Duration, Duration)>,
-    pub total: u64,
-    pub since: Option<Duration>,
-}
-
-impl History {
-    /// The window over which ticks are counted.
-    pub const WINDOW: Duration = Duration::from_secs(5);
-
-    pub fn push(&mut self, ended: Duration, took: Duration) {
-        self.since.get_or_insert(ended);
-        self.total += 1;
-        self.ticks.push_back((ended, took));
-        while self.ticks.front().is_some_and(|(old, _)| *old + Self::WINDOW < ended) {
-            self.ticks.pop_front();
-        }
-    }
-
-    /// The longest tick of the window; `None` before the first.
-    pub fn longest(&self) -> Option<Duration> {
-        self.ticks.iter().map(|(_, took)| *took).max()
-    }
-
-    /// Ticks a second over the window, or since the region's first tick if that is less; `None` before the second.
-    pub fn ticks_per_second(&self, now: Duration) -> Option<f64> {
-        let since = self.since?.max(now.saturating_sub(Self::WINDOW));
-        let ticks = self.ticks.iter().filter(|(ended, _)| *ended > since).count();
-        let span = now.saturating_sub(since).as_secs_f64();
-        (span > 0.5).then(|| ticks as f64 / span)
-    }
-}
-
 impl RegionData for RegionSlot {
     fn new(_: RegionId) -> Self {
         Self {
@@ -146,7 +117,7 @@ impl RegionData for RegionSlot {
             parts: Vec::new(),
             halted: None,
             lost: Vec::new(),
-            history: History::default(),
+            history: TickHistory::new(),
             columns: 0,
             entities: 0,
             viewers: 0,
@@ -177,7 +148,7 @@ impl RegionData for RegionSlot {
         self.columns += other.columns;
         self.entities += other.entities;
         self.viewers += other.viewers;
-        if self.history.total == 0 {
+        if self.history.ticks() == 0 {
             self.history = other.history;
         }
     }

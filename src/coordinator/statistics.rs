@@ -1,9 +1,11 @@
 use super::collect::Desk;
 use super::dimension::{Holder, Stage};
+use super::{TickHistory, TickWindow, Window};
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the coordinator counts over its whole run.
@@ -17,8 +19,7 @@ pub(super) struct Totals {
     /// Orders that are out, and the pass in which each was made.
     pub claims: BTreeMap<u64, u64>,
     last_claim: u64,
-    ticks: u64,
-    recent: VecDeque<(Duration, Duration)>,
+    history: TickHistory,
 }
 
 impl Totals {
@@ -29,11 +30,7 @@ impl Totals {
     }
 
     pub fn tick(&mut self, now: Duration, took: Duration) {
-        self.ticks += 1;
-        self.recent.push_back((now, took));
-        while self.recent.front().is_some_and(|(ended, _)| *ended + Duration::from_secs(5) < now) {
-            self.recent.pop_front();
-        }
+        self.history.push(now, took);
     }
 }
 
@@ -81,19 +78,19 @@ pub struct Statistics {
 impl Statistics {
     /// The least ticks a second of all regions, over five seconds; `None` before there is enough to count.
     pub fn slowest_region(&self) -> Option<f64> {
-        self.regions.iter().filter_map(|region| region.ticks_per_second).min_by(f64::total_cmp)
+        self.regions.iter().filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
     }
 
     /// The median of the regions' ticks a second, over five seconds.
     pub fn median_region(&self) -> Option<f64> {
-        let mut rates: Vec<f64> = self.regions.iter().filter_map(|region| region.ticks_per_second).collect();
+        let mut rates: Vec<f64> = self.regions.iter().filter_map(RegionStatistics::ticks_per_second).collect();
         rates.sort_by(f64::total_cmp);
         rates.get(rates.len() / 2).copied()
     }
 }
 
 /// One region in the [`Statistics`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RegionStatistics {
     /// Its dimension.
     pub dimension: DimensionId,
@@ -101,10 +98,12 @@ pub struct RegionStatistics {
     pub region: RegionId,
     /// What it may do.
     pub state: RegionState,
-    /// Its tick panicked.
+    /// Its tick panicked, or it is held by a region whose tick did.
     pub halted: bool,
-    /// It was told to pause.
+    /// It was told to pause, or its dimension was.
     pub paused: bool,
+    /// How long its task has been running, if that is over the watchdog's limit.
+    pub hung: Option<Duration>,
     /// Its columns.
     pub columns: usize,
     /// Entities with a stable id in it.
@@ -113,58 +112,102 @@ pub struct RegionStatistics {
     pub viewers: usize,
     /// Ticks since it was created.
     pub ticks: u64,
-    /// Ticks a second over five seconds; `None` before there is enough to count.
-    pub ticks_per_second: Option<f64>,
-    /// The median time of a tick over five seconds.
-    pub tick_time_median: Duration,
-    /// The longest tick of the last five seconds.
-    pub tick_time_worst: Duration,
+    /// Its ticks over 5 seconds, 15 seconds and one minute.
+    ///
+    /// The region that goes on after a merge keeps its own, if it has ticked before; a part that splits off begins with a
+    /// copy of those of the region that it was a part of.
+    pub windows: [TickWindow; 3],
     /// Its sections, sorted, buffer and dead ones included.
-    pub sections: Vec<SectionPos>,
+    pub sections: Arc<[SectionPos]>,
 }
 
-fn median_and_worst(ticks: &VecDeque<(Duration, Duration)>) -> (Duration, Duration) {
-    let mut times: Vec<_> = ticks.iter().map(|(_, took)| *took).collect();
-    times.sort_unstable();
-    let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    (median, times.last().copied().unwrap_or_default())
+impl RegionStatistics {
+    /// A region of which nothing is known yet.
+    pub fn new(dimension: DimensionId, region: RegionId) -> Self {
+        Self {
+            dimension,
+            region,
+            state: RegionState::Ready,
+            halted: false,
+            paused: false,
+            hung: None,
+            columns: 0,
+            entities: 0,
+            viewers: 0,
+            ticks: 0,
+            windows: Default::default(),
+            sections: Arc::default(),
+        }
+    }
+
+    /// Its ticks over one of the windows.
+    pub fn window(&self, window: Window) -> &TickWindow {
+        match window {
+            Window::FiveSeconds => &self.windows[0],
+            Window::FifteenSeconds => &self.windows[1],
+            Window::OneMinute => &self.windows[2],
+        }
+    }
+
+    /// Its ticks a second over five seconds; `None` before there is enough to count.
+    pub fn ticks_per_second(&self) -> Option<f64> {
+        self.windows[0].ticks_per_second
+    }
+
+    /// The lowest and the highest section on both axes; `None` if it has none.
+    pub fn bounds(&self) -> Option<(SectionPos, SectionPos)> {
+        let first = *self.sections.first()?;
+        let join = |(low, high): (SectionPos, SectionPos), at: &SectionPos| {
+            let low = SectionPos::new(low.x.min(at.x), low.z.min(at.z));
+            (low, SectionPos::new(high.x.max(at.x), high.z.max(at.z)))
+        };
+        Some(self.sections.iter().fold((first, first), join))
+    }
+
+    /// Whether the section is one of its own.
+    pub fn contains(&self, section: SectionPos) -> bool {
+        self.sections.binary_search(&section).is_ok()
+    }
 }
 
 impl Desk<'_> {
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&mut self) -> Statistics {
         let now = self.clock.now;
+        let limit = self.config.watchdog_limit;
         let mut regions = Vec::new();
         let mut viewers = Vec::new();
         let (mut columns, mut remaining) = (0, 0);
-        for (id, dimension) in &self.dimensions.open {
+        for (id, dimension) in &mut self.dimensions.open {
             columns += dimension.columns.values().filter(|stage| **stage != Stage::Claimed).count();
             remaining += dimension.remaining();
             let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
             viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radius)));
             for region in dimension.regionizer.regions() {
-                let away = self.deadlines.running.get(&(*id, region)).map(|running| &running.slot);
-                let Some(slot) = away.or_else(|| dimension.regionizer.data(region)) else { continue };
-                let (tick_time_median, tick_time_worst) = median_and_worst(&slot.history.ticks);
                 let mut sections: Vec<_> = dimension.regionizer.sections(region).collect();
                 sections.sort_unstable();
+                let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
+                let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
+                let hung = away.as_ref().map(|slot| slot.progress.running_for()).filter(|running| *running > limit);
+                let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
+                slot.history.refresh(now);
                 regions.push(RegionStatistics {
-                    dimension: *id,
-                    region,
-                    state: dimension.regionizer.state(region).unwrap_or(RegionState::Dead),
+                    state,
                     halted: slot.halted.is_some(),
-                    paused: slot.control.paused,
+                    paused: slot.control.paused || dimension.time.settings.paused,
+                    hung,
                     columns: slot.columns,
                     entities: slot.entities,
                     viewers: slot.viewers,
-                    ticks: slot.history.total,
-                    ticks_per_second: slot.history.ticks_per_second(now),
-                    tick_time_median,
-                    tick_time_worst,
-                    sections,
+                    ticks: slot.history.ticks(),
+                    windows: *slot.history.windows(),
+                    sections: sections.into(),
+                    ..RegionStatistics::new(*id, region)
                 });
             }
         }
-        let (tick_time_median, tick_time_worst) = median_and_worst(&self.totals.recent);
+        let history = &mut self.totals.history;
+        history.refresh(now);
+        let [recent, ..] = *history.windows();
         Statistics {
             clock: now,
             generated: self.totals.generated,
@@ -172,9 +215,9 @@ impl Desk<'_> {
             columns,
             in_flight: self.totals.in_flight,
             remaining,
-            ticks: self.totals.ticks,
-            tick_time_median,
-            tick_time_worst,
+            ticks: self.totals.history.ticks(),
+            tick_time_median: recent.median,
+            tick_time_worst: recent.worst,
             merges: self.totals.merges,
             splits: self.totals.splits,
             saves: self.saves.count,

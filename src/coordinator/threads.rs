@@ -1,5 +1,6 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
+use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::panic::{self, CaughtPanic};
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -15,9 +16,10 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -82,7 +84,12 @@ pub(super) struct Threads {
     sender: Sender<Event>,
     template: RegionTemplate,
     store: Arc<WorldStore>,
+    /// Long work stops as soon as it may.
+    ending: Arc<AtomicBool>,
 }
+
+/// The time between two lines in the log about a removal.
+const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 
 impl Threads {
     pub fn start(
@@ -124,6 +131,7 @@ impl Threads {
             sender,
             template,
             store,
+            ending: Arc::default(),
         };
         Ok((threads, link))
     }
@@ -179,8 +187,37 @@ impl Threads {
         .detach();
     }
 
+    /// Erases what is stored of a closed dimension; an event tells when it is done. It goes on after a restart if the app
+    /// ends before.
+    pub fn remove_dimension(&self, entity: Entity, name: String) {
+        let (sender, store, ending) = (self.sender.clone(), self.store.clone(), self.ending.clone());
+        self.loading
+            .spawn(async move {
+                let mut told = Instant::now();
+                let result = store.remove_dimension(&name, |entries| {
+                    if told.elapsed() >= REMOVAL_REPORT {
+                        told = Instant::now();
+                        info!("removing dimension {name:?}: {entries} entries so far");
+                    }
+                    match ending.load(Ordering::Relaxed) {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                });
+                let (entries, error) = match result {
+                    Ok(removed) if removed.finished => (removed.entries, None),
+                    // The rest is removed when a dimension of this name is asked for again.
+                    Ok(_) => return,
+                    Err(error) => (0, Some(error.to_string())),
+                };
+                let _ = sender.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }));
+            })
+            .detach();
+    }
+
     /// Lets the region threads end when their work is done. Those that hang are left alone.
     pub fn join_regions(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
         self.regions = None;
         for thread in self.region_threads.drain(..) {
             if thread.is_finished() {

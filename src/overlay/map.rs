@@ -101,7 +101,7 @@ impl Map {
         }
         self.runs.clear();
         for region in statistics.regions.iter().filter(|region| region.dimension == self.dimension) {
-            for section in &region.sections {
+            for section in region.sections.iter() {
                 let has_columns = occupied.contains(&(region.dimension, *section));
                 let color = if has_columns { region_color(region.region) } else { buffer_color(region.region) };
                 match self.runs.last_mut() {
@@ -167,8 +167,8 @@ impl Map {
                 });
                 ui.label(format!(
                     "{} TPS, {} ms a tick",
-                    rate(region.ticks_per_second),
-                    milliseconds(region.tick_time_median)
+                    rate(region.ticks_per_second()),
+                    milliseconds(region.windows[0].median)
                 ));
                 ui.label(format!(
                     "{} columns, {} entities, section {section}",
@@ -230,27 +230,13 @@ fn dimensions(statistics: &Statistics) -> Vec<DimensionId> {
 mod tests {
     use super::*;
     use crate::coordinator::RegionStatistics;
-    use crate::region::{RegionId, RegionState};
+    use crate::region::RegionId;
     use bevy_egui::egui::pos2;
     use proptest::prelude::*;
-    use std::time::Duration;
 
     fn region(id: u64, dimension: u64, sections: &[(i64, i64)]) -> RegionStatistics {
-        RegionStatistics {
-            dimension: DimensionId(dimension),
-            region: RegionId::new(id),
-            state: RegionState::Ready,
-            halted: false,
-            paused: false,
-            columns: 0,
-            entities: 0,
-            viewers: 0,
-            ticks: 0,
-            ticks_per_second: None,
-            tick_time_median: Duration::ZERO,
-            tick_time_worst: Duration::ZERO,
-            sections: sections.iter().map(|(x, z)| SectionPos::new(*x, *z)).collect(),
-        }
+        let sections = sections.iter().map(|(x, z)| SectionPos::new(*x, *z)).collect();
+        RegionStatistics { sections, ..RegionStatistics::new(DimensionId(dimension), RegionId::new(id)) }
     }
 
     fn map() -> Rect {

@@ -26,15 +26,15 @@ impl SortBy {
     /// What asks for attention comes first: the large, the slow.
     fn compare(self, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
         let by_id = (a.dimension, a.region).cmp(&(b.dimension, b.region));
-        let rate = |region: &RegionStatistics| region.ticks_per_second.unwrap_or(f64::INFINITY);
+        let rate = |region: &RegionStatistics| region.ticks_per_second().unwrap_or(f64::INFINITY);
         let order = match self {
             Self::Region => Ordering::Equal,
             Self::Columns => b.columns.cmp(&a.columns),
             Self::Entities => b.entities.cmp(&a.entities),
             Self::Viewers => b.viewers.cmp(&a.viewers),
             Self::Rate => rate(a).total_cmp(&rate(b)),
-            Self::Median => b.tick_time_median.cmp(&a.tick_time_median),
-            Self::Worst => b.tick_time_worst.cmp(&a.tick_time_worst),
+            Self::Median => b.windows[0].median.cmp(&a.windows[0].median),
+            Self::Worst => b.windows[0].worst.cmp(&a.windows[0].worst),
             Self::Sections => b.sections.len().cmp(&a.sections.len()),
         };
         order.then(by_id)
@@ -101,6 +101,10 @@ fn row(ui: &mut Ui, region: &RegionStatistics, dimension: String) {
     ui.label(dimension);
     if region.halted {
         ui.colored_label(ui.visuals().error_fg_color, "halted");
+    } else if let Some(running_for) = region.hung {
+        ui.colored_label(ui.visuals().warn_fg_color, format!("hung for {} s", running_for.as_secs()));
+    } else if region.paused {
+        ui.weak("paused");
     } else if region.state == RegionState::Transient {
         ui.weak(region.state.to_string());
     } else {
@@ -110,10 +114,10 @@ fn row(ui: &mut Ui, region: &RegionStatistics, dimension: String) {
     number(ui, count(region.columns as u64));
     number(ui, count(region.entities as u64));
     number(ui, count(region.viewers as u64));
-    number(ui, rate(region.ticks_per_second));
-    if region.ticks_per_second.is_some() {
-        number(ui, milliseconds(region.tick_time_median));
-        number(ui, milliseconds(region.tick_time_worst));
+    number(ui, rate(region.ticks_per_second()));
+    if region.ticks_per_second().is_some() {
+        number(ui, milliseconds(region.windows[0].median));
+        number(ui, milliseconds(region.windows[0].worst));
     } else {
         number(ui, super::format::UNKNOWN.to_owned());
         number(ui, super::format::UNKNOWN.to_owned());
@@ -136,26 +140,17 @@ pub(super) fn swatch(ui: &mut Ui, color: Color32) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::TickWindow;
     use crate::region::RegionId;
     use crate::space::DimensionId;
+    use bevy::utils::default;
     use std::time::Duration;
 
     fn region(id: u64, columns: usize, rate: Option<f64>, median: u64) -> RegionStatistics {
-        RegionStatistics {
-            dimension: DimensionId(0),
-            region: RegionId::new(id),
-            state: RegionState::Ready,
-            halted: false,
-            paused: false,
-            columns,
-            entities: 0,
-            viewers: 0,
-            ticks: 0,
-            ticks_per_second: rate,
-            tick_time_median: Duration::from_millis(median),
-            tick_time_worst: Duration::from_millis(median),
-            sections: Vec::new(),
-        }
+        let median = Duration::from_millis(median);
+        let recent = TickWindow { ticks_per_second: rate, median, worst: median, ..default() };
+        let windows = [recent, recent, recent];
+        RegionStatistics { columns, windows, ..RegionStatistics::new(DimensionId(0), RegionId::new(id)) }
     }
 
     #[test]

@@ -96,12 +96,20 @@ impl Inbox {
         self.letters.append(&mut other.letters);
     }
 
-    /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first.
+    /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
+    /// they must be taken in first.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
+        let mut travellers: Vec<_> =
+            self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect();
+        for traveller in &mut travellers {
+            let ids = traveller.ids();
+            let is_theirs = |letter: &mut Letter| letter.entity().is_some_and(|id| ids.contains(&id));
+            traveller.letters.extend(self.letters.extract_if(.., is_theirs));
+        }
         Self {
             absorbed: Vec::new(),
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
-            travellers: self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect(),
+            travellers,
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
             letters: self

@@ -1,7 +1,8 @@
 //! Writing a world.
 
 use super::{
-    Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys,
+    Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, block_ticks, envelope,
+    keys,
 };
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
@@ -19,6 +20,8 @@ pub struct CommitReport {
     pub bytes: u64,
     /// Chunks that were written; those that are stored just so already do not count.
     pub chunks: usize,
+    /// Chunks whose block ticks were written or removed; those that are stored just so already do not count.
+    pub block_ticks: usize,
     /// Entities that were written or removed; those that are stored just so already do not count.
     pub entities: usize,
     /// How long it took.
@@ -44,6 +47,7 @@ impl WorldStore {
         let _writing = self.lock_writes();
         let mut commit = Commit::default();
         self.add_chunks(batch, &mut commit)?;
+        self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         for (&(dimension, (x, z)), masks) in &batch.tiles {
             let value = masks.iter().flat_map(|mask| mask.to_le_bytes()).collect();
@@ -93,6 +97,45 @@ impl WorldStore {
         Ok(())
     }
 
+    fn add_block_ticks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let lists: Vec<_> = batch
+            .block_ticks
+            .iter()
+            .map(|(&(dimension, pos), ticks)| (keys::block_ticks_key(dimension, pos), (dimension, pos), ticks))
+            .collect();
+        for lists in lists.chunks(COMPARED_AT_ONCE) {
+            let stored = lists.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+            let stored = self.store.multi_get(Family::Meta, &stored)?;
+            for ((key, (dimension, pos), ticks), stored) in lists.iter().zip(stored) {
+                let damaged = |reason| self.corrupt(StoredItem::BlockTicks(*dimension, *pos), reason);
+                let old = stored.as_deref().map(|stored| (stored, envelope::open(stored)));
+                if let Some((_, Err(error))) = old {
+                    commit.report.replaced.push(damaged(error.to_string()));
+                }
+                if ticks.is_empty() {
+                    if old.is_some() {
+                        commit.writes.delete(Family::Meta, key.clone());
+                        commit.report.block_ticks += 1;
+                    }
+                    continue;
+                }
+                let payload = block_ticks::encode(*pos, ticks).map_err(damaged)?;
+                let version = match old {
+                    None => 0,
+                    Some((_, Ok(old))) if old.payload == payload => continue,
+                    Some((_, Ok(old))) => old.version.saturating_add(1),
+                    Some((stored, Err(_))) => envelope::claimed_version(stored).saturating_add(1),
+                };
+                let mut value = envelope::unsealed();
+                value.extend(payload);
+                envelope::seal(&mut value, version);
+                commit.writes.put(Family::Meta, key.clone(), value);
+                commit.report.block_ticks += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
         let entities: Vec<(Uuid, Option<&EntityRecord>)> =
             batch.entities.iter().map(|(id, entity)| (*id, entity.as_ref())).collect();
@@ -125,7 +168,7 @@ impl WorldStore {
         let old = stored.and_then(|stored| {
             self.entity_record(id, &stored).map_err(|error| commit.report.replaced.push(error)).ok()
         });
-        let (old, new) = (old.as_ref().map(index_keys), entity.map(index_keys));
+        let (old, new) = (old.as_ref().map(EntityRecord::index_keys), entity.map(EntityRecord::index_keys));
         for key in old.iter().flatten().filter(|key| !new.iter().flatten().any(|new| new == *key)) {
             commit.writes.delete(Family::Meta, key.clone());
         }
@@ -139,13 +182,4 @@ impl WorldStore {
         commit.report.entities += 1;
         Ok(())
     }
-}
-
-/// The keys by which an entity is found: its place, and itself as a viewer if it is one.
-fn index_keys(entity: &EntityRecord) -> Vec<Vec<u8>> {
-    let mut keys = vec![keys::place_key(entity.dimension, entity.column(), entity.id)];
-    if entity.viewer_radius.is_some() {
-        keys.push(keys::viewer_key(entity.dimension, entity.id));
-    }
-    keys
 }

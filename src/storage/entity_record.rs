@@ -1,5 +1,6 @@
 //! An entity as it is stored.
 
+use super::keys;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -25,5 +26,14 @@ impl EntityRecord {
     /// The column it is in.
     pub fn column(&self) -> ColumnPos {
         self.block.column()
+    }
+
+    /// The keys in `meta` by which it is found: its place, and itself as a viewer if it is one.
+    pub(super) fn index_keys(&self) -> Vec<Vec<u8>> {
+        let mut keys = vec![keys::place_key(self.dimension, self.column(), self.id)];
+        if self.viewer_radius.is_some() {
+            keys.push(keys::viewer_key(self.dimension, self.id));
+        }
+        keys
     }
 }

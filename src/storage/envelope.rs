@@ -1,4 +1,4 @@
-//! What surrounds a stored chunk: how often it changed, and whether it is still what was written.
+//! What surrounds a stored chunk, or the list of its block ticks: how often it changed, and whether it is still what was written.
 //!
 //! | bytes | content |
 //! |---|---|

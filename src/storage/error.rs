@@ -71,6 +71,8 @@ pub enum StoredItem {
     Chunk(DimensionId, ChunkPos),
     /// The record of an entity.
     Entity(Uuid),
+    /// The scheduled block ticks of a chunk.
+    BlockTicks(DimensionId, ChunkPos),
     /// A piece of the graph of what is stored, by its x and z in steps of 32 columns.
     Tile(DimensionId, i64, i64),
     /// The world's header.
@@ -89,6 +91,7 @@ impl fmt::Display for StoredItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chunk(dimension, pos) => write!(f, "chunk {pos} of {dimension}"),
+            Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
             Self::Header => f.write_str("the header"),

@@ -20,8 +20,10 @@ pub const LAST_DIMENSION: &[u8] = b"last dimension";
 
 const PLACE: &[u8] = b"place:";
 const VIEWER: &[u8] = b"viewer:";
+const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
 const DIMENSION: &[u8] = b"dimension:";
+const REMOVAL: &[u8] = b"removal:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -86,6 +88,12 @@ pub fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) ->
     first..after(&place_key(dimension, ColumnPos::new(x, last_z), Uuid::max()))
 }
 
+/// The range of all place keys of a dimension.
+pub fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = place_key(dimension, ColumnPos::new(i64::MIN, i64::MIN), Uuid::nil());
+    first..after(&place_key(dimension, ColumnPos::new(i64::MAX, i64::MAX), Uuid::max()))
+}
+
 /// The column and the entity of a place key.
 pub fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
     let (dimension, rest) = key.strip_prefix(PLACE)?.split_first_chunk::<8>()?;
@@ -111,6 +119,32 @@ pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     Some((DimensionId(u64::from_be_bytes(*dimension)), Uuid::from_slice(id).ok()?))
 }
 
+/// The key of a chunk's scheduled block ticks: those of a column are one range.
+pub fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
+    [BLOCK_TICKS, &dimension.0.to_be_bytes(), &ordered(pos.x), &ordered(pos.z), &ordered(pos.y)].concat()
+}
+
+/// The range of the block ticks of all columns of one `x` from `first_z` to `last_z`.
+pub fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+    let first = block_ticks_key(dimension, ChunkPos::new(x, i64::MIN, first_z));
+    first..after(&block_ticks_key(dimension, ChunkPos::new(x, i64::MAX, last_z)))
+}
+
+/// The range of all block ticks of a dimension.
+pub fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = block_ticks_key(dimension, ChunkPos::new(i64::MIN, i64::MIN, i64::MIN));
+    first..after(&block_ticks_key(dimension, ChunkPos::new(i64::MAX, i64::MAX, i64::MAX)))
+}
+
+/// The dimension and place of the chunk whose block ticks have this key.
+pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
+    let (dimension, rest) = key.strip_prefix(BLOCK_TICKS)?.split_first_chunk::<8>()?;
+    let (x, rest) = rest.split_first_chunk()?;
+    let (z, y) = rest.split_first_chunk()?;
+    let pos = ChunkPos::new(from_ordered(*x), from_ordered(y.try_into().ok()?), from_ordered(*z));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
+}
+
 /// The key of the piece of a dimension's graph of stored columns at `x`, `z`, in steps of 32 columns.
 pub fn tile_key(dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
     [TILE, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
@@ -131,6 +165,22 @@ pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
 /// The key of a dimension's record.
 pub fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
+}
+
+/// The range of the records of all dimensions.
+pub fn dimension_range() -> Range<Vec<u8>> {
+    // The prefix ends in a colon, and a semicolon comes right behind it.
+    DIMENSION.to_vec()..b"dimension;".to_vec()
+}
+
+/// The name of the dimension whose record has this key.
+pub fn parse_dimension_key(key: &[u8]) -> Option<&str> {
+    str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
+}
+
+/// The key that says: this dimension is being removed. By number, because a name may be given again.
+pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
+    [REMOVAL, &dimension.0.to_be_bytes()].concat()
 }
 
 /// The key that comes right behind `key`.
@@ -253,8 +303,10 @@ mod tests {
             dimension: u64,
             (x, z) in (coordinate(), coordinate()),
             other in (coordinate(), coordinate()),
+            (y, other_y) in (coordinate(), coordinate()),
             id: u128,
         ) {
+            let beside_it = DimensionId(dimension ^ 1);
             let (dimension, id) = (DimensionId(dimension), Uuid::from_u128(id));
             let (column, other) = (ColumnPos::new(x, z), ColumnPos::new(other.0, other.1));
             let key = place_key(dimension, column, id);
@@ -266,18 +318,44 @@ mod tests {
             prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, high), Uuid::max())));
             prop_assert_eq!(range.contains(&place_key(dimension, other, id)), x == other.x);
 
+            prop_assert!(place_dimension_range(dimension).contains(&key));
+            prop_assert!(!place_dimension_range(beside_it).contains(&key));
+
             prop_assert_eq!(parse_viewer_key(&viewer_key(dimension, id)), Some((dimension, id)));
             prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
-            prop_assert!(!viewer_range(dimension).contains(&viewer_key(DimensionId(dimension.0 ^ 1), id)));
+            prop_assert!(!viewer_range(dimension).contains(&viewer_key(beside_it, id)));
+
+            let (pos, beside) = (column.chunk(y), other.chunk(other_y));
+            let key = block_ticks_key(dimension, pos);
+            prop_assert_eq!(parse_block_ticks_key(&key), Some((dimension, pos)));
+            let order = (column, y).cmp(&(other, other_y));
+            prop_assert_eq!(key.cmp(&block_ticks_key(dimension, beside)), order);
+            let range = block_ticks_range(dimension, x, low, high);
+            prop_assert!(range.contains(&key));
+            prop_assert_eq!(range.contains(&block_ticks_key(dimension, beside)), x == other.x);
+            prop_assert!(!range.contains(&block_ticks_key(beside_it, pos)));
+            prop_assert!(block_ticks_dimension_range(dimension).contains(&key));
+            prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
 
             prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
             prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
-            prop_assert!(!tile_range(dimension).contains(&tile_key(DimensionId(dimension.0 ^ 1), x, z)));
+            prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, x, z)));
         }
 
         #[test]
-        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..4_usize) {
-            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE][prefix].iter().copied());
+        fn dimensions_are_found_by_any_name(name: String) {
+            let key = dimension_key(&name);
+            prop_assert_eq!(parse_dimension_key(&key), Some(&*name));
+            prop_assert!(dimension_range().contains(&key));
+            prop_assert!(!dimension_range().contains(&LAST_DIMENSION.to_vec()));
+            prop_assert!(!dimension_range().contains(&removal_key(DimensionId(0))));
+            let no_text = [&key[..], &[0xff]].concat();
+            prop_assert_eq!(parse_dimension_key(&no_text), None);
+        }
+
+        #[test]
+        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..5_usize) {
+            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE, BLOCK_TICKS][prefix].iter().copied());
             if let Some((dimension, pos)) = parse_chunk_key(&key) {
                 prop_assert_eq!(&chunk_key(dimension, pos)[..], &key[..]);
             }
@@ -286,6 +364,9 @@ mod tests {
             }
             if let Some((dimension, id)) = parse_viewer_key(&key) {
                 prop_assert_eq!(viewer_key(dimension, id), key.clone());
+            }
+            if let Some((dimension, pos)) = parse_block_ticks_key(&key) {
+                prop_assert_eq!(block_ticks_key(dimension, pos), key.clone());
             }
             if let Some((dimension, x, z)) = parse_tile_key(&key) {
                 prop_assert_eq!(tile_key(dimension, x, z), key);

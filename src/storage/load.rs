@@ -1,6 +1,9 @@
 //! Reading a world.
 
-use super::{EntityRecord, Family, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys, record};
+use super::{
+    EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, StoredTile, WorldStore, block_ticks, envelope, keys,
+    record,
+};
 use crate::block::BlockId;
 use crate::chunk::{Column, format};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId};
@@ -22,6 +25,8 @@ pub struct StoredColumn {
     pub column: Column,
     /// The entities in it, by ascending UUID.
     pub entities: Vec<EntityRecord>,
+    /// The scheduled block ticks of its chunks, by block and then by kind.
+    pub block_ticks: Vec<StoredBlockTick>,
 }
 
 /// The columns of one batch that are being loaded.
@@ -35,7 +40,7 @@ struct BatchLoad {
 }
 
 impl WorldStore {
-    /// Loads columns of one batch with their entities, in the order of `columns`; those of other batches and
+    /// Loads columns of one batch with their entities and block ticks, in the order of `columns`; those of other batches and
     /// repetitions are left out. A column with nothing stored is a column of air: whether a column has been stored at
     /// all is what [`stored_tiles`](Self::stored_tiles) knows.
     ///
@@ -53,6 +58,7 @@ impl WorldStore {
             return Ok(load.loaded);
         }
         self.load_chunks(&mut load)?;
+        self.load_block_ticks(&mut load)?;
         self.load_entities(&mut load)?;
         Ok(load.loaded)
     }
@@ -86,6 +92,12 @@ impl WorldStore {
         })?;
         let records = self.entity_records(&ids)?.into_iter().flatten();
         Ok(records.filter(|record| record.dimension == dimension && record.viewer_radius.is_some()).collect())
+    }
+
+    /// The record of one entity, wherever it is; `None` if it is not stored.
+    pub fn entity(&self, id: Uuid) -> Result<Option<EntityRecord>, StoreError> {
+        let value = self.store.get(Family::Entities, &keys::entity_key(id))?;
+        value.map(|value| self.entity_record(id, &value)).transpose()
     }
 
     /// Loads the chunks, group by group: each is one range of keys.
@@ -137,11 +149,34 @@ impl WorldStore {
         Ok(())
     }
 
+    /// Loads the scheduled block ticks.
+    fn load_block_ticks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
+        if load.chunk_heights.is_empty() {
+            return Ok(());
+        }
+        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let range = keys::block_ticks_range(load.dimension, first.x, first.z, last.z);
+            self.scan_all(Family::Meta, range, |key, value| {
+                let (dimension, pos) =
+                    keys::parse_block_ticks_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+                if !load.chunk_heights.contains(&pos.y) {
+                    return Ok(());
+                }
+                let Some(stored) = load.column(pos.column()) else { return Ok(()) };
+                let damaged = |reason| self.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
+                let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+                stored.block_ticks.extend(block_ticks::decode(pos, opened.payload).map_err(damaged)?);
+                Ok(())
+            })?;
+        }
+        load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
+        Ok(())
+    }
+
     /// Loads the entities: the place keys name them, and their records have the last word.
     fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
-        let mut wanted: Vec<ColumnPos> = load.loaded.iter().map(|stored| stored.column.pos()).collect();
-        wanted.sort_unstable();
-        for run in wanted.chunk_by(|a, b| a.x == b.x) {
+        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
             let (first, last) = (run[0], run[run.len() - 1]);
             let mut ids = Vec::new();
             let mut places = Vec::new();
@@ -182,7 +217,7 @@ impl WorldStore {
     }
 
     /// Visits every entry of a range in pages, so that a long one needs little memory at a time.
-    fn scan_all(
+    pub(super) fn scan_all(
         &self,
         family: Family,
         mut range: Range<Vec<u8>>,
@@ -198,7 +233,7 @@ impl WorldStore {
         }
     }
 
-    fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
+    pub(super) fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {
         self.corrupt(StoredItem::Key(family, key.to_vec()), "it does not have the form of its neighbours")
     }
 }
@@ -210,10 +245,21 @@ impl BatchLoad {
         for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
             let next = load.loaded.len();
             if *load.indices[index_in_batch(pos)].get_or_insert(next) == next {
-                load.loaded.push(StoredColumn { column: Column::new(pos), entities: Vec::new() });
+                load.loaded.push(StoredColumn {
+                    column: Column::new(pos),
+                    entities: Vec::new(),
+                    block_ticks: Vec::new(),
+                });
             }
         }
         load
+    }
+
+    /// The columns that are wanted, by x and z.
+    fn wanted(&self) -> Vec<ColumnPos> {
+        let mut wanted: Vec<ColumnPos> = self.loaded.iter().map(|stored| stored.column.pos()).collect();
+        wanted.sort_unstable();
+        wanted
     }
 
     /// Some chunk of the batch's group of chunks at this height.

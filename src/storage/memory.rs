@@ -13,7 +13,7 @@ pub struct MemoryStore {
     data: RwLock<Data>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Data {
     families: [BTreeMap<Vec<u8>, Vec<u8>>; Family::ALL.len()],
     bytes: u64,
@@ -23,6 +23,14 @@ impl MemoryStore {
     /// A store with nothing in it.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A store of its own with what is in this one now, whole batches only.
+    ///
+    /// Tests can cut the power with it: what a snapshot holds is what a disk would hold if the process had ended at
+    /// that moment. A world opened on it goes on from there, and this store does not notice.
+    pub fn snapshot(&self) -> Self {
+        Self { data: RwLock::new(self.read().clone()) }
     }
 
     // No code that can panic runs under the lock, so a poisoned one still guards whole data.
@@ -91,6 +99,36 @@ mod tests {
     #[test]
     fn conforms() {
         conformance::check(MemoryStore::new);
+    }
+
+    #[test]
+    fn a_snapshot_and_its_store_go_ways_of_their_own() {
+        let store = MemoryStore::new();
+        let write = |store: &MemoryStore, value: u8| {
+            let mut batch = WriteBatch::default();
+            batch.put(Family::Meta, *b"key", vec![value]);
+            batch.put(Family::Chunks, vec![value], vec![value]);
+            store.write(batch, Durability::Process).unwrap();
+        };
+        let contents = |store: &MemoryStore| {
+            let scan = |family| store.scan(family, &[]..&[0xff; 9], usize::MAX).unwrap();
+            (Family::ALL.map(scan), store.approximate_bytes().unwrap())
+        };
+        write(&store, 1);
+        let before = contents(&store);
+        let snapshot = store.snapshot();
+        assert_eq!(contents(&snapshot), before);
+        write(&store, 2);
+        assert_eq!(contents(&snapshot), before);
+        let after = contents(&store);
+        write(&snapshot, 3);
+        assert_eq!(contents(&store), after);
+        assert_eq!(snapshot.get(Family::Meta, b"key"), Ok(Some(vec![3])));
+    }
+
+    #[test]
+    fn a_shared_handle_conforms_too() {
+        conformance::check(|| std::sync::Arc::new(MemoryStore::new()));
     }
 
     #[test]

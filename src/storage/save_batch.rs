@@ -1,6 +1,6 @@
 //! What is to be saved.
 
-use super::EntityRecord;
+use super::{EntityRecord, StoredBlockTick};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub type StoredTile = (i64, i64, [u16; 64]);
 pub struct SaveBatch {
     /// Chunks by place.
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// The scheduled block ticks of a chunk, all of them; an empty list if it has none any more.
+    pub block_ticks: BTreeMap<(DimensionId, ChunkPos), Vec<StoredBlockTick>>,
     /// Entities by UUID; `None` for those that are no more.
     pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
     /// Pieces of the graphs of stored columns, by x and z in steps of 32 columns.
@@ -32,13 +34,14 @@ impl SaveBatch {
             return;
         }
         self.chunks.extend(newer.chunks);
+        self.block_ticks.extend(newer.block_ticks);
         self.entities.extend(newer.entities);
         self.tiles.extend(newer.tiles);
     }
 
     /// The number of things to be saved.
     pub fn len(&self) -> usize {
-        self.chunks.len() + self.entities.len() + self.tiles.len()
+        self.chunks.len() + self.block_ticks.len() + self.entities.len() + self.tiles.len()
     }
 
     /// Whether there is nothing to be saved.
@@ -51,6 +54,7 @@ impl fmt::Debug for SaveBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaveBatch")
             .field("chunks", &self.chunks.len())
+            .field("block_ticks", &self.block_ticks.len())
             .field("entities", &self.entities.len())
             .field("tiles", &self.tiles.len())
             .finish()
@@ -73,13 +77,15 @@ mod tests {
         assert!(!batch.is_empty());
         batch.tiles.insert((DimensionId(1), (0, 0)), [0; 64]);
         batch.chunks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Arc::new(Chunk::uniform(BlockId::AIR)));
-        assert_eq!(batch.len(), 3);
+        batch.block_ticks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Vec::new());
+        assert_eq!(batch.len(), 4);
+        assert_eq!(format!("{batch:?}"), "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1 }");
     }
 
     proptest! {
         /// Merging a row of batches in order is the same as remembering the last value of each key.
         #[test]
-        fn the_newest_of_each_counts(changes in vec(vec((0..3_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
+        fn the_newest_of_each_counts(changes in vec(vec((0..4_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
             let dimension = DimensionId(1);
             let mut model: HashMap<(u8, i64), u16> = HashMap::new();
             let mut merged = SaveBatch::default();
@@ -92,6 +98,7 @@ mod tests {
                     match kind {
                         0 => drop(newer.chunks.insert((dimension, ChunkPos::new(key, 0, 0)), Arc::new(chunk))),
                         1 => drop(newer.entities.insert(Uuid::from_u128(key as u128), record(key, value))),
+                        2 => drop(newer.block_ticks.insert((dimension, ChunkPos::new(key, 0, 0)), ticks(key, value))),
                         _ => drop(newer.tiles.insert((dimension, (key, 0)), [value; 64])),
                     }
                 }
@@ -104,10 +111,21 @@ mod tests {
                 match kind {
                     0 => prop_assert!(*merged.chunks[&(dimension, ChunkPos::new(key, 0, 0))] == chunk),
                     1 => prop_assert_eq!(&merged.entities[&Uuid::from_u128(key as u128)], &record(key, value)),
+                    2 => {
+                        let found = &merged.block_ticks[&(dimension, ChunkPos::new(key, 0, 0))];
+                        prop_assert_eq!(found, &ticks(key, value));
+                    }
                     _ => prop_assert_eq!(merged.tiles[&(dimension, (key, 0))], [value; 64]),
                 }
             }
         }
+    }
+
+    /// Every fourth list is empty.
+    fn ticks(key: i64, value: u16) -> Vec<StoredBlockTick> {
+        let block = ChunkPos::new(key, 0, 0).min_block();
+        let tick = |kind| StoredBlockTick { block, kind: "flow".into(), remaining: u64::from(kind) };
+        (0..value % 4).map(tick).collect()
     }
 
     /// Every fourth one is gone.

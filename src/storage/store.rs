@@ -4,6 +4,7 @@ use super::StoreError;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
@@ -30,6 +31,37 @@ pub trait KeyValueStore: Send + Sync {
 
     /// About how much room all entries take, for statistics.
     fn approximate_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// A store that others have a handle to as well.
+impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
+    fn path(&self) -> &Path {
+        (**self).path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        (**self).multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        (**self).scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        (**self).write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        (**self).sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        (**self).approximate_bytes()
+    }
 }
 
 /// One of the ordered maps of a store.

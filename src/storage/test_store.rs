@@ -3,8 +3,8 @@
 use super::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A handle to a store in memory that outlives the world on it, as a disk does.
 #[derive(Clone, Default)]
@@ -14,6 +14,7 @@ pub(super) struct TestStore(Arc<Inner>);
 struct Inner {
     memory: MemoryStore,
     fails_writes: AtomicBool,
+    history: Mutex<Option<Vec<MemoryStore>>>,
     scans: AtomicUsize,
 }
 
@@ -24,6 +25,26 @@ impl TestStore {
 
     pub(super) fn fail_writes(&self, fail: bool) {
         self.0.fails_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// A store that has this in it.
+    pub(super) fn on(memory: MemoryStore) -> Self {
+        Self(Arc::new(Inner { memory, ..Inner::default() }))
+    }
+
+    /// Begins to keep what is stored after each write.
+    pub(super) fn record_writes(&self) {
+        *self.0.history.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// What was stored after each write since then: what a disk may hold if the process ends.
+    pub(super) fn take_history(&self) -> Vec<MemoryStore> {
+        self.0.history.lock().unwrap().take().unwrap_or_default()
+    }
+
+    /// A copy of what is stored.
+    pub(super) fn snapshot(&self) -> MemoryStore {
+        self.0.memory.snapshot()
     }
 
     /// The number of scans since the last call.
@@ -74,7 +95,11 @@ impl KeyValueStore for TestStore {
                 reason: "the disk is full".into(),
             });
         }
-        self.0.memory.write(batch, durability)
+        self.0.memory.write(batch, durability)?;
+        if let Some(history) = &mut *self.0.history.lock().unwrap() {
+            history.push(self.0.memory.snapshot());
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), StoreError> {

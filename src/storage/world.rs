@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
@@ -23,13 +23,40 @@ const BLOCKS: &str = "blocks";
 pub(super) const FORMAT: u32 = 1;
 
 /// Where a world is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum StorageConfig {
     /// In this folder. Needs the feature `rocksdb`.
     Path(PathBuf),
     /// In memory, until it is dropped.
     Memory,
+    /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
+    /// open on it.
+    Custom(Arc<dyn KeyValueStore>),
 }
+
+impl fmt::Debug for StorageConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Memory => f.write_str("Memory"),
+            Self::Custom(store) => f.debug_tuple("Custom").field(&store.path()).finish(),
+        }
+    }
+}
+
+/// Two backends are equal if they are the same one.
+impl PartialEq for StorageConfig {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Path(path), Self::Path(other)) => path == other,
+            (Self::Memory, Self::Memory) => true,
+            (Self::Custom(store), Self::Custom(other)) => Arc::ptr_eq(store, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for StorageConfig {}
 
 /// The storage of one world. Can be shared between threads; changes are made one after another.
 pub struct WorldStore {
@@ -51,9 +78,9 @@ struct Header {
 
 /// The record of a dimension, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct DimensionRecord {
-    id: DimensionId,
-    origin: DimensionOrigin,
+pub(super) struct DimensionRecord {
+    pub(super) id: DimensionId,
+    pub(super) origin: DimensionOrigin,
 }
 
 /// What a dimension is generated from. It cannot change, or new ground would not fit to old.
@@ -173,6 +200,14 @@ pub enum DimensionError {
         /// What it should be made from now.
         wanted: DimensionOrigin,
     },
+    /// Its removal has begun.
+    #[error(
+        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
+    )]
+    BeingRemoved {
+        /// The dimension's name.
+        name: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -184,6 +219,7 @@ impl WorldStore {
         match config {
             StorageConfig::Memory => Self::from_store(Box::new(MemoryStore::new())),
             StorageConfig::Path(path) => Self::open_path(path),
+            StorageConfig::Custom(store) => Self::from_store(Box::new(Arc::clone(store))),
         }
     }
 
@@ -288,10 +324,16 @@ impl WorldStore {
 
     /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
     /// same origin.
+    ///
+    /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
+    /// game knows when it has them.
     pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, DimensionError> {
         let _writing = self.lock_writes();
         let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
-        if let Some(stored) = self.read_record::<DimensionRecord>(Family::Meta, &key, item)? {
+        if let Some(stored) = self.dimension_record(name)? {
+            if self.is_marked(stored.id)? {
+                return Err(DimensionError::BeingRemoved { name: name.into() });
+            }
             if stored.origin != *origin {
                 return Err(DimensionError::OriginMismatch {
                     name: name.into(),
@@ -311,6 +353,10 @@ impl WorldStore {
         writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
         self.store.write(writes, Durability::Sync)?;
         Ok(dimension.id)
+    }
+
+    pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
+        self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 
     /// Held while something is read and then written.

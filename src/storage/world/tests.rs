@@ -296,6 +296,25 @@ fn a_damaged_entity_is_named() {
 }
 
 #[test]
+fn an_entity_is_found_by_its_id_alone() {
+    let store = TestStore::default();
+    let world = store.world();
+    let id = Uuid::from_u128(1);
+    assert_eq!(world.entity(id), Ok(None));
+    let mut record = entity(1, BlockPos::new(i64::MIN, 70, i64::MAX));
+    save_entity(&world, 1, Some(record.clone()));
+    save_entity(&world, 2, Some(entity(2, BlockPos::new(0, 0, 0))));
+    assert_eq!(world.entity(id), Ok(Some(record.clone())));
+    record.dimension = NETHER;
+    save_entity(&world, 1, Some(record.clone()));
+    assert_eq!(world.entity(id), Ok(Some(record)));
+    store.tamper(Family::Entities, &keys::entity_key(id), |value| value[5] ^= 1);
+    assert!(matches!(world.entity(id), Err(StoreError::Corrupt { what: StoredItem::Entity(of), .. }) if of == id));
+    save_entity(&world, 1, None);
+    assert_eq!(world.entity(id), Ok(None));
+}
+
+#[test]
 fn tiles_of_a_dimension_come_back() {
     let store = TestStore::default();
     let world = store.world();
@@ -355,6 +374,43 @@ fn sessions_names_and_dimensions_last() {
         assert_eq!(world.open_dimension(&session.to_string(), &origin(0)), Ok(DimensionId(2 + session)));
     }
     assert!(store.world().approximate_bytes().unwrap() > 0);
+}
+
+#[test]
+fn a_backend_of_the_callers_own_outlives_the_world_on_it() {
+    let disk = Arc::new(MemoryStore::new());
+    let config = StorageConfig::Custom(disk.clone());
+    let pos = ChunkPos::new(1, 2, 3);
+    let world = WorldStore::open(&config).unwrap();
+    save_chunk(&world, pos, chunk(7));
+    let cut = disk.snapshot();
+    save_chunk(&world, pos, chunk(8));
+    drop(world);
+
+    let stored = |config: &StorageConfig, session: u64| {
+        let world = WorldStore::open(config).unwrap();
+        assert_eq!(world.session(), session);
+        let mut loaded = world.load_batch(OVERWORLD, pos.column().batch(), &[pos.column()], HEIGHTS).unwrap();
+        loaded.remove(0).column.chunk(2).cloned()
+    };
+    assert_eq!(stored(&config, 2), Some(chunk(8)));
+    // The power was cut between the two commits.
+    assert_eq!(stored(&StorageConfig::Custom(Arc::new(cut)), 2), Some(chunk(7)));
+    assert_eq!(stored(&config.clone(), 3), Some(chunk(8)));
+}
+
+#[test]
+fn storage_settings_can_be_compared_and_shown() {
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let custom = || StorageConfig::Custom(disk.clone());
+    assert_eq!(custom(), custom());
+    assert_ne!(custom(), StorageConfig::Custom(Arc::new(MemoryStore::new())));
+    assert_ne!(custom(), StorageConfig::Memory);
+    assert_eq!(StorageConfig::Memory, StorageConfig::Memory);
+    assert_eq!(StorageConfig::Path("world".into()), StorageConfig::Path("world".into()));
+    assert_ne!(StorageConfig::Path("world".into()), StorageConfig::Path("other".into()));
+    assert_eq!(format!("{:?}", custom()), "Custom(\"in memory\")");
+    assert_eq!(format!("{:?}", StorageConfig::Path("world".into())), "Path(\"world\")");
 }
 
 #[test]

@@ -1,0 +1,305 @@
+//! The record of a region's ticks over the last minute, small enough for ten thousand regions.
+//!
+//! Time is cut into slots of one second of the coordinator's clock. A slot knows how many ticks ended in it, how long
+//! the region ticked in it, and the longest of those ticks; a sample of the ticks' times stands in one ring for all
+//! slots. All of it takes 4 KiB at most, at any tick rate.
+
+#[cfg(test)]
+mod tests;
+
+use crate::simulation::SplitMix64;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The slots that a minute can touch: its 60 seconds, and the one that has just begun.
+const SLOTS: usize = 61;
+/// Ticks of one second whose times are kept. At 20 ticks a second, a few more than there are.
+const SAMPLES_PER_SLOT: usize = 24;
+const MAX_SAMPLES: usize = SLOTS * SAMPLES_PER_SLOT;
+/// The ring of samples begins with this room.
+const FIRST_SAMPLES: usize = 32;
+
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
+/// Rates over less than this say nothing.
+const LEAST_HISTORY: Duration = Duration::from_millis(500);
+
+/// How far back a [`TickWindow`] looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Window {
+    /// The last 5 seconds.
+    FiveSeconds,
+    /// The last 15 seconds.
+    FifteenSeconds,
+    /// The last minute.
+    OneMinute,
+}
+
+impl Window {
+    /// All windows, the shortest first: the order of [`TickHistory::windows`].
+    pub const ALL: [Self; 3] = [Self::FiveSeconds, Self::FifteenSeconds, Self::OneMinute];
+
+    /// How long it is at most.
+    pub const fn length(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::FiveSeconds => 5,
+            Self::FifteenSeconds => 15,
+            Self::OneMinute => 60,
+        })
+    }
+
+    /// How long its cached state serves before it is computed again.
+    const fn refresh_period(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::FiveSeconds => 1,
+            Self::FifteenSeconds => 2,
+            Self::OneMinute => 5,
+        })
+    }
+}
+
+/// A region's ticks over one window.
+///
+/// A window begins at a whole second of the clock, so it is up to one second shorter than its name says, and rates are
+/// over its real length: in it, counts and the time spent are exact, and a region that stopped as long ago as the
+/// window's name says has none in it. Times of ticks are kept with 11 significant bits, which is within 0.05 %. Up to 24
+/// ticks of each second are kept; of more, a random choice stands for that second in the median and the 95th percentile.
+/// The worst tick is never missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TickWindow {
+    /// Ticks a second, over the window or, in a younger region, since the end of its first tick; `None` before there
+    /// is half a second of that.
+    pub ticks_per_second: Option<f64>,
+    /// The median time of a tick; zero if there was none. Of an even number of ticks the upper one of the middle two.
+    pub median: Duration,
+    /// The time that 95 of 100 ticks did not exceed; zero if there was none.
+    pub p95: Duration,
+    /// The longest time of a tick; zero if there was none.
+    pub worst: Duration,
+    /// The share of the time that was spent ticking, 0 to 1. Of a tick that began before the window only what is
+    /// inside counts.
+    pub utilisation: f64,
+    /// Ticks that ended in the window.
+    pub ticks: u32,
+}
+
+/// A region's ticks over the last minute, and how many there were in all. A part of a split region begins with a copy.
+///
+/// The clock need not be a good one: if it jumps ahead, that was idle time; if it jumps back, everything happens at the
+/// latest time that was seen, until the clock is there again.
+#[derive(Clone, Debug, Default)]
+pub struct TickHistory {
+    total: u64,
+    /// When the first tick ended, and when the last one did; `None` before the first.
+    span: Option<Span>,
+    /// The newest slots without a gap between them, the newest last; never more than [`SLOTS`].
+    slots: VecDeque<Slot>,
+    /// The slots' samples in the slots' order; in each slot's share of them there is no order.
+    samples: VecDeque<u16>,
+    windows: [TickWindow; 3],
+    /// When each of the windows is to be computed again; `None` before it was the first time.
+    due: [Option<Duration>; 3],
+    /// By which part of their periods the windows are computed earlier than others', in 2^32ths: without it, regions
+    /// that were made together would cost nothing for seconds, and then all in the same pass.
+    phase: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Duration,
+    last: Duration,
+}
+
+/// One second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The time spent ticking, in nanoseconds: at most the whole second.
+    busy: u32,
+    /// Ticks that ended in it.
+    ticks: u32,
+    /// The longest of them.
+    worst: u16,
+    /// How many of `samples` are its own.
+    sampled: u16,
+}
+
+impl TickHistory {
+    /// The history of a region that has not ticked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ticks since the region was made.
+    pub fn ticks(&self) -> u64 {
+        self.total
+    }
+
+    /// Takes in a tick that ended at this time of the coordinator's clock.
+    pub fn push(&mut self, ended: Duration, took: Duration) {
+        self.total = self.total.saturating_add(1);
+        let (before, span) = match self.span {
+            None => {
+                // The time it took has noise down to the nanosecond, though many may end in one pass.
+                self.phase = SplitMix64::new((ended.as_nanos() ^ took.as_nanos()) as u64).next_u64() as u32;
+                (ended, Span { first: ended, last: ended })
+            }
+            Some(span) => (span.last, Span { last: ended.max(span.last), ..span }),
+        };
+        self.span = Some(span);
+        self.advance(span.last.as_secs().saturating_sub(before.as_secs()));
+        self.spend(span.last.saturating_sub(took).max(span.first), span.last);
+        self.count(quantised(took));
+    }
+
+    /// The window that ends now. Takes time in proportion to the ticks in it, though never more than to those that are
+    /// kept of a minute; [`windows`](Self::windows) has a recent one at hand.
+    pub fn window(&self, now: Duration, window: Window) -> TickWindow {
+        let Some(span) = self.span else { return TickWindow::default() };
+        let now = now.max(span.last);
+        let edge = first_edge_from(now.saturating_sub(window.length()));
+        let (begins, is_young) = (Duration::from_secs(edge).max(span.first), edge <= span.first.as_secs());
+        let length = now.saturating_sub(begins);
+
+        let inside = span.last.as_secs().checked_sub(edge).map_or(0, |newest| newest.saturating_add(1));
+        let inside = usize::try_from(inside).unwrap_or(usize::MAX);
+        let (mut all, mut busy, mut sampled) = (Slot::default(), 0, 0);
+        for slot in self.slots.iter().rev().take(inside) {
+            all.ticks = all.ticks.saturating_add(slot.ticks);
+            all.worst = all.worst.max(slot.worst);
+            busy += u64::from(slot.busy);
+            sampled += usize::from(slot.sampled);
+        }
+        // Time begins to count at the end of the first tick, so that one is none of the ticks of that time.
+        let counted = all.ticks.saturating_sub(u32::from(is_young));
+        let rate = (length >= LEAST_HISTORY).then(|| f64::from(counted) / length.as_secs_f64());
+        let share = if length.is_zero() { 0.0 } else { Duration::from_nanos(busy).div_duration_f64(length) };
+        let [median, p95] = self.median_and_p95(sampled);
+        TickWindow {
+            ticks_per_second: rate,
+            median,
+            p95,
+            worst: expanded(all.worst),
+            utilisation: share.min(1.0),
+            ticks: all.ticks,
+        }
+    }
+
+    /// Computes again the cached windows that are old: the shortest once a second, the next every two, the longest
+    /// every five. Says whether there was one.
+    pub fn refresh(&mut self, now: Duration) -> bool {
+        if self.span.is_none() {
+            return false;
+        }
+        let mut refreshed = false;
+        for (index, window) in Window::ALL.into_iter().enumerate() {
+            let period = window.refresh_period();
+            // If the clock jumped back, what is cached would otherwise stay until it is there again.
+            if self.due[index].is_none_or(|due| now >= due || due.saturating_sub(now) > period) {
+                self.windows[index] = self.window(now, window);
+                self.due[index] = Some(self.next_due(now, period));
+                refreshed = true;
+            }
+        }
+        refreshed
+    }
+
+    /// The windows as they were when they were last [refreshed](Self::refresh), in the order of [`Window::ALL`].
+    pub fn windows(&self) -> &[TickWindow; 3] {
+        &self.windows
+    }
+
+    /// The next time after `now` at which something is due that is due once in each period.
+    fn next_due(&self, now: Duration, period: Duration) -> Duration {
+        let (period, phase) = (period.as_nanos(), u128::from(self.phase));
+        let since_due = (now.as_nanos() + ((period * phase) >> u32::BITS)) % period;
+        now.saturating_add(Duration::from_nanos((period - since_due) as u64))
+    }
+
+    /// Begins the slots of this many more seconds.
+    fn advance(&mut self, seconds: u64) {
+        if self.slots.is_empty() {
+            self.slots.push_back(Slot::default());
+        }
+        // After so many nothing is left of what was there before.
+        for _ in 0..seconds.min(SLOTS as u64) {
+            if self.slots.len() == SLOTS
+                && let Some(oldest) = self.slots.pop_front()
+            {
+                self.samples.drain(..usize::from(oldest.sampled).min(self.samples.len()));
+            }
+            self.slots.push_back(Slot::default());
+        }
+    }
+
+    /// Adds the time between the two to the slots that it lies in; `end` lies in the newest one.
+    fn spend(&mut self, start: Duration, end: Duration) {
+        // A region's ticks do not overlap, so over all of them each slot is visited once, and once more a tick.
+        let seconds = end.as_secs().saturating_sub(start.as_secs());
+        for (slot, age) in self.slots.iter_mut().rev().zip(0..=seconds) {
+            let from = if age == seconds { start.subsec_nanos() } else { 0 };
+            let until = if age == 0 { end.subsec_nanos() } else { NANOS_PER_SECOND };
+            slot.busy = slot.busy.saturating_add(until.saturating_sub(from)).min(NANOS_PER_SECOND);
+        }
+    }
+
+    /// Counts a tick of this time in the newest slot.
+    fn count(&mut self, time: u16) {
+        let Some(slot) = self.slots.back_mut() else { return };
+        slot.ticks = slot.ticks.saturating_add(1);
+        slot.worst = slot.worst.max(time);
+        if usize::from(slot.sampled) < SAMPLES_PER_SLOT {
+            slot.sampled += 1;
+            make_room(&mut self.samples);
+            self.samples.push_back(time);
+            return;
+        }
+        // Each tick of the slot shall be kept with the same probability: the n-th takes one of n places at random, and
+        // only the first few of these exist.
+        let place = SplitMix64::new(self.total).below(slot.ticks) as usize;
+        if place < SAMPLES_PER_SLOT
+            && let Some(sample) = self.samples.iter_mut().rev().nth(place)
+        {
+            *sample = time;
+        }
+    }
+
+    /// The median and the 95th percentile of the newest `count` samples.
+    fn median_and_p95(&self, count: usize) -> [Duration; 2] {
+        let mut times: Vec<u16> = self.samples.range(self.samples.len().saturating_sub(count)..).copied().collect();
+        if times.is_empty() {
+            return [Duration::ZERO; 2];
+        }
+        let (median_at, p95_at) = (times.len() / 2, (times.len() * 95).div_ceil(100) - 1);
+        let (below, p95, _) = times.select_nth_unstable(p95_at);
+        let p95 = *p95;
+        let median = if median_at < below.len() { *below.select_nth_unstable(median_at).1 } else { p95 };
+        [median, p95].map(expanded)
+    }
+}
+
+/// The number of the first whole second that is not before this time.
+fn first_edge_from(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
+}
+
+/// Makes room for one more sample; unlike what happens by itself, never for more than there can be.
+fn make_room(samples: &mut VecDeque<u16>) {
+    let length = samples.len();
+    if length == samples.capacity() {
+        samples.reserve_exact(length.max(FIRST_SAMPLES).min(MAX_SAMPLES.saturating_sub(length)));
+    }
+}
+
+/// A time in 16 bits that sort as the times do: nanoseconds with 11 significant bits, as a floating-point number.
+fn quantised(time: Duration) -> u16 {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let shift = nanos.checked_ilog2().unwrap_or(0).saturating_sub(10);
+    // The highest of the 11 bits is always set where there is a shift, and so adds one to it.
+    (u64::from(shift << 10) + (nanos >> shift)) as u16
+}
+
+/// The middle of the times that are quantised so.
+fn expanded(time: u16) -> Duration {
+    let shift = u64::from(time >> 10).saturating_sub(1);
+    let significant = u64::from(time) - (shift << 10);
+    Duration::from_nanos((significant << shift) + ((1 << shift) >> 1))
+}
