@@ -74,6 +74,10 @@ impl EntityIndex {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
+    pub(super) fn touch_all(&mut self) {
+        self.touched.extend(self.entities.keys().copied());
+    }
+
     /// The ids that came to be here, and those that are not here any more, since the last call; sorted.
     pub(super) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
         let mut touched = mem::take(&mut self.touched);

@@ -168,7 +168,10 @@ impl RegionWorld {
         let absorbed = mem::take(&mut inbox.absorbed);
         progress.pass(TaskStep::Absorbing);
         let world = self.app.world_mut();
-        world.resource_mut::<RegionInfo>().region = region;
+        if mem::replace(&mut world.resource_mut::<RegionInfo>().region, region) != region {
+            // A region that never ticked took over this world: whoever asks must learn where its entities are.
+            world.resource_mut::<EntityIndex>().touch_all();
+        }
         for other in absorbed {
             absorb(world, *other);
         }
