@@ -1,6 +1,6 @@
 //! The regionizer itself: columns in, regions out.
 
-use super::tile::{Tile, TilePos, Tiles, Window, bits};
+use super::tile::{Removal, Tile, TilePos, Tiles, Window, bits};
 use super::{
     RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
 };
@@ -138,22 +138,29 @@ impl<D: RegionData> Regionizer<D> {
         let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
         let tile = self.tiles.tile_mut(number);
         let Some(owner) = tile.owner(bit) else { return Err(absent) };
-        if !tile.remove_column(column, shift) {
-            return Err(absent);
-        }
-        if tile.section_is_empty(bit, shift) {
-            tile.nonempty &= !(1 << bit);
-            let regions = &mut self.regions;
-            self.tiles.visit_newly_dead(section, self.config.empty_section_creation_radius, shift, |tile, dead| {
-                tile.dead |= dead;
-                for part in tile.parts() {
-                    regions[part.region as usize].ground.dead_sections += (part.mask & dead).count_ones() as usize;
-                }
-            });
+        match tile.remove_column(column, bit, shift) {
+            Removal::Absent => return Err(absent),
+            Removal::NotLast => {}
+            Removal::Last => {
+                tile.nonempty &= !(1 << bit);
+                self.mark_newly_dead(section);
+            }
         }
         let region = &mut self.regions[owner as usize];
         region.ground.columns -= 1;
         Ok(region.id)
+    }
+
+    /// Marks what is dead around a section that has become empty.
+    fn mark_newly_dead(&mut self, section: SectionPos) {
+        let RegionizerConfig { section_shift, empty_section_creation_radius, .. } = self.config;
+        let regions = &mut self.regions;
+        self.tiles.visit_newly_dead(section, empty_section_creation_radius, section_shift, |tile, dead| {
+            tile.dead |= dead;
+            for part in tile.parts() {
+                regions[part.region as usize].ground.dead_sections += (part.mask & dead).count_ones() as usize;
+            }
+        });
     }
 
     /// Begins a tick and hands out the region's data. None if the region is not ready.
@@ -267,33 +274,41 @@ impl<D: RegionData> Regionizer<D> {
         let far = Window::around(section, empty_section_creation_radius + section_merge_radius, section_shift);
         self.owners.clear();
         self.reached.clear();
-        for pos in far.tiles() {
-            let near = near.mask(pos);
-            let Some(number) = self.tiles.number(pos) else {
-                if near != 0 {
-                    self.reached.push(Reached { pos, tile: None, missing: near });
-                }
-                continue;
-            };
-            let tile = self.tiles.tile_mut(number);
-            if near & !tile.exists != 0 {
-                self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
-            }
-            let woken = near & tile.dead;
-            tile.dead &= !woken;
-            let far = far.mask(pos);
-            for part in tile.parts() {
-                if part.mask & woken != 0 {
-                    let ground = &mut self.regions[part.region as usize].ground;
-                    ground.dead_sections -= (part.mask & woken).count_ones() as usize;
-                }
-                if part.mask & far != 0 && !self.owners.contains(&part.region) {
-                    self.owners.push(part.region);
-                }
+        let (far_x, far_z) = far.tiles();
+        for z in far_z {
+            for x in far_x.clone() {
+                let pos = TilePos { x, z };
+                self.reach_tile(pos, near.mask(pos), far.mask(pos));
             }
         }
         self.owners.sort_unstable_by_key(|&owner| self.regions[owner as usize].id);
         !self.reached.is_empty()
+    }
+
+    /// Does this in one tile: `near` are the sections that must exist there, `far` those in reach.
+    #[inline]
+    fn reach_tile(&mut self, pos: TilePos, near: u64, far: u64) {
+        let Some(number) = self.tiles.number(pos) else {
+            if near != 0 {
+                self.reached.push(Reached { pos, tile: None, missing: near });
+            }
+            return;
+        };
+        let tile = self.tiles.tile_mut(number);
+        if near & !tile.exists != 0 {
+            self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
+        }
+        let woken = near & tile.dead;
+        tile.dead &= !woken;
+        for part in tile.parts() {
+            if part.mask & woken != 0 {
+                let ground = &mut self.regions[part.region as usize].ground;
+                ground.dead_sections -= (part.mask & woken).count_ones() as usize;
+            }
+            if part.mask & far != 0 && !self.owners.contains(&part.region) {
+                self.owners.push(part.region);
+            }
+        }
     }
 
     fn largest_idle_owner(&self) -> Option<u32> {
