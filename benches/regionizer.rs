@@ -1,4 +1,5 @@
-//! The workloads R1, R2, R3, R3x and R5 of a regionizer, with parameter set A, and what a section costs in memory.
+//! The workloads R1, R2, R3, R3x and R5 of a regionizer, with parameter set A; growth beside regions of several sizes;
+//! and what a section costs in memory.
 //!
 //! After Criterion's own report comes one table: the median of all runs that were measured, beside its goal.
 
@@ -46,14 +47,14 @@ struct Timed {
     group: &'static str,
     part: &'static str,
     /// Nanoseconds an operation.
-    goal: f64,
+    goal: Option<f64>,
     /// Nanoseconds an operation of each run.
     runs: Vec<f64>,
 }
 
 impl Timed {
-    fn new(group: &'static str, part: &'static str, goal: f64) -> Self {
-        Self { group, part, goal, runs: Vec::new() }
+    fn new(group: &'static str, part: &'static str, goal: impl Into<Option<f64>>) -> Self {
+        Self { group, part, goal: goal.into(), runs: Vec::new() }
     }
 
     /// Measures runs of so many operations each; `run` answers how long its timed part took.
@@ -179,6 +180,29 @@ fn lookups(criterion: &mut Criterion, walk: &Walk) -> Timed {
     timing
 }
 
+/// A region grows while it ticks, by a column beside it a tick: this must not cost more if the region is larger.
+fn growth(criterion: &mut Criterion) -> [Timed; 3] {
+    const TICKS: i64 = 256;
+    [(64, "of 400 sections"), (512, "of 17,424 sections"), (2048, "of 266,256 sections")].map(|(side, size)| {
+        let mut timing = Timed::new("growth beside a region", size, None);
+        timing.measure(criterion, TICKS as usize, || {
+            let mut regionizer = regionizer();
+            for column in (0..side).flat_map(|z| (0..side).map(move |x| ColumnPos::new(x, z))) {
+                regionizer.add_column(column).expect("it is absent");
+            }
+            timed(|| {
+                for tick in 0..TICKS {
+                    let ticking = begin_all(&mut regionizer);
+                    regionizer.add_column(ColumnPos::new(side + 4 * tick, 0)).expect("it is absent");
+                    end_all(&mut regionizer, &ticking);
+                }
+            })
+            .0
+        });
+        timing
+    })
+}
+
 fn loaded(walk: &Walk) -> Regionizer<()> {
     let mut regionizer = regionizer();
     apply(&mut regionizer, &walk.load);
@@ -199,18 +223,22 @@ fn bytes_per_section(fill: impl FnOnce(&mut Regionizer<()>)) -> f64 {
 }
 
 fn print_table(timings: &[Timed], walk: &Walk) {
-    println!("\n{:<26} {:>9} {:>9}", "workload", "ours", "goal");
-    let print = |name: &str, ours: f64, goal: f64, unit| println!("{name:<26} {ours:>9.1} {goal:>9.1} {unit}");
+    println!("\n{:<42} {:>9} {:>9}", "workload", "ours", "goal");
+    let print = |name: &str, ours: f64, goal: Option<f64>, unit| {
+        let goal = goal.map_or(String::new(), |goal| format!("{goal:.1}"));
+        println!("{name:<42} {ours:>9.1} {goal:>9} {unit}");
+    };
     for timing in timings {
         if let Some(ours) = timing.median() {
             print(&format!("{} {}", timing.group, timing.part), ours, timing.goal, "ns");
         }
     }
+    let goal = Some(48.0);
     let dense = bytes_per_section(|regionizer| {
         square().into_iter().for_each(|column| drop(regionizer.add_column(column)));
     });
-    print("memory, R1 after the adds", dense, 48.0, "B a section");
-    print("memory, R2", bytes_per_section(|regionizer| apply(regionizer, &walk.load)), 48.0, "B a section");
+    print("memory, R1 after the adds", dense, goal, "B a section");
+    print("memory, R2", bytes_per_section(|regionizer| apply(regionizer, &walk.load)), goal, "B a section");
     let moved = bytes_per_section(|regionizer| {
         apply(regionizer, &walk.load);
         for step in &walk.steps {
@@ -218,7 +246,7 @@ fn print_table(timings: &[Timed], walk: &Walk) {
             tick_all(regionizer);
         }
     });
-    print("memory, R3 at the end", moved, 48.0, "B a section");
+    print("memory, R3 at the end", moved, goal, "B a section");
 }
 
 fn main() {
@@ -229,6 +257,7 @@ fn main() {
     timings.push(moving(&mut criterion, &walk));
     timings.extend(overlapped(&mut criterion, &walk));
     timings.push(lookups(&mut criterion, &walk));
+    timings.extend(growth(&mut criterion));
     criterion.final_summary();
     print_table(&timings, &walk);
 }

@@ -27,6 +27,16 @@ impl TilePos {
     pub fn section(self, bit: u32) -> SectionPos {
         SectionPos::new((self.x << 3) + i64::from(bit & 7), (self.z << 3) + i64::from(bit >> 3))
     }
+
+    /// Calls `with` with the sections of a mask. Nothing remains of this if `with` does nothing.
+    #[inline]
+    pub fn with_sections(self, mask: u64, with: impl FnOnce(&[SectionPos])) {
+        let mut sections = [SectionPos::new(0, 0); 64];
+        for (section, bit) in sections.iter_mut().zip(bits(mask)) {
+            *section = self.section(bit);
+        }
+        with(sections.get(..mask.count_ones() as usize).unwrap_or_default());
+    }
 }
 
 /// The bits that are set, ascending.
@@ -410,7 +420,7 @@ fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     let distances = 1..=radius;
     // What a shift moves into another row lands on the bits that are masked out.
     match x {
-        0 => distances.take_while(|&distance| distance < 8).fold(mask, |reached, distance| {
+        0 => distances.fold(mask, |reached, distance| {
             reached | mask << distance & !low(distance) | mask >> distance & !high(distance)
         }),
         1 => distances.fold(0, |reached, distance| reached | mask >> (8 - distance) & low(distance)),
