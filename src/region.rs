@@ -18,21 +18,33 @@
 //!
 //! # States
 //!
-//! | from | when | to |
-//! |---|---|---|
-//! | | `add_column` makes sections with no region in reach | ready |
-//! | | `add_column` makes sections and every region in reach is ticking | transient, waits for all of those |
-//! | | a region splits: each part but the largest | ready |
-//! | ready | `try_begin_tick` | ticking |
-//! | ready | `add_column` joins it with a ticking region, or it absorbs a transient one | transient |
-//! | ready, transient | `add_column` joins it with a larger region that is not ticking | dead: merged |
-//! | transient | the first of the regions that it waits for ends its tick | dead: merged into that one |
-//! | ticking | `end_tick`, having absorbed a region that waits for yet another one | transient, waits for that one |
-//! | ticking | `end_tick`, no section left | dead: destroyed |
-//! | ticking | `end_tick`, otherwise; perhaps splitting off parts | ready |
+//! Every operation on a region in every state. What is not listed changes nothing and is answered by `None` or by an
+//! error: begin a tick unless ready, end one unless ticking (the data that was passed in is dropped), add a column that
+//! exists, remove one that does not. "Merged" stands for one [`RegionEvent::Merged`] each.
+//!
+//! | state | operation | becomes | events | data |
+//! |---|---|---|---|---|
+//! | | `add_column` makes sections with no region in reach | ready | Created, Ready | `new`, `grow` |
+//! | | `add_column` makes sections and every region in reach is ticking | transient: waits for all of those | Created, Transient | `new`, `grow` |
+//! | | `end_tick` of a region of which it is a part, not the largest | ready | Created, Split, Ready | from `split` |
+//! | any | `add_column` in one of its sections that makes no section | as it was | | untouched |
+//! | ready | `add_column` makes sections in reach: it is the largest idle region there | ready | Merged: others into it | `grow`, `merge` each |
+//! | ready | the same, with a ticking region in reach, or having absorbed a transient one | transient: waits for those that tick | Merged: others into it, Transient | `grow`, `merge` each |
+//! | transient | the same | transient: waits for those as well | Merged: others into it | `grow`, `merge` each |
+//! | ready, transient | `add_column` makes sections in reach: another idle region there is larger | dead | Merged: it into the other | to the other's `merge` |
+//! | ticking | `add_column` makes sections in reach | ticking: a transient region waits for it | | out |
+//! | any | `remove_column` | as it was | | untouched |
+//! | ready | `try_begin_tick` | ticking | | handed out |
+//! | transient | `end_tick` of the first of the regions that it waits for | dead | Merged: it into that one | to that one's `merge` |
+//! | ticking | `end_tick`, having absorbed a region that waits for yet another one | transient: waits for that one | Merged: all that waited into it, Transient | taken back, `merge` each |
+//! | ticking | `end_tick`, nothing of it alive | dead | Merged: all that waited into it, Destroyed | taken back, `merge` each, `shrink`, dropped |
+//! | ticking | `end_tick`, otherwise | ready | Merged: all that waited into it; for parts that split off Created each, Split, Ready each | taken back, `merge` each, `shrink`, `split` |
 //!
 //! A waiting region never becomes ready again: it ends by being absorbed. Only ticking regions are waited for.
 //! Of n ticking regions that were bridged meanwhile, the last one to end its tick has everything.
+//! A ticking region need not take part in a merge to own the column that caused it: it owns what it owned.
+//! Of idle regions of the same size the oldest absorbs the others, of parts of the same size the one with the lowest
+//! section keeps the id.
 //!
 //! "In reach" of a section is what lies within creation radius + merge radius. Adding a column that makes no new
 //! section changes no region's state, whoever owns the section.
@@ -47,9 +59,10 @@
 //!
 //! # Cost
 //!
-//! Sections are stored as bits of *tiles*, squares of 8 x 8 sections. A merge relabels the tiles of the smaller side;
-//! a removal or a split walks the tiles of one region. Nothing depends on the order of a hash map: the same calls
-//! give the same ids, events and iteration orders.
+//! Sections are stored as bits of *tiles*, squares of 8 x 8 sections. Adding or removing a column looks at the tiles
+//! around it, however large the region is. A merge relabels the tiles of the smaller side, whichever of the two goes
+//! on; a removal of dead sections or a split walks the tiles of one region. Nothing depends on the order of a hash map:
+//! the same calls give the same ids, events and iteration orders.
 
 mod config;
 mod invariants;
@@ -117,6 +130,10 @@ impl fmt::Display for RegionState {
 }
 
 /// What a region carries besides its sections.
+///
+/// Data that adds the sections which [`grow`](Self::grow) names, takes out those which [`shrink`](Self::shrink) names,
+/// and hands over its own with [`merge`](Self::merge) and [`split`](Self::split), always has the region's sections,
+/// while it is out for a tick too: a ticking region neither gains nor loses any.
 pub trait RegionData: Sized {
     /// The data of a region that was just created by a column.
     fn new(region: RegionId) -> Self;
@@ -127,9 +144,21 @@ pub trait RegionData: Sized {
     /// Gives up what belongs to `parts`, one value for each in their order. The largest part is not among them: it
     /// keeps the region's id and `self`.
     ///
-    /// If there are too few values, [`RegionData::new`] makes the missing ones; what is too many is merged back into
-    /// `self`.
+    /// If there are too few values, [`RegionData::new`] makes the missing ones and [`RegionData::grow`] names their
+    /// sections; what is too many is merged back into `self`.
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self>;
+
+    /// These sections have been made for the region, right after [`RegionData::new`] or later. One column may bring
+    /// several calls.
+    fn grow(&mut self, sections: &[SectionPos]) {
+        let _ = sections;
+    }
+
+    /// These sections of the region were dead and have been removed at the end of its tick, before it splits. One tick
+    /// may bring several calls; a region that ends with its last section is told of that one too.
+    fn shrink(&mut self, sections: &[SectionPos]) {
+        let _ = sections;
+    }
 }
 
 impl RegionData for () {

@@ -1,7 +1,7 @@
 //! Which sections of a region are near each other: the search for what may split off.
 
 use super::regionizer::Regionizer;
-use super::tile::{Reach, TilePos, bits};
+use super::tile::{TilePos, bits, reach};
 use crate::space::SectionPos;
 
 /// Sections of a region that are within the creation radius of each other, directly or through others of them.
@@ -50,20 +50,19 @@ impl<D> Regionizer<D> {
         unseen[place] &= !fresh[place];
         while let Some(place) = found.pop() {
             let mut mask = std::mem::take(&mut fresh[place]);
-            let reach = loop {
-                let reach = Reach::of(mask, radius);
-                let grown = reach.in_tile(0, 0) & unseen[place];
+            loop {
+                let grown = reach(mask, radius, 0, 0) & unseen[place];
                 if grown == 0 {
-                    break reach;
+                    break;
                 }
                 mask |= grown;
                 unseen[place] &= !grown;
-            };
+            }
             part.masks.push((tiles[place], mask));
             part.sections += mask.count_ones();
             let here = self.tiles.tile(tiles[place]).pos;
             for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
-                let reached = reach.in_tile(x, z);
+                let reached = reach(mask, radius, x, z);
                 if (x, z) == (0, 0) || reached == 0 {
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! The regionizer itself: columns in, regions out.
 
-use super::tile::{Tile, TilePos, Tiles, Window, bits};
+use super::tile::{Removal, Tile, TilePos, Tiles, Window, bits};
 use super::{
     RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
 };
@@ -111,9 +111,11 @@ impl<D: RegionData> Regionizer<D> {
     pub fn add_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let section = column.section(self.config.section_shift);
         let (pos, bit) = TilePos::of(section);
+        let mut owner = None;
         if let Some(number) = self.tiles.number_cached(pos) {
             let tile = self.tiles.tile_mut(number);
-            if let Some(owner) = tile.owner(bit)
+            owner = tile.owner(bit);
+            if let Some(owner) = owner
                 && tile.nonempty >> bit & 1 == 1
             {
                 let region = &mut self.regions[owner as usize];
@@ -124,7 +126,7 @@ impl<D: RegionData> Regionizer<D> {
                 return Ok(region.id);
             }
         }
-        Ok(self.add_first_column(column, section))
+        Ok(self.add_first_column(column, section, owner))
     }
 
     /// Makes a column cease to exist. Answers who owned it, and still owns the section.
@@ -138,22 +140,29 @@ impl<D: RegionData> Regionizer<D> {
         let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
         let tile = self.tiles.tile_mut(number);
         let Some(owner) = tile.owner(bit) else { return Err(absent) };
-        if !tile.remove_column(column, shift) {
-            return Err(absent);
-        }
-        if tile.section_is_empty(bit, shift) {
-            tile.nonempty &= !(1 << bit);
-            let regions = &mut self.regions;
-            self.tiles.visit_newly_dead(section, self.config.empty_section_creation_radius, shift, |tile, dead| {
-                tile.dead |= dead;
-                for part in tile.parts() {
-                    regions[part.region as usize].ground.dead_sections += (part.mask & dead).count_ones() as usize;
-                }
-            });
+        match tile.remove_column(column, bit, shift) {
+            Removal::Absent => return Err(absent),
+            Removal::NotLast => {}
+            Removal::Last => {
+                tile.nonempty &= !(1 << bit);
+                self.mark_newly_dead(section);
+            }
         }
         let region = &mut self.regions[owner as usize];
         region.ground.columns -= 1;
         Ok(region.id)
+    }
+
+    /// Marks what is dead around a section that has become empty.
+    fn mark_newly_dead(&mut self, section: SectionPos) {
+        let RegionizerConfig { section_shift, empty_section_creation_radius, .. } = self.config;
+        let regions = &mut self.regions;
+        self.tiles.visit_newly_dead(section, empty_section_creation_radius, section_shift, |tile, dead| {
+            tile.dead |= dead;
+            for part in tile.parts() {
+                regions[part.region as usize].ground.dead_sections += (part.mask & dead).count_ones() as usize;
+            }
+        });
     }
 
     /// Begins a tick and hands out the region's data. None if the region is not ready.
@@ -212,51 +221,60 @@ impl<D: RegionData> Regionizer<D> {
         mem::take(&mut self.events)
     }
 
-    /// Adds a column to a section that is empty or does not exist.
-    fn add_first_column(&mut self, column: ColumnPos, section: SectionPos) -> RegionId {
-        let shift = self.config.section_shift;
-        let (home, bit) = TilePos::of(section);
+    /// Adds a column to a section that is empty and has this owner, or does not exist.
+    fn add_first_column(&mut self, column: ColumnPos, section: SectionPos, owner: Option<u32>) -> RegionId {
         let any_missing = self.reach(section);
-        let mut created = None;
-        if any_missing {
-            let mut target = self.largest_idle_owner().unwrap_or_else(|| {
-                let id = self.next_id();
-                let slot = self.insert_region(id, RegionState::Transient, D::new(id));
-                created = Some(id);
-                slot
-            });
-            self.make_missing_sections(target);
-            // Absorbing may change the target's slot, never another one's that is still in the list.
-            let mut owners = mem::take(&mut self.owners);
-            owners.retain(|&owner| owner != target);
-            for &owner in &owners {
-                match self.regions[owner as usize].state {
-                    RegionState::Ticking => self.wait(target, owner),
-                    _ => target = self.absorb(owner, target),
-                }
+        let owner = match owner {
+            Some(owner) if !any_missing => owner,
+            owner => {
+                let target = self.make_missing_sections();
+                // A ticking owner stays; any other is the target, or has just been merged into it.
+                let ticking = |owner: &u32| self.regions[*owner as usize].state == RegionState::Ticking;
+                owner.filter(ticking).unwrap_or(target)
             }
-            self.owners = owners;
-            let region = &mut self.regions[target as usize];
-            let before = region.state;
-            // A region that waits never becomes ready here: it keeps what it waits for.
-            region.state = if region.waits_for.is_empty() { RegionState::Ready } else { RegionState::Transient };
-            match region.state {
-                RegionState::Ready if created.is_some() => self.events.push(RegionEvent::Ready(region.id)),
-                RegionState::Transient if created.is_some() || before == RegionState::Ready => {
-                    self.events.push(RegionEvent::Transient(region.id));
-                }
-                _ => {}
-            }
-        }
-        // The section exists by now: it was there before, or was missing and has been made.
-        let Some(number) = self.tiles.number_cached(home) else { unreachable!("{section} was made") };
+        };
+        let (home, bit) = TilePos::of(section);
+        let number = self.tiles.number_cached(home).unwrap_or_else(|| self.tiles.insert(home));
         let tile = self.tiles.tile_mut(number);
         tile.nonempty |= 1 << bit;
-        tile.add_column(column, shift);
-        let Some(owner) = tile.owner(bit) else { unreachable!("{section} was made") };
+        tile.add_column(column, self.config.section_shift);
         let region = &mut self.regions[owner as usize];
         region.ground.columns += 1;
         region.id
+    }
+
+    /// Gives the sections that were found missing to the largest idle region in reach, or to a new one, and joins it
+    /// with all others in reach. Answers its slot.
+    fn make_missing_sections(&mut self) -> u32 {
+        let mut created = false;
+        let mut target = self.largest_idle_owner().unwrap_or_else(|| {
+            let id = self.next_id();
+            created = true;
+            self.insert_region(id, RegionState::Transient, D::new(id))
+        });
+        self.grow(target);
+        // Absorbing may change the target's slot, never another one's that is still in the list.
+        let mut owners = mem::take(&mut self.owners);
+        owners.retain(|&owner| owner != target);
+        for &owner in &owners {
+            match self.regions[owner as usize].state {
+                RegionState::Ticking => self.wait(target, owner),
+                _ => target = self.absorb(owner, target),
+            }
+        }
+        self.owners = owners;
+        let region = &mut self.regions[target as usize];
+        let before = region.state;
+        // A region that waits never becomes ready here: it keeps what it waits for.
+        region.state = if region.waits_for.is_empty() { RegionState::Ready } else { RegionState::Transient };
+        match region.state {
+            RegionState::Ready if created => self.events.push(RegionEvent::Ready(region.id)),
+            RegionState::Transient if created || before == RegionState::Ready => {
+                self.events.push(RegionEvent::Transient(region.id));
+            }
+            _ => {}
+        }
+        target
     }
 
     /// Looks around a section that is about to become non-empty: notes in `owners` who is in reach, by id, and in
@@ -267,33 +285,41 @@ impl<D: RegionData> Regionizer<D> {
         let far = Window::around(section, empty_section_creation_radius + section_merge_radius, section_shift);
         self.owners.clear();
         self.reached.clear();
-        for pos in far.tiles() {
-            let near = near.mask(pos);
-            let Some(number) = self.tiles.number(pos) else {
-                if near != 0 {
-                    self.reached.push(Reached { pos, tile: None, missing: near });
-                }
-                continue;
-            };
-            let tile = self.tiles.tile_mut(number);
-            if near & !tile.exists != 0 {
-                self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
-            }
-            let woken = near & tile.dead;
-            tile.dead &= !woken;
-            let far = far.mask(pos);
-            for part in tile.parts() {
-                if part.mask & woken != 0 {
-                    let ground = &mut self.regions[part.region as usize].ground;
-                    ground.dead_sections -= (part.mask & woken).count_ones() as usize;
-                }
-                if part.mask & far != 0 && !self.owners.contains(&part.region) {
-                    self.owners.push(part.region);
-                }
+        let (far_x, far_z) = far.tiles();
+        for z in far_z {
+            for x in far_x.clone() {
+                let pos = TilePos { x, z };
+                self.reach_tile(pos, near.mask(pos), far.mask(pos));
             }
         }
         self.owners.sort_unstable_by_key(|&owner| self.regions[owner as usize].id);
         !self.reached.is_empty()
+    }
+
+    /// Does this in one tile: `near` are the sections that must exist there, `far` those in reach.
+    #[inline]
+    fn reach_tile(&mut self, pos: TilePos, near: u64, far: u64) {
+        let Some(number) = self.tiles.number(pos) else {
+            if near != 0 {
+                self.reached.push(Reached { pos, tile: None, missing: near });
+            }
+            return;
+        };
+        let tile = self.tiles.tile_mut(number);
+        if near & !tile.exists != 0 {
+            self.reached.push(Reached { pos, tile: Some(number), missing: near & !tile.exists });
+        }
+        let woken = near & tile.dead;
+        tile.dead &= !woken;
+        for part in tile.parts() {
+            if part.mask & woken != 0 {
+                let ground = &mut self.regions[part.region as usize].ground;
+                ground.dead_sections -= (part.mask & woken).count_ones() as usize;
+            }
+            if part.mask & far != 0 && !self.owners.contains(&part.region) {
+                self.owners.push(part.region);
+            }
+        }
     }
 
     fn largest_idle_owner(&self) -> Option<u32> {
@@ -302,8 +328,9 @@ impl<D: RegionData> Regionizer<D> {
         idle.rev().max_by_key(|&&owner| self.regions[owner as usize].ground.sections).copied()
     }
 
-    fn make_missing_sections(&mut self, slot: u32) {
-        let ground = &mut self.regions[slot as usize].ground;
+    /// Makes the sections that were found missing, for this region.
+    fn grow(&mut self, slot: u32) {
+        let Region { ground, data, .. } = &mut self.regions[slot as usize];
         for Reached { pos, tile, missing } in self.reached.drain(..) {
             let number = tile.unwrap_or_else(|| self.tiles.insert(pos));
             let tile = self.tiles.tile_mut(number);
@@ -311,6 +338,9 @@ impl<D: RegionData> Regionizer<D> {
             ground.sections += missing.count_ones() as usize;
             if tile.claim(slot, missing, ground.tiles.len() as u32) {
                 ground.tiles.push(number);
+            }
+            if let Some(data) = data {
+                pos.with_sections(missing, |sections| data.grow(sections));
             }
         }
     }
@@ -418,11 +448,16 @@ impl<D: RegionData> Regionizer<D> {
     }
 
     fn remove_dead_sections(&mut self, slot: u32) {
-        let ground = &mut self.regions[slot as usize].ground;
+        let Region { ground, data, .. } = &mut self.regions[slot as usize];
         for place in (0..ground.tiles.len()).rev() {
             let number = ground.tiles[place];
             let tile = self.tiles.tile_mut(number);
             let dead = tile.mask_of(slot) & tile.dead;
+            if let Some(data) = data
+                && dead != 0
+            {
+                tile.pos.with_sections(dead, |sections| data.shrink(sections));
+            }
             tile.exists &= !dead;
             tile.dead &= !dead;
             if tile.disown(slot, dead).is_some() {
@@ -472,8 +507,12 @@ impl<D: RegionData> Regionizer<D> {
         }
         let mut data = data.into_iter();
         let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
-        for (&id, part) in split_off.iter().zip(parts) {
-            let data = data.next().unwrap_or_else(|| D::new(id));
+        for (RegionPart { id, sections }, part) in named.into_iter().zip(parts) {
+            let data = data.next().unwrap_or_else(|| {
+                let mut data = D::new(id);
+                data.grow(&sections);
+                data
+            });
             let new = self.insert_region(id, RegionState::Ready, data);
             for (number, mask) in part.masks {
                 self.hand_over(slot, new, number, mask);

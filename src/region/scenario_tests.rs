@@ -80,20 +80,66 @@ fn a_column_makes_a_ready_region_with_a_rim() {
     assert_eq!(world.drain_events(), []);
 }
 
+/// Everything that can be asked of a world, regions that are gone included.
+fn everything(world: &World) -> String {
+    let of_region = |index| {
+        let id = RegionId::new(index);
+        let sections: Vec<_> = world.sections(id).collect();
+        let dead: Vec<_> = world.dead_sections(id).collect();
+        let columns: Vec<_> = world.columns(id).collect();
+        let counts = (world.section_count(id), world.dead_section_count(id), world.column_count(id));
+        let pending = (world.waits_for(id), world.awaited_by(id));
+        let owners: Vec<_> = sections.iter().map(|&section| world.region_at_section(section)).collect();
+        format!(
+            "{id} {:?} {:?} {sections:?} {dead:?} {columns:?} {counts:?} {pending:?} {owners:?}\n",
+            world.state(id),
+            world.data(id)
+        )
+    };
+    let all: String = (0..8).map(of_region).collect();
+    format!("{all}{:?} {:?}", world.regions(), world.pending_merges())
+}
+
 #[test]
-fn present_and_absent_columns_are_refused_and_change_nothing() {
+fn refused_calls_change_nothing() {
+    // A ready region with dead sections, a ticking one, a transient one that waits for it, and one that is gone.
     let mut world = world();
-    let region = add(&mut world, 0, 0);
+    let ready = add(&mut world, 0, 0);
+    add(&mut world, 3, 0);
+    remove(&mut world, 3, 0);
+    let gone = add(&mut world, 30, 0);
+    remove(&mut world, 30, 0);
+    assert_eq!(tick(&mut world, gone), TickEnd::Dead);
+    let ticking = add(&mut world, 60, 0);
+    let data = begin(&mut world, ticking);
+    let waiting = add(&mut world, 63, 0);
     world.drain_events();
-    let column = at(0, 0);
-    assert_eq!(world.add_column(column), Err(RegionizerError::ColumnPresent { column, region }));
-    // In the same section, in the rim, and where nothing is.
-    for column in [column.offset(1, 0), at(1, 1), at(50, 0)] {
-        assert_eq!(world.remove_column(column), Err(RegionizerError::ColumnAbsent { column }));
+    let before = everything(&world);
+
+    for (x, region) in [(0, ready), (60, ticking), (63, waiting)] {
+        let column = at(x, 0);
+        let region = world.region_at(column).filter(|&id| id == region).unwrap();
+        assert_eq!(world.add_column(column), Err(RegionizerError::ColumnPresent { column, region }));
+        assert_eq!(everything(&world), before);
+        // In the same section, in the rim, in a section that is or may be dead, and where nothing is.
+        for column in [column.offset(1, 0), at(x + 1, 1), at(x + 3, 0).offset(1, 0), at(x, 20), at(30, 0)] {
+            assert_eq!(world.remove_column(column), Err(RegionizerError::ColumnAbsent { column }));
+            assert_eq!(everything(&world), before);
+        }
     }
-    assert_eq!((world.section_count(region), world.column_count(region)), (25, 1));
+    assert_eq!(
+        [world.try_begin_tick(ticking), world.try_begin_tick(waiting), world.try_begin_tick(gone)],
+        [const { None }; 3]
+    );
+    for (region, state) in [(ready, RegionState::Ready), (waiting, RegionState::Transient), (gone, RegionState::Dead)] {
+        assert_eq!(world.end_tick(region, data.clone()), Err(RegionizerError::NotTicking { region, state }));
+    }
+    let region = RegionId::new(99);
+    assert_eq!(world.end_tick(region, data), Err(RegionizerError::UnknownRegion { region }));
+    assert_eq!(everything(&world), before);
     assert_eq!(world.drain_events(), []);
-    world.check_invariants().unwrap();
+    // Nor is an id lost.
+    assert_eq!(add(&mut world, 200, 0), RegionId::new(4));
 }
 
 #[test]
@@ -304,6 +350,24 @@ fn dead_sections_stay_below_the_thresholds() {
 }
 
 #[test]
+fn thresholds_are_met_by_what_equals_them() {
+    for (count, fraction, removed) in [(50, 0.5, true), (51, 0.5, false), (50, 0.51, false), (1, 0.0, true)] {
+        let config = RegionizerConfig {
+            recalculation_section_count: count,
+            max_dead_section_percent: fraction,
+            ..RegionizerConfig::default()
+        };
+        let mut world: World = Regionizer::new(config).unwrap();
+        let id = add(&mut world, 0, 0);
+        add(&mut world, 5, 0);
+        remove(&mut world, 5, 0);
+        assert_eq!((world.section_count(id), world.dead_section_count(id)), (50, 25));
+        assert_eq!(tick(&mut world, id), STILL_READY);
+        assert_eq!(world.section_count(id), if removed { 25 } else { 50 }, "from {count} on, {fraction}");
+    }
+}
+
+#[test]
 fn a_tick_that_merged_removes_dead_sections_whatever_the_thresholds() {
     let mut world = world();
     let id = add(&mut world, 0, 0);
@@ -377,21 +441,37 @@ fn removing_what_is_between_does_not_split_while_below_the_thresholds() {
     assert_eq!(world.regions(), [id]);
 }
 
-/// Data that answers a split with the wrong number of values.
+/// Data that knows its sections, and answers a split with this many values.
 #[derive(Debug, PartialEq)]
-struct Stubborn(usize, usize);
+struct Stubborn {
+    values: usize,
+    surplus: usize,
+    sections: BTreeSet<SectionPos>,
+}
 
 impl RegionData for Stubborn {
     fn new(_: RegionId) -> Self {
-        Self(0, 0)
+        Self { values: 0, surplus: 0, sections: BTreeSet::new() }
     }
 
     fn merge(&mut self, _: RegionId, data: Self) {
-        self.1 += data.1;
+        self.surplus += 1;
+        self.sections.extend(data.sections);
     }
 
-    fn split(&mut self, _: &[RegionPart]) -> Vec<Self> {
-        (0..self.0).map(|_| Self(0, 1)).collect()
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        parts.iter().for_each(|part| self.shrink(&part.sections));
+        let part = |place: usize| parts.get(place).map_or(&[][..], |part| &part.sections);
+        let value = |place| Self { sections: part(place).iter().copied().collect(), ..Self::new(RegionId::new(0)) };
+        (0..self.values).map(value).collect()
+    }
+
+    fn grow(&mut self, sections: &[SectionPos]) {
+        self.sections.extend(sections);
+    }
+
+    fn shrink(&mut self, sections: &[SectionPos]) {
+        self.sections.retain(|section| !sections.contains(section));
     }
 }
 
@@ -407,15 +487,78 @@ fn a_split_into_a_wrong_number_of_data_loses_none() {
             world.remove_column(at(x, 0)).unwrap();
         }
         let id = RegionId::new(0);
-        world.try_begin_tick(id).unwrap();
-        let outcome = world.end_tick(id, Stubborn(given, 0)).unwrap();
+        let data = world.try_begin_tick(id).unwrap();
+        assert_eq!(data.sections, world.sections(id).collect());
+        let outcome = world.end_tick(id, Stubborn { values: given, ..data }).unwrap();
         world.check_invariants().unwrap();
         // Three equal parts: the one with the lowest section keeps the id.
         assert_eq!(outcome, TickEnd::Ready { split_off: vec![RegionId::new(1), RegionId::new(2)] });
         assert_eq!(world.region_at(at(0, 0)), Some(id));
-        let total: usize = world.regions().into_iter().filter_map(|id| world.data(id)).map(|data| data.1).sum();
-        assert_eq!(total, given);
+        for id in world.regions() {
+            assert_eq!(world.data(id).unwrap().sections, world.sections(id).collect(), "{id} with {given}");
+        }
+        assert_eq!(world.data(id).unwrap().surplus, given.saturating_sub(2));
     }
+}
+
+/// What data was told, in that order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told(Vec<(&'static str, usize)>);
+
+impl RegionData for Told {
+    fn new(_: RegionId) -> Self {
+        Self(vec![("new", 0)])
+    }
+
+    fn merge(&mut self, _: RegionId, data: Self) {
+        self.0.push(("merge", data.0.len()));
+    }
+
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        self.0.push(("split", parts.len()));
+        parts.iter().map(|_| Self(Vec::new())).collect()
+    }
+
+    fn grow(&mut self, sections: &[SectionPos]) {
+        match self.0.last_mut() {
+            Some(("grow", count)) => *count += sections.len(),
+            _ => self.0.push(("grow", sections.len())),
+        }
+    }
+
+    fn shrink(&mut self, sections: &[SectionPos]) {
+        match self.0.last_mut() {
+            Some(("shrink", count)) => *count += sections.len(),
+            _ => self.0.push(("shrink", sections.len())),
+        }
+    }
+}
+
+#[test]
+fn data_is_told_what_becomes_of_its_region_in_order() {
+    let mut world: Regionizer<Told> = Regionizer::new(RegionizerConfig::default()).unwrap();
+    let id = world.add_column(at(0, 0)).unwrap();
+    assert_eq!(world.data(id), Some(&Told(vec![("new", 0), ("grow", 25)])));
+    for x in 1..=10 {
+        world.add_column(at(x, 0)).unwrap();
+    }
+    for x in 1..10 {
+        world.remove_column(at(x, 0)).unwrap();
+    }
+    let data = world.try_begin_tick(id).unwrap();
+    assert_eq!(data.0, [("new", 0), ("grow", 75)]);
+    // Beside it a transient region: the row that the ticking one may not gain.
+    world.add_column(at(1, 1)).unwrap();
+    let waiting = world.region_at(at(1, 3)).unwrap();
+    assert_eq!(world.data(waiting), Some(&Told(vec![("new", 0), ("grow", 5)])));
+    world.end_tick(id, data).unwrap();
+    // Dead are four rows of five between the columns, and one corner.
+    let all = [("new", 0), ("grow", 75), ("merge", 2), ("shrink", 21), ("split", 1)];
+    assert_eq!(world.data(id), Some(&Told(all.to_vec())));
+    // The part that split off is told by `split` alone.
+    let part = world.region_at(at(10, 0)).unwrap();
+    assert_eq!(world.data(part), Some(&Told(Vec::new())));
+    assert_eq!(world.section_count(id) + world.section_count(part), 75 + 5 - 21);
 }
 
 #[test]
@@ -457,5 +600,80 @@ fn everything_works_at_the_edges_of_the_grid() {
             }
             assert_eq!(world.region_count(), 0);
         }
+    }
+}
+
+/// From each corner of the grid inwards, in columns.
+fn corners() -> [impl Fn(i64, i64) -> ColumnPos; 4] {
+    let axis = |edge: i64, inward: i64| if edge < 0 { edge + inward } else { edge - inward };
+    [(i64::MIN, i64::MIN), (i64::MAX, i64::MIN), (i64::MIN, i64::MAX), (i64::MAX, i64::MAX)]
+        .map(|(x, z)| move |inward_x: i64, inward_z: i64| ColumnPos::new(axis(x, inward_x), axis(z, inward_z)))
+}
+
+#[test]
+fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
+    for (section_shift, creation) in
+        [0, 2, 4, 6].into_iter().flat_map(|shift| [1, 2, 3, 8].map(|radius| (shift, radius)))
+    {
+        let config = RegionizerConfig {
+            section_shift,
+            empty_section_creation_radius: creation,
+            section_merge_radius: 1,
+            recalculation_section_count: 1,
+            max_dead_section_percent: 0.0,
+        };
+        let mut world: World = Regionizer::new(config).unwrap();
+        let width = 1 << section_shift;
+        // Along the edge, so far apart that two columns need a third in the middle to share a region.
+        let step = i64::from(2 * creation + 1);
+        for corner in corners() {
+            let along = |n: i64| corner(n * step * width, 0);
+            let section = |n: i64| along(n).section(section_shift);
+            let near = world.add_column(along(0)).unwrap();
+            let far = world.add_column(along(2)).unwrap();
+            assert_ne!(near, far, "shift {section_shift}, radius {creation}");
+            world.check_invariants().unwrap();
+
+            // The middle one merges all, at once or when the tick ends.
+            let data = begin(&mut world, near);
+            assert_eq!(world.add_column(along(1)), Ok(far));
+            assert_eq!(world.pending_merges(), [(far, near)]);
+            assert_eq!(end(&mut world, near, data), STILL_READY);
+            assert_eq!((world.state(far), world.region_at(along(2))), (Some(RegionState::Dead), Some(near)));
+            let (low, high) = world.bounds(near).unwrap();
+            let ends = [section(0).x, section(2).x + i64::from(creation) * (section(2).x - section(0).x).signum()];
+            assert_eq!([low.x, high.x], [ends[0].min(ends[1]), ends[0].max(ends[1])]);
+            assert_eq!(high.z.abs_diff(low.z), u64::from(creation));
+            assert!(low.z == section(0).z || high.z == section(0).z);
+
+            // Without it they part again; of equals the one with the lowest section keeps the id.
+            world.remove_column(along(1)).unwrap();
+            world.check_invariants().unwrap();
+            let TickEnd::Ready { split_off } = tick(&mut world, near) else { panic!("it has columns") };
+            let [other] = split_off[..] else { panic!("{split_off:?} at shift {section_shift}, radius {creation}") };
+            let owners = [world.region_at(along(0)), world.region_at(along(2))];
+            assert!(owners == [Some(near), Some(other)] || owners == [Some(other), Some(near)]);
+            for id in [near, other] {
+                let columns: Vec<_> = world.columns(id).collect();
+                assert_eq!(columns.len(), 1);
+                world.remove_column(columns[0]).unwrap();
+                assert_eq!(tick(&mut world, id), TickEnd::Dead);
+            }
+            assert_eq!((world.region_count(), world.bounds(near)), (0, None));
+        }
+
+        // All corners at once: across an edge nobody is a neighbour.
+        let ids = corners().map(|corner| world.add_column(corner(0, 0)).unwrap());
+        assert_eq!(world.regions(), ids);
+        let ticking = ids.map(|id| begin(&mut world, id));
+        for (corner, id) in corners().into_iter().zip(ids) {
+            assert_eq!(world.add_column(corner(width, width)), Ok(id));
+        }
+        for (id, data) in ids.into_iter().zip(ticking) {
+            assert_eq!(world.awaited_by(id).len(), 1);
+            assert_eq!(end(&mut world, id, data), STILL_READY);
+            assert_eq!(world.data(id).unwrap().0.len(), 2);
+        }
+        assert_eq!(world.regions(), ids);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Bits of the sections of a tile's westernmost column: times a row, it repeats that row.
 const EVERY_ROW: u64 = 0x0101_0101_0101_0101;
@@ -17,6 +18,7 @@ pub(super) struct TilePos {
 
 impl TilePos {
     /// The tile that holds this section, and the section's bit.
+    #[inline]
     pub fn of(section: SectionPos) -> (Self, u32) {
         (Self { x: section.x >> 3, z: section.z >> 3 }, (section.x & 7 | (section.z & 7) << 3) as u32)
     }
@@ -24,6 +26,16 @@ impl TilePos {
     /// The section at this bit.
     pub fn section(self, bit: u32) -> SectionPos {
         SectionPos::new((self.x << 3) + i64::from(bit & 7), (self.z << 3) + i64::from(bit >> 3))
+    }
+
+    /// Calls `with` with the sections of a mask. Nothing remains of this if `with` does nothing.
+    #[inline]
+    pub fn with_sections(self, mask: u64, with: impl FnOnce(&[SectionPos])) {
+        let mut sections = [SectionPos::new(0, 0); 64];
+        for (section, bit) in sections.iter_mut().zip(bits(mask)) {
+            *section = self.section(bit);
+        }
+        with(sections.get(..mask.count_ones() as usize).unwrap_or_default());
     }
 }
 
@@ -44,6 +56,7 @@ pub(super) struct Window {
 }
 
 impl Window {
+    #[inline]
     pub fn around(center: SectionPos, radius: u32, section_shift: u32) -> Self {
         let (first, last) = (i64::MIN >> section_shift, i64::MAX >> section_shift);
         let low = |center: i64| center.saturating_sub(radius.into()).max(first);
@@ -54,13 +67,14 @@ impl Window {
         }
     }
 
-    /// The tiles that this window touches, z outer, x inner, ascending.
-    pub fn tiles(self) -> impl Iterator<Item = TilePos> {
-        (self.min.z >> 3..=self.max.z >> 3)
-            .flat_map(move |z| (self.min.x >> 3..=self.max.x >> 3).map(move |x| TilePos { x, z }))
+    /// The tiles that this window touches: their x, and their z.
+    #[inline]
+    pub fn tiles(self) -> (Range<i64>, Range<i64>) {
+        ((self.min.x >> 3)..(self.max.x >> 3) + 1, (self.min.z >> 3)..(self.max.z >> 3) + 1)
     }
 
     /// The sections of a tile near this window that lie in it.
+    #[inline]
     pub fn mask(self, tile: TilePos) -> u64 {
         let (west, north) = (tile.x << 3, tile.z << 3);
         let (x0, x1) = ((self.min.x - west).max(0), (self.max.x - west).min(7));
@@ -110,6 +124,7 @@ impl Tile {
     }
 
     /// The slot of the region that owns the section at `bit`.
+    #[inline]
     pub fn owner(&self, bit: u32) -> Option<u32> {
         if self.first.mask >> bit & 1 == 1 {
             return Some(self.first.region);
@@ -117,10 +132,12 @@ impl Tile {
         self.more.iter().find(|part| part.mask >> bit & 1 == 1).map(|part| part.region)
     }
 
+    #[inline]
     pub fn part(&self, region: u32) -> Option<&Part> {
         self.parts().find(|part| part.region == region)
     }
 
+    #[inline]
     pub fn part_mut(&mut self, region: u32) -> Option<&mut Part> {
         std::iter::once(&mut self.first).chain(&mut self.more).find(|part| part.region == region)
     }
@@ -160,32 +177,53 @@ impl Tile {
         Some(index)
     }
 
+    #[inline]
     pub fn has_column(&self, column: ColumnPos, section_shift: u32) -> bool {
         let (word, bit) = column_bit(column, section_shift);
         self.columns.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
     /// False if the column was there already.
+    #[inline]
     pub fn add_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
-        if self.columns.is_empty() {
-            self.columns = vec![0; 1 << (2 * section_shift)].into();
-        }
         let (word, bit) = column_bit(column, section_shift);
-        let added = self.columns[word] & bit == 0;
-        self.columns[word] |= bit;
-        added
+        match self.columns.get_mut(word) {
+            Some(bits) => {
+                let added = *bits & bit == 0;
+                *bits |= bit;
+                added
+            }
+            None => self.add_very_first_column(word, bit, section_shift),
+        }
     }
 
-    /// False if the column was not there.
-    pub fn remove_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
+    #[cold]
+    fn add_very_first_column(&mut self, word: usize, bit: u64, section_shift: u32) -> bool {
+        self.columns = vec![0; 1 << (2 * section_shift)].into();
+        self.columns[word] = bit;
+        true
+    }
+
+    /// Takes a column out of its section, which is at `section_bit`.
+    #[inline]
+    pub fn remove_column(&mut self, column: ColumnPos, section_bit: u32, section_shift: u32) -> Removal {
         let (word, bit) = column_bit(column, section_shift);
-        let Some(bits) = self.columns.get_mut(word) else { return false };
-        let removed = *bits & bit != 0;
+        let Some(bits) = self.columns.get_mut(word) else { return Removal::Absent };
+        if *bits & bit == 0 {
+            return Removal::Absent;
+        }
         *bits &= !bit;
-        removed
+        // A word holds several small sections, or a part of a large one.
+        let columns = 1 << (2 * section_shift);
+        let of_section = u64::MAX >> 64u32.saturating_sub(columns) << (section_bit * columns % 64);
+        match *bits & of_section == 0 && (columns <= 64 || self.section_is_empty(section_bit, section_shift)) {
+            true => Removal::Last,
+            false => Removal::NotLast,
+        }
     }
 
     /// The bits of a section's columns: words of 64, or one word that is not full.
+    #[inline]
     fn section_words(&self, bit: u32, section_shift: u32) -> impl Iterator<Item = u64> {
         let columns = 1usize << (2 * section_shift);
         let first = bit as usize * columns;
@@ -194,6 +232,7 @@ impl Tile {
         words.iter().map(move |word| word >> (first % 64) & keep)
     }
 
+    #[inline]
     pub fn section_is_empty(&self, bit: u32, section_shift: u32) -> bool {
         self.section_words(bit, section_shift).all(|word| word == 0)
     }
@@ -224,7 +263,18 @@ impl Tile {
     }
 }
 
+/// What came of taking a column out of its section.
+pub(super) enum Removal {
+    /// It was not there.
+    Absent,
+    /// There are others in the section.
+    NotLast,
+    /// The section is empty now.
+    Last,
+}
+
 /// The word of a tile's columns, and the bit in it.
+#[inline]
 fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
     let (_, section) = TilePos::of(column.section(section_shift));
     let edge = (1 << section_shift) - 1;
@@ -239,33 +289,42 @@ pub(super) struct Tiles {
     numbers: FxHashMap<TilePos, u32>,
     tiles: Vec<Tile>,
     free: Vec<u32>,
-    /// The tile of the last change: the next one is most often in it.
+    /// The tile of the last change, for the next one is most often in it too; no tile's number if that was removed.
     recent: u32,
 }
 
 impl Tiles {
+    #[inline]
     pub fn number(&self, pos: TilePos) -> Option<u32> {
         self.numbers.get(&pos).copied()
     }
 
     /// Like [`Self::number`], quicker for the tile that was asked for last.
+    #[inline]
     pub fn number_cached(&mut self, pos: TilePos) -> Option<u32> {
-        if self.tiles.get(self.recent as usize).is_some_and(|tile| tile.pos == pos && tile.exists != 0) {
-            return Some(self.recent);
+        if self.tiles.get(self.recent as usize).is_none_or(|tile| tile.pos != pos) {
+            return self.number_of_another(pos);
         }
-        let number = self.number(pos)?;
-        self.recent = number;
-        Some(number)
+        Some(self.recent)
     }
 
+    #[inline(never)]
+    fn number_of_another(&mut self, pos: TilePos) -> Option<u32> {
+        self.recent = self.number(pos)?;
+        Some(self.recent)
+    }
+
+    #[inline]
     pub fn at(&self, pos: TilePos) -> Option<&Tile> {
         self.number(pos).map(|number| self.tile(number))
     }
 
+    #[inline]
     pub fn tile(&self, number: u32) -> &Tile {
         &self.tiles[number as usize]
     }
 
+    #[inline]
     pub fn tile_mut(&mut self, number: u32) -> &mut Tile {
         &mut self.tiles[number as usize]
     }
@@ -292,6 +351,9 @@ impl Tiles {
     pub fn remove(&mut self, number: u32) {
         let pos = self.tile(number).pos;
         self.numbers.remove(&pos);
+        if self.recent == number {
+            self.recent = u32::MAX;
+        }
         *self.tile_mut(number) = Tile::new(pos);
         self.free.push(number);
     }
@@ -305,88 +367,76 @@ impl Tiles {
         section_shift: u32,
         mut visit: impl FnMut(&mut Tile, u64),
     ) {
-        const ROWS: usize = 4 * super::RegionizerConfig::MAX_CREATION_RADIUS as usize + 1;
-        // Rows of the non-empty sections within twice the radius. The corner may lie outside of the grid: only
-        // differences to it count.
-        let corner = (center.x.wrapping_sub(2 * i64::from(radius)), center.z.wrapping_sub(2 * i64::from(radius)));
-        let offset = |tile: TilePos| ((tile.x << 3).wrapping_sub(corner.0), (tile.z << 3).wrapping_sub(corner.1));
-        let mut rows = [0u64; ROWS];
-        let size = 4 * radius as usize + 1;
-        for pos in Window::around(center, 2 * radius, section_shift).tiles() {
-            let Some(tile) = self.at(pos) else { continue };
-            let (x, z) = offset(pos);
-            for row in 0..8 {
-                let bits = tile.nonempty >> (8 * row) & 0xff;
-                if let Some(target) = usize::try_from(z + row).ok().and_then(|row| rows[..size].get_mut(row)) {
-                    *target |= if x < 0 { bits >> -x } else { bits << x };
-                }
-            }
-        }
-        for row in &mut rows[..size] {
-            for _ in 0..radius {
-                *row |= *row << 1 | *row >> 1;
-            }
-        }
         let window = Window::around(center, radius, section_shift);
-        for pos in window.tiles() {
-            let Some(number) = self.number(pos) else { continue };
-            let (x, z) = offset(pos);
-            let tile = self.tile_mut(number);
-            let mut candidates = window.mask(pos) & tile.exists & !tile.dead;
-            for row in 0..8 {
-                if candidates >> (8 * row) & 0xff == 0 {
-                    continue;
+        let (window_x, window_z) = window.tiles();
+        for z in window_z {
+            for x in window_x.clone() {
+                let pos = TilePos { x, z };
+                let Some(number) = self.number(pos) else { continue };
+                let dying = self.without_nonempty_near(number, window.mask(pos), radius);
+                if dying != 0 {
+                    visit(self.tile_mut(number), dying);
                 }
-                // A candidate is within the radius of the centre, so all rows within the radius of it are at hand.
-                let middle = (z + row) as usize;
-                let near =
-                    rows[middle - radius as usize..=middle + radius as usize].iter().fold(0, |all, row| all | row);
-                let alive = if x < 0 { near << -x } else { near >> x } & 0xff;
-                candidates &= !(alive << (8 * row));
-            }
-            if candidates != 0 {
-                visit(tile, candidates);
             }
         }
     }
-}
 
-/// What lies within `radius` (at most 8) of the sections of a mask: in the tile itself and in the 8 around it.
-pub(super) struct Reach {
-    /// West, middle, east: the columns within reach of the mask's rows.
-    columns: [u64; 3],
-    radius: u32,
-}
-
-impl Reach {
-    pub fn of(mask: u64, radius: u32) -> Self {
-        let (mut west, mut middle, mut east) = (0, mask, 0);
-        for distance in 1..=radius {
-            let low = (0xff >> (8 - distance)) * EVERY_ROW;
-            let high = (0xff << (8 - distance) & 0xff) * EVERY_ROW;
-            // Shifted by 8 - distance within their row, what does not stay in it lands on the bits that are masked out.
-            east |= mask >> (8 - distance) & low;
-            west |= mask << (8 - distance) & high;
-            if distance < 8 {
-                middle |= mask << distance & !low | mask >> distance & !high;
+    /// Those of a tile's sections in `mask` that are alive no more.
+    fn without_nonempty_near(&self, number: u32, mask: u64, radius: u32) -> u64 {
+        let tile = self.tile(number);
+        let mut dying = mask & tile.exists & !tile.dead & !reach(tile.nonempty, radius, 0, 0);
+        if dying == 0 {
+            return 0;
+        }
+        // Only what lies at a side of the tile can be within the radius of something beyond.
+        let west = dying & reach_along_x(u64::MAX, radius, 1) != 0;
+        let east = dying & reach_along_x(u64::MAX, radius, -1) != 0;
+        let north = dying.trailing_zeros() < 8 * radius;
+        let south = dying.leading_zeros() < 8 * radius;
+        for z in -i64::from(north)..=i64::from(south) {
+            for x in -i64::from(west)..=i64::from(east) {
+                let there = TilePos { x: tile.pos.x + x, z: tile.pos.z + z };
+                if (x, z) != (0, 0)
+                    && let Some(there) = self.at(there)
+                {
+                    dying &= !reach(there.nonempty, radius, -x, -z);
+                }
             }
         }
-        Self { columns: [west, middle, east], radius }
+        dying
     }
+}
 
-    /// The part of it in the tile at this offset from the mask's own, -1 to 1 on each axis.
-    pub fn in_tile(&self, x: i64, z: i64) -> u64 {
-        let mask = self.columns[(x + 1) as usize];
-        (1..=self.radius).fold(if z == 0 { mask } else { 0 }, |reached, distance| {
-            let rest = 8 * (8 - distance);
-            reached
-                | match z {
-                    0 if distance == 8 => 0,
-                    0 => mask << (8 * distance) | mask >> (8 * distance),
-                    1 => mask >> rest,
-                    _ => mask << rest,
-                }
-        })
+/// What lies within `radius` (at most 8) of the sections of a mask, in the tile at this offset from the mask's own, -1 to
+/// 1 on each axis.
+pub(super) fn reach(mask: u64, radius: u32, x: i64, z: i64) -> u64 {
+    reach_along_z(reach_along_x(mask, radius, x), radius, z)
+}
+
+#[inline]
+fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
+    let low = |columns: u32| (0xff >> (8 - columns)) * EVERY_ROW;
+    let high = |columns: u32| (0xff << (8 - columns) & 0xff) * EVERY_ROW;
+    let distances = 1..=radius;
+    // What a shift moves into another row lands on the bits that are masked out.
+    match x {
+        0 => distances.fold(mask, |reached, distance| {
+            reached | mask << distance & !low(distance) | mask >> distance & !high(distance)
+        }),
+        1 => distances.fold(0, |reached, distance| reached | mask >> (8 - distance) & low(distance)),
+        _ => distances.fold(0, |reached, distance| reached | mask << (8 - distance) & high(distance)),
+    }
+}
+
+#[inline]
+fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
+    let distances = 1..=radius;
+    match z {
+        0 => distances
+            .take_while(|&distance| distance < 8)
+            .fold(mask, |reached, distance| reached | mask << (8 * distance) | mask >> (8 * distance)),
+        1 => distances.fold(0, |reached, distance| reached | mask >> (8 * (8 - distance))),
+        _ => distances.fold(0, |reached, distance| reached | mask << (8 * (8 - distance))),
     }
 }
 
@@ -395,11 +445,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn touched(window: Window) -> impl Iterator<Item = TilePos> {
+        let (x, z) = window.tiles();
+        z.flat_map(move |z| x.clone().map(move |x| TilePos { x, z }))
+    }
+
     proptest! {
         #[test]
         fn reach_is_what_lies_within_the_radius(mask: u64, sparse: u64, radius in 1u32..=8) {
             let mask = mask & sparse & sparse.rotate_left(17);
-            let reach = Reach::of(mask, radius);
             let home = TilePos { x: 3, z: -1 };
             for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
                 let expected = (0..64).filter(|&bit| {
@@ -409,7 +463,7 @@ mod tests {
                         from.x.abs_diff(there.x).max(from.z.abs_diff(there.z)) <= radius.into()
                     })
                 });
-                prop_assert_eq!(reach.in_tile(x, z), expected.fold(0, |all, bit| all | 1 << bit), "at {} {}", x, z);
+                prop_assert_eq!(reach(mask, radius, x, z), expected.fold(0, |all, bit| all | 1 << bit), "at {} {}", x, z);
             }
         }
 
@@ -417,7 +471,7 @@ mod tests {
         fn windows_hold_what_lies_within_the_radius(x in -9i64..9, z in -9i64..9, radius in 0u32..=16) {
             let window = Window::around(SectionPos::new(x, z), radius, 0);
             let mut found = Vec::new();
-            for tile in window.tiles() {
+            for tile in touched(window) {
                 prop_assert_ne!(window.mask(tile), 0);
                 found.extend(bits(window.mask(tile)).map(|bit| tile.section(bit)));
             }
@@ -435,7 +489,7 @@ mod tests {
     fn windows_end_where_columns_end() {
         let corner = SectionPos::new(i64::MAX >> 2, i64::MIN >> 2);
         let window = Window::around(corner, 2, 2);
-        let sections: u32 = window.tiles().map(|tile| window.mask(tile).count_ones()).sum();
+        let sections: u32 = touched(window).map(|tile| window.mask(tile).count_ones()).sum();
         assert_eq!(sections, 9);
     }
 }
