@@ -116,6 +116,8 @@ pub struct CoordinatorConfig {
     pub shutdown_patience: Duration,
     /// A region whose task takes longer than this is reported as hung.
     pub watchdog_limit: Duration,
+    /// Every access of a system outside of its region is an error that says who owns the place.
+    pub strict: bool,
     /// What a region's panic means.
     pub faults: RegionFaults,
     /// The regionizer's thresholds, for every dimension.
@@ -134,6 +136,7 @@ impl Default for CoordinatorConfig {
             autosave_period: Duration::from_secs(5),
             shutdown_patience: Duration::from_secs(10),
             watchdog_limit: Duration::from_secs(5),
+            strict: false,
             faults: RegionFaults::default(),
             regionizer: RegionizerConfig::default(),
         }

@@ -47,8 +47,9 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
-        Address, BlockTypes, EntityIndex, Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo,
-        RegionRandom, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable, Viewer,
+        Address, BlockTick, BlockTicks, BlockTypes, ColumnReady, EntityIndex, Position, Post, Received, RegionBlocks,
+        RegionColumns, RegionInfo, RegionRandom, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable,
+        Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
@@ -56,8 +57,8 @@ pub mod prelude {
         BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
         DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, DimensionRemoved, LetterLost,
         Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
-        RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RemoveDimension, SaveFailed,
-        SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension,
+        SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -115,6 +115,14 @@ impl TerranePlugin {
         self
     }
 
+    /// Makes every access of a system to a block outside of its region an error that says who owns the place, even if
+    /// the system ignores what it is told: for development. The error goes to the error handler, which by default
+    /// panics, and the region halts.
+    pub fn with_strict_regions(mut self) -> Self {
+        self.config.strict = true;
+        self
+    }
+
     /// When regions merge and split.
     pub fn with_regionizer(mut self, config: RegionizerConfig) -> Self {
         self.config.regionizer = config;

@@ -10,34 +10,43 @@
 //!
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
+mod block_ticks;
 mod blocks;
 mod components;
 mod entities;
 mod exclusive;
 mod fault;
+mod ground;
 mod journey;
 mod letter;
 mod mail;
+mod pool;
 mod position;
 mod post;
 mod progress;
 mod random;
 mod receive;
 mod send;
+mod strict;
 mod template;
 mod world;
 
+pub use block_ticks::{BlockTick, BlockTicks};
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
 pub use entities::{EntityIndex, Migration, StableId};
 pub use exclusive::Exclusive;
+pub use ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground};
 pub use letter::{
     Address, Letter, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity, Sender, Undeliverable,
 };
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
+pub use pool::WorldPool;
 pub use position::{Position, Viewer};
-pub use post::Post;
+pub(crate) use post::schedule;
+pub use post::{ColumnReady, Post};
 pub use progress::TaskProgress;
 pub use random::{RegionRandom, SplitMix64};
+pub use strict::SectionOwners;
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
-pub use world::{Assignment, RegionInfo, RegionWorld, Task};
+pub use world::{Assignment, RegionHome, RegionInfo, RegionWorld, Task};

@@ -8,6 +8,7 @@ mod messages;
 mod mirror;
 mod published;
 mod receive;
+mod regions;
 mod requests;
 
 pub use crate::coordinator::{
@@ -19,6 +20,7 @@ pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
+pub use regions::Regions;
 pub use requests::{RegionCommands, SaveWorld};
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};

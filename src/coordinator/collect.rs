@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::coupling::Couplings;
-use super::dimension::{Departed, Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
+use super::dimension::{Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
 use super::dispatch::{Deadlines, Running};
 use super::events::{
     BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
@@ -15,7 +15,7 @@ use super::save::Saves;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
-use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Outbox, Part, Position, RegionInfo, Task};
+use crate::simulation::{BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, Task};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
 use bevy::ecs::system::SystemParam;
@@ -115,7 +115,7 @@ impl Desk<'_> {
         }
         let opened = match same_name.is_some() {
             true => Err(super::DimensionError::AlreadyOpen { name: spec.name.clone() }),
-            false => Dimension::open(spec.clone(), &self.store.0, &self.config),
+            false => Dimension::open(spec.clone(), &self.store.0, &self.config, self.threads.blocks()),
         };
         match opened {
             Err(super::DimensionError::Store(storage::DimensionError::BeingRemoved { .. })) => {
@@ -181,6 +181,10 @@ impl Desk<'_> {
             }
             Err(panic) => {
                 slot.halted = Some(self.halt(id, region, panic));
+                if let Some(dimension) = self.dimensions.open.get(&id) {
+                    // The world knew them; the next one will have to be told.
+                    slot.parked.get().inbox.sections = dimension.regionizer.sections(region).collect();
+                }
                 // Read again only when what left the region before is durable: it must not come back a second time.
                 let until = self.saves.durable_with();
                 let mut lost = self.columns_of(id, region);
@@ -307,7 +311,11 @@ impl Desk<'_> {
     /// Tells the main world what the regionizer did, and plans the first ticks of new regions.
     pub fn note_region_events(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        for event in dimension.regionizer.drain_events() {
+        let events = dimension.regionizer.drain_events();
+        if !events.is_empty() {
+            dimension.tell_owners();
+        }
+        for event in events {
             match event {
                 RegionEvent::Created(region) => {
                     let steps = dimension.time.steps;
@@ -361,6 +369,7 @@ impl Desk<'_> {
             viewers_gone,
             refused,
             entities: _,
+            fetched,
             letters,
             undelivered,
             appeared,
@@ -370,6 +379,7 @@ impl Desk<'_> {
         self.directory.note_region(id, region, &appeared, &gone);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
+        self.take_fetched(id, region, fetched);
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for (edit, error) in refused {
@@ -388,7 +398,7 @@ impl Desk<'_> {
             let column = loaded.column.pos();
             dimension.forget(column);
             if !self.saves.is_durable(until) {
-                dimension.departed.get().insert(column, Departed { loaded, until });
+                dimension.departed.insert(Departed { loaded, until });
             }
             self.publisher.unloaded(id, column);
         }
@@ -431,9 +441,4 @@ impl Desk<'_> {
         }
         parts
     }
-}
-
-/// What a region world is told about itself.
-pub(super) fn region_info(dimension: &Dimension, region: RegionId) -> RegionInfo {
-    RegionInfo { region, dimension: dimension.id, heights: dimension.spec.heights.clone(), ticks: 0 }
 }

@@ -2,11 +2,12 @@
 
 use super::LOCKSTEP_LATENCY;
 use super::collect::Desk;
-use super::dimension::{Departed, Stage};
+use super::dimension::Stage;
 use super::events::ColumnFailed;
 use super::threads::ColumnsReady;
 use crate::generation::DistanceGraph;
-use crate::simulation::LoadedColumn;
+use crate::region::RegionId;
+use crate::simulation::{Departed, FetchedColumn, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::SaveBatch;
 use std::mem;
@@ -64,6 +65,11 @@ impl Desk<'_> {
             false => self.totals.loaded += 1,
         }
         dimension.failed.remove(&column);
+        if dimension.fetched.remove(&column) {
+            // The region has its blocks already; it takes only what else came with them.
+            let _ = dimension.deliver(loaded);
+            return;
+        }
         if dimension.columns.get(&column) != Some(&Stage::Claimed) {
             return;
         }
@@ -72,12 +78,57 @@ impl Desk<'_> {
             self.publisher.unloaded(id, column);
             if generated {
                 let until = self.saves.durable_with();
-                dimension.departed.get().insert(column, Departed { loaded, until });
+                dimension.departed.insert(Departed { loaded, until });
             }
             return;
         }
         if let Some(column) = dimension.deliver(loaded) {
             self.publisher.loaded(id, column);
+        }
+    }
+
+    /// Columns that systems of a region loaded or generated within its tick. Their entities follow.
+    pub fn take_fetched(&mut self, id: DimensionId, region: RegionId, fetched: Vec<FetchedColumn>) {
+        for FetchedColumn { column: blocks, generated } in fetched {
+            let column = blocks.pos();
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            match generated {
+                true => {
+                    self.totals.generated += 1;
+                    let loaded = blocks.clone().into();
+                    save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
+                }
+                false => self.totals.loaded += 1,
+            }
+            match dimension.columns.insert(column, Stage::Owned) {
+                // It came to the region's inbox in the same moment, with its entities.
+                Some(Stage::Owned | Stage::Leaving) => continue,
+                // It is on its way.
+                Some(Stage::Claimed) => drop(dimension.fetched.insert(column)),
+                None => {
+                    if let Err(error) = dimension.regionizer.add_column(column) {
+                        bevy::log::error!("{id}: {error}");
+                    }
+                    dimension.resident.mark_completed(column);
+                    match dimension.departed.get(column) {
+                        Some(departed) => {
+                            let _ = dimension.deliver(departed);
+                        }
+                        None => {
+                            dimension.fetched.insert(column);
+                            self.order(id, column.batch(), vec![column]);
+                        }
+                    }
+                }
+            }
+            self.note_region_events(id);
+            self.publisher.loaded(id, blocks);
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let travellers = dimension.transit.get().remove(&column).unwrap_or_default();
+            dimension.inbox(region).travellers.extend(travellers);
+            if !dimension.is_held(column) {
+                dimension.unneeded.insert(column);
+            }
         }
     }
 

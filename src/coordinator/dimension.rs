@@ -1,11 +1,14 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
 use super::region_slot::RegionSlot;
+use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, LoadedColumn, Traveller, Viewer};
+use crate::simulation::{
+    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller, Viewer,
+};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, WorldStore};
 use bevy::prelude::*;
@@ -127,13 +130,6 @@ pub(super) enum Stage {
     Leaving,
 }
 
-/// A column that its region gave up, until it is durable.
-pub(super) struct Departed {
-    pub loaded: LoadedColumn,
-    /// The commit that makes it durable.
-    pub until: u64,
-}
-
 pub(super) struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
@@ -148,7 +144,12 @@ pub(super) struct Dimension {
     /// Resident columns that nobody holds.
     pub unneeded: BTreeSet<ColumnPos>,
     pub columns: FxHashMap<ColumnPos, Stage>,
-    pub departed: Exclusive<FxHashMap<ColumnPos, Departed>>,
+    /// What its region worlds have in common.
+    pub home: Arc<RegionHome>,
+    /// Columns that regions gave up and that are not durable yet.
+    pub departed: Arc<DepartedColumns>,
+    /// Columns that a region fetched within a tick; their entities are on their way.
+    pub fetched: FxHashSet<ColumnPos>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
     /// Letters to columns that are not there yet.
@@ -180,8 +181,9 @@ pub(super) struct Closing {
 impl Dimension {
     pub fn open(
         spec: DimensionSpec,
-        store: &WorldStore,
+        store: &Arc<WorldStore>,
         config: &CoordinatorConfig,
+        blocks: &Arc<BlockRegistry>,
     ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
         let name = spec.name.clone();
         let Range { start: low, end: high } = spec.heights;
@@ -200,6 +202,18 @@ impl Dimension {
                 .map_err(|error| DimensionError::Graph { name: name.clone(), source: error })?;
         }
         let viewers = store.viewers(id).map_err(read)?;
+        let departed = Arc::<DepartedColumns>::default();
+        let ground = Ground {
+            dimension: id,
+            heights: spec.heights.clone(),
+            chunk_heights: chunk_heights(&spec.heights),
+            generator: spec.generator.clone(),
+            blocks: blocks.clone(),
+            store: store.clone(),
+            departed: departed.clone(),
+        };
+        let owners = config.strict.then(Arc::default);
+        let home = RegionHome { ground, section_shift: config.regionizer.section_shift, owners };
         let dimension = Self {
             id,
             spec,
@@ -210,7 +224,9 @@ impl Dimension {
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
             columns: FxHashMap::default(),
-            departed: Default::default(),
+            home: Arc::new(home),
+            departed,
+            fetched: FxHashSet::default(),
             transit: Default::default(),
             letters: Default::default(),
             waiting: Default::default(),
@@ -232,6 +248,14 @@ impl Dimension {
     /// Whether some of its live regions may not tick now.
     pub fn may_be_idle(&self) -> bool {
         self.time.settings.paused || self.has_idle_regions
+    }
+
+    /// In strict mode, regions can tell who owns what is not theirs.
+    pub fn tell_owners(&self) {
+        let Some(owners) = &self.home.owners else { return };
+        let regions = self.regionizer.regions();
+        let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
+        owners.set(regions.into_iter().flat_map(owned).collect());
     }
 
     pub fn note_merge(&mut self, from: RegionId, into: RegionId) {
@@ -258,7 +282,7 @@ impl Dimension {
 
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
-        self.spec.heights.start >> 4..((self.spec.heights.end - 1) >> 4) + 1
+        chunk_heights(&self.spec.heights)
     }
 
     /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
@@ -320,6 +344,7 @@ impl Dimension {
     pub fn forget(&mut self, column: ColumnPos) {
         self.columns.remove(&column);
         self.unneeded.remove(&column);
+        self.fetched.remove(&column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
         }
@@ -410,6 +435,10 @@ impl Dimension {
             None => self.transit.get().entry(column).or_default().push(traveller),
         }
     }
+}
+
+fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
+    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }
 
 /// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.

@@ -2,7 +2,7 @@
 
 use super::CoordinatorConfig;
 use super::clock::Clock;
-use super::collect::{Desk, region_info};
+use super::collect::Desk;
 use super::region_slot::RegionSlot;
 use super::threads::{RegionJob, RegionTask};
 use crate::region::{RegionId, RegionState};
@@ -181,13 +181,13 @@ impl Desk<'_> {
         mut running: Running,
         task: Task,
     ) -> Option<RegionTask> {
-        let info = region_info(self.dimensions.open.get(&id)?, region);
+        let home = self.dimensions.open.get(&id)?.home.clone();
         let parked = mem::take(running.slot.parked.get());
         let number = self.deadlines.next_assignment();
         let progress = running.slot.progress.clone();
         progress.reset();
         self.deadlines.running.insert((id, region), running);
-        let assignment = Assignment { info, world: parked.world, inbox: parked.inbox, task, number, progress };
+        let assignment = Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, progress };
         Some(RegionTask { dimension: id, region, assignment })
     }
 

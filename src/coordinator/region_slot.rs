@@ -5,7 +5,8 @@ use super::clock::DimensionTime;
 use super::save::Saves;
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, Part, RegionWorld, TaskProgress};
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, SectionPos};
+use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,18 @@ pub(super) struct RegionSlot {
     pub viewers: usize,
     /// What its task is doing, told by the region thread.
     pub progress: Arc<TaskProgress>,
+    /// Its sections, sorted, until they change.
+    pub listed_sections: Option<Arc<[SectionPos]>>,
+}
+
+impl Parked {
+    /// The sections that the world knows as its own, or will when it is made.
+    fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
+        match &mut self.world {
+            Some(world) => world.sections(),
+            None => &mut self.inbox.sections,
+        }
+    }
 }
 
 /// What the game ordered for one region.
@@ -122,12 +135,14 @@ impl RegionData for RegionSlot {
             entities: 0,
             viewers: 0,
             progress: Default::default(),
+            listed_sections: None,
         }
     }
 
     /// The absorbed world waits, boxed: its contents move on a region thread. The region that goes on keeps its rate and
     /// its history, if it has them, and is paused only if both are.
     fn merge(&mut self, _: RegionId, mut other: Self) {
+        self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
         match (own.world.is_some(), absorbed.world) {
             (true, Some(world)) => own.inbox.absorbed.push(world),
@@ -155,8 +170,15 @@ impl RegionData for RegionSlot {
 
     /// Parts begin with a copy of the region's clock, rate and history.
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        self.listed_sections = None;
+        // The world's own are divided on the region thread.
+        let inbox = &mut self.parked.get().inbox;
+        for section in parts.iter().flat_map(|part| &part.sections) {
+            inbox.sections.remove(section);
+        }
         self.parts = parts.iter().map(|part| Part { region: part.id, sections: part.sections.clone() }).collect();
         let part = |part: &RegionPart| Self {
+            parked: Exclusive::new(Parked { inbox: part_inbox(part), world: None }),
             due: self.due,
             control: self.control.clone(),
             last_clock: self.last_clock,
@@ -167,6 +189,26 @@ impl RegionData for RegionSlot {
         };
         parts.iter().map(part).collect()
     }
+
+    fn grow(&mut self, sections: &[SectionPos]) {
+        self.listed_sections = None;
+        self.parked.get().sections().extend(sections);
+    }
+
+    fn shrink(&mut self, sections: &[SectionPos]) {
+        self.listed_sections = None;
+        let Parked { world, inbox } = self.parked.get();
+        let worlds = world.iter_mut().chain(&mut inbox.absorbed).map(|world| world.sections());
+        for known in worlds.chain([&mut inbox.sections]) {
+            for section in sections {
+                known.remove(section);
+            }
+        }
+    }
+}
+
+fn part_inbox(part: &RegionPart) -> Inbox {
+    Inbox { sections: part.sections.iter().copied().collect(), ..Inbox::default() }
 }
 
 #[cfg(test)]

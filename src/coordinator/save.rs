@@ -235,7 +235,7 @@ impl Desk<'_> {
                     self.saves.last_commit = Some(report);
                     self.saves.acknowledged = ticket;
                     for dimension in self.dimensions.open.values_mut() {
-                        dimension.departed.get().retain(|_, departed| departed.until > ticket);
+                        dimension.departed.forget_until(ticket);
                     }
                     for number in mem::take(&mut self.saves.answers) {
                         self.publisher.event(WorldSaved { request: number });

@@ -1,6 +1,6 @@
 //! The end: nothing that a region holds is lost.
 
-use super::collect::{Desk, region_info};
+use super::collect::Desk;
 use super::deliver::save_generated;
 use super::region_slot::Parked;
 use super::threads::{ColumnsReady, RegionTask};
@@ -71,7 +71,7 @@ impl Desk<'_> {
             .flat_map(|(id, dimension)| dimension.regionizer.regions().into_iter().map(|region| (*id, region)));
         for (id, region) in open.collect::<Vec<_>>() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
-            let info = region_info(dimension, region);
+            let home = dimension.home.clone();
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
             let is_halted = slot.halted.is_some();
@@ -83,7 +83,7 @@ impl Desk<'_> {
             }
             let number = self.deadlines.next_assignment();
             let Parked { world, inbox } = parked;
-            let assignment = Assignment { info, world, inbox, task: Task::Close, number, progress };
+            let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, progress };
             match self.threads.run_region_here(RegionTask { dimension: id, region, assignment }).outcome {
                 Ok((_, outbox)) => drop(self.route(id, region, outbox)),
                 Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),

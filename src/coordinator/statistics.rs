@@ -183,14 +183,13 @@ impl Desk<'_> {
             let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
             viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radius)));
             for region in dimension.regionizer.regions() {
-                let mut sections: Vec<_> = dimension.regionizer.sections(region).collect();
-                sections.sort_unstable();
                 let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
                 let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
                 let hung = away.as_ref().map(|slot| slot.progress.running_for()).filter(|running| *running > limit);
                 let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
                 slot.history.refresh(now);
-                regions.push(RegionStatistics {
+                let known = slot.listed_sections.clone();
+                let mut entry = RegionStatistics {
                     state,
                     halted: slot.halted.is_some(),
                     paused: slot.control.paused || dimension.time.settings.paused,
@@ -200,9 +199,19 @@ impl Desk<'_> {
                     viewers: slot.viewers,
                     ticks: slot.history.ticks(),
                     windows: *slot.history.windows(),
-                    sections: sections.into(),
                     ..RegionStatistics::new(*id, region)
+                };
+                entry.sections = known.unwrap_or_else(|| {
+                    let mut sections: Vec<_> = dimension.regionizer.sections(region).collect();
+                    sections.sort_unstable();
+                    let sections = Arc::<[SectionPos]>::from(sections);
+                    // A region that ticks keeps its sections, but its slot is away: it is listed again the next time.
+                    if let Some(slot) = dimension.regionizer.data_mut(region) {
+                        slot.listed_sections = Some(sections.clone());
+                    }
+                    sections
                 });
+                regions.push(entry);
             }
         }
         let history = &mut self.totals.history;

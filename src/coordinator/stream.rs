@@ -84,9 +84,9 @@ impl Desk<'_> {
                 bevy::log::error!("{id}: {error}");
                 continue;
             }
-            match dimension.departed.get().remove(&column) {
+            match dimension.departed.get(column) {
                 Some(departed) => {
-                    if let Some(column) = dimension.deliver(departed.loaded) {
+                    if let Some(column) = dimension.deliver(departed) {
                         self.publisher.loaded(id, column);
                     }
                 }
@@ -96,12 +96,13 @@ impl Desk<'_> {
                 }
             }
         }
+        dimension.tell_owners();
         self.note_region_events(id);
         self.order(id, batch, missing);
     }
 
     /// Has columns of one batch loaded or generated.
-    fn order(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
+    pub fn order(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let (stored, new): (Vec<_>, Vec<_>) =
             columns.into_iter().partition(|column| dimension.stored.is_completed(*column));

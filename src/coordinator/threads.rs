@@ -4,15 +4,16 @@ use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::panic::{self, CaughtPanic};
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
+use crate::block::BlockRegistry;
 use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
 use crate::simulation::Exclusive;
-use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld};
+use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld, WorldPool};
 use crate::space::{BatchPos, ColumnPos, DimensionId};
-use crate::storage::{EntityRecord, StorageThread, WorldStore};
+use crate::storage::{EntityRecord, StorageThread, StoredColumn, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
@@ -82,6 +83,7 @@ pub(super) struct Threads {
     loading: TaskPool,
     pub storage: StorageThread,
     sender: Sender<Event>,
+    pool: Arc<WorldPool>,
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
@@ -99,20 +101,22 @@ impl Threads {
     ) -> io::Result<(Self, MainLink)> {
         let (sender, events) = unbounded();
         let (regions, jobs) = unbounded::<RegionJob>();
+        let pool = Arc::new(WorldPool::new(POOLED_WORLDS));
         let region_threads = (0..config.region_threads.max(1))
             .map(|number| {
-                let (jobs, sender, template) = (jobs.clone(), sender.clone(), template.clone());
+                let (jobs, sender) = (jobs.clone(), sender.clone());
+                let (template, pool) = (template.clone(), pool.clone());
                 let name = format!("terrane region {number}");
                 let run = move || {
-                    for job in jobs {
+                    while let Some(job) = next_job(&jobs, &template, &pool) {
                         // The coordinator is gone only while the app shuts down.
-                        let _ = sender.send(Event::JobDone(run_job(job, &template)));
+                        let _ = sender.send(Event::JobDone(run_job(job, &template, &pool)));
                     }
                 };
                 std::thread::Builder::new().name(name).spawn(run)
             })
             .collect::<io::Result<_>>()?;
-        let pool = |name: &str, threads: usize| {
+        let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
         let commits = sender.clone();
@@ -125,8 +129,9 @@ impl Threads {
             regions: Some(regions),
             jobs_out: 0,
             region_threads,
-            generation: pool("terrane generation", config.generation_threads),
-            loading: pool("terrane loading", 1),
+            generation: tasks("terrane generation", config.generation_threads),
+            loading: tasks("terrane loading", 1),
+            pool,
             storage,
             sender,
             template,
@@ -144,7 +149,7 @@ impl Threads {
             && let Err(refused) = regions.send(job)
         {
             // No thread could be started: better late than never.
-            let _ = self.sender.send(Event::JobDone(run_job(refused.into_inner(), &self.template)));
+            let _ = self.sender.send(Event::JobDone(run_job(refused.into_inner(), &self.template, &self.pool)));
         }
     }
 
@@ -158,9 +163,14 @@ impl Threads {
         self.jobs_out = self.jobs_out.saturating_sub(jobs);
     }
 
+    /// The block types of the world.
+    pub fn blocks(&self) -> &Arc<BlockRegistry> {
+        &self.template.blocks
+    }
+
     /// Runs a region on this thread.
     pub fn run_region_here(&self, task: RegionTask) -> TaskDone {
-        run_task(task, &self.template)
+        run_task(task, &self.template, &self.pool)
     }
 
     /// Has columns generated or loaded; an event tells when they are there.
@@ -176,8 +186,7 @@ impl Threads {
                     .into_iter()
                     .map(|(column, arrived)| {
                         let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
-                        let entities = arrived.map(|arrived| arrived.entities);
-                        (column, entities.and_then(|entities| generate(&*generator, &request, entities)))
+                        (column, arrived.and_then(|arrived| generate(&*generator, &request, arrived.entities)))
                     })
                     .collect(),
                 None => load(&store, dimension, batch, columns, chunk_heights),
@@ -228,11 +237,28 @@ impl Threads {
     }
 }
 
-fn run_job(job: RegionJob, template: &RegionTemplate) -> Vec<TaskDone> {
+/// Region worlds that are made in advance.
+const POOLED_WORLDS: usize = 8;
+
+/// The next job; while there is none, fresh worlds are made.
+fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldPool) -> Option<RegionJob> {
+    loop {
+        match jobs.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {}
+        }
+        if !panic::catch(|| pool.refill(template)).unwrap_or(false) {
+            return jobs.recv().ok();
+        }
+    }
+}
+
+fn run_job(job: RegionJob, template: &RegionTemplate, pool: &WorldPool) -> Vec<TaskDone> {
     let RegionJob { mut tasks, coupled } = job;
     let mut done = Vec::with_capacity(tasks.len());
     while let Some(task) = tasks.pop_front() {
-        let mut ended = run_task(task, template);
+        let mut ended = run_task(task, template, pool);
         if coupled && let Ok((_, outbox)) = &mut ended.outcome {
             pass_letters(outbox, &mut tasks);
         }
@@ -253,10 +279,10 @@ fn pass_letters(outbox: &mut Outbox, tasks: &mut VecDeque<RegionTask>) {
     }
 }
 
-fn run_task(task: RegionTask, template: &RegionTemplate) -> TaskDone {
+fn run_task(task: RegionTask, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
     let RegionTask { dimension, region, assignment } = task;
     let started = Instant::now();
-    let outcome = panic::catch(|| assignment.run(template)).and_then(|made| {
+    let outcome = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
         made.map_err(|error| CaughtPanic {
             reason: error.to_string(),
             location: None,
@@ -273,7 +299,7 @@ fn generate(
     entities: Vec<EntityRecord>,
 ) -> Result<LoadedColumn, String> {
     match catch_unwind(AssertUnwindSafe(|| generator.generate(request))) {
-        Ok(Ok(column)) => Ok(LoadedColumn { column, entities }),
+        Ok(Ok(column)) => Ok(LoadedColumn { entities, ..column.into() }),
         Ok(Err(error)) => Err(error.to_string()),
         Err(payload) => Err(format!("the generator panicked: {}", panic::message(&*payload))),
     }
@@ -292,8 +318,8 @@ fn load(
         Ok(stored) => stored
             .into_iter()
             .map(|stored| {
-                let loaded = LoadedColumn { column: stored.column, entities: stored.entities };
-                (loaded.column.pos(), Ok(loaded))
+                let StoredColumn { column, entities, block_ticks } = stored;
+                (column.pos(), Ok(LoadedColumn { column, entities, block_ticks }))
             })
             .collect(),
         // One damaged chunk must not take its 15 neighbours with it.

@@ -1,6 +1,9 @@
+use super::strict::StrictMode;
+use super::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{BlockPos, ChunkPos, ColumnPos};
+use crate::region::RegionId;
+use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,6 +15,14 @@ pub enum BlockAccessError {
     /// The column is not in this region: it belongs to another one, or is not loaded.
     #[error("block {0} lies in column {column}, which this region does not own or has not loaded", column = .0.column())]
     OutsideRegion(BlockPos),
+    /// In strict mode: the column is another region's.
+    #[error("block {block} lies in column {column}, which {owner} owns", column = .block.column())]
+    OwnedByOther {
+        /// The block asked for.
+        block: BlockPos,
+        /// The region that owns its column.
+        owner: RegionId,
+    },
     /// The dimension ends below or above.
     #[error("block {block} lies outside the dimension's height range {low}..{high}")]
     OutsideHeights {
@@ -25,19 +36,58 @@ pub enum BlockAccessError {
 }
 
 /// The columns that a region owns. Systems read and write them through [`RegionBlocks`].
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Default)]
 pub struct RegionColumns {
     columns: FxHashMap<ColumnPos, Column>,
     /// Sorted, so that whoever walks over the columns does so in the same order on every machine.
     positions: Vec<ColumnPos>,
     pub(super) heights: Range<i64>,
+    /// The sections that are the region's own, with columns or without.
+    pub(super) sections: FxHashSet<SectionPos>,
+    section_shift: u32,
+    /// Where a column comes from that a system asks for within the tick.
+    home: Option<Arc<RegionHome>>,
+    pub(super) fetched: Vec<FetchedColumn>,
+    /// In strict mode: who owns what, and the accesses outside of the region.
+    pub(super) strict: Option<StrictMode>,
     pub(super) changed: FxHashSet<ChunkPos>,
     pub(super) unsaved: FxHashSet<ChunkPos>,
 }
 
 impl RegionColumns {
-    pub(super) fn new(heights: Range<i64>) -> Self {
-        Self { heights, ..default() }
+    /// The world becomes that of a region in this dimension.
+    pub(super) fn settle(&mut self, home: &Arc<RegionHome>) {
+        self.heights = home.ground.heights.clone();
+        self.section_shift = home.section_shift;
+        self.strict = home.owners.clone().map(StrictMode::new);
+        self.home = Some(home.clone());
+    }
+
+    /// Whether the column lies in a section that is this region's own. It may not be loaded.
+    pub fn is_owned(&self, column: ColumnPos) -> bool {
+        self.sections.contains(&column.section(self.section_shift))
+    }
+
+    /// Loads or generates a column of an owned section on this thread, if it is not here. Its blocks can be read and
+    /// changed at once; entities that are stored in it come with a later tick. If nobody holds it, it is given up again
+    /// after a while.
+    pub fn load(&mut self, column: ColumnPos) -> Result<&Column, ColumnError> {
+        if !self.columns.contains_key(&column) {
+            let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(ColumnError::NotOwned(column))?;
+            let fetched = home.ground.fetch(column)?;
+            self.insert(fetched.column.clone());
+            self.fetched.push(fetched);
+        }
+        self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
+    }
+
+    fn outside(&self, block: BlockPos) -> BlockAccessError {
+        match &self.strict {
+            Some(strict) if !self.is_owned(block.column()) => {
+                strict.note(block, block.column().section(self.section_shift))
+            }
+            _ => BlockAccessError::OutsideRegion(block),
+        }
     }
 
     /// The columns' positions, sorted.
@@ -78,6 +128,8 @@ impl RegionColumns {
         self.positions.sort_unstable();
         self.changed.extend(other.changed);
         self.unsaved.extend(other.unsaved);
+        self.sections.extend(other.sections);
+        self.fetched.extend(other.fetched);
     }
 
     /// Takes out the columns that `wanted` names, sorted.
@@ -91,21 +143,35 @@ impl RegionColumns {
         self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
     }
 
+    fn check_height(&self, position: BlockPos) -> Result<(), BlockAccessError> {
+        let Range { start: low, end: high } = self.heights;
+        match self.heights.contains(&position.y) {
+            true => Ok(()),
+            false => Err(BlockAccessError::OutsideHeights { block: position, low, high }),
+        }
+    }
+
+    /// Whether there can be a block at `position`, and its column is here.
+    pub(super) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
+        self.check_height(position)?;
+        match self.contains(position.column()) {
+            true => Ok(()),
+            false => Err(self.outside(position)),
+        }
+    }
+
     /// The block at `position`.
     pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
         match self.columns.get(&position.column()) {
             Some(column) => Ok(column.block(position)),
-            None => Err(BlockAccessError::OutsideRegion(position)),
+            None => Err(self.outside(position)),
         }
     }
 
     /// Puts `block` at `position` and gives the block that was there.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
-        if !self.heights.contains(&position.y) {
-            let Range { start: low, end: high } = self.heights;
-            return Err(BlockAccessError::OutsideHeights { block: position, low, high });
-        }
-        let column = self.columns.get_mut(&position.column()).ok_or(BlockAccessError::OutsideRegion(position))?;
+        self.check_height(position)?;
+        let Some(column) = self.columns.get_mut(&position.column()) else { return Err(self.outside(position)) };
         let before = column.block(position);
         if before != block {
             column.set_block(position, block);
@@ -132,6 +198,7 @@ impl RegionColumns {
 #[derive(SystemParam)]
 pub struct RegionBlocks<'w> {
     columns: ResMut<'w, RegionColumns>,
+    ticks: ResMut<'w, BlockTicks>,
 }
 
 impl RegionBlocks<'_> {
@@ -144,6 +211,28 @@ impl RegionBlocks<'_> {
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         // Whether anything changed is noted per chunk; the whole resource does not count as changed.
         self.columns.bypass_change_detection().set_block(position, block)
+    }
+
+    /// Whether the block lies in a section that is this region's own. Its column may not be loaded.
+    pub fn is_owned(&self, position: BlockPos) -> bool {
+        self.columns.is_owned(position.column())
+    }
+
+    /// Loads or generates a column of an owned section within this tick, if it is not here.
+    pub fn load(&mut self, column: ColumnPos) -> Result<&Column, ColumnError> {
+        self.columns.bypass_change_detection().load(column)
+    }
+
+    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this region, so many ticks after this one.
+    /// If one of that kind waits there already, it stays as it is. Says whether it was scheduled.
+    pub fn schedule_tick(
+        &mut self,
+        position: BlockPos,
+        kind: impl Into<Arc<str>>,
+        delay: u64,
+    ) -> Result<bool, BlockAccessError> {
+        self.columns.check(position)?;
+        Ok(self.ticks.schedule(position, kind.into(), delay))
     }
 
     /// Whether this region owns the block's column and has it loaded.

@@ -1,5 +1,6 @@
 //! How entities and columns get from one region world into another, and out of the store.
 
+use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use super::components::{Stored, UnclaimedComponents};
 use super::entities::{EntityIndex, Migration, StableId};
@@ -8,6 +9,7 @@ use super::post::{Post, Waiting};
 use super::receive::take_in;
 use super::world::RegionState;
 use super::{Inbox, Letter, LoadedColumn, Position, RegionComponents, RegionWorld, Traveller, Viewer};
+use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::space::{ColumnPos, SectionPos};
 use crate::storage::EntityRecord;
@@ -27,6 +29,8 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     despawned.extend(mem::take(&mut source.resource_mut::<RegionState>().despawned));
     world.resource_mut::<RegionState>().despawned.extend(despawned);
     world.resource_mut::<RegionColumns>().append(columns);
+    let ticks = mem::take(&mut *source.resource_mut::<BlockTicks>());
+    world.resource_mut::<BlockTicks>().append(ticks);
     arrive_all(world, travellers);
     world.resource_mut::<Waiting>().append(waiting);
     let sent = source.resource_mut::<Post>().take();
@@ -41,7 +45,11 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) -> Vec<(Regio
         let leaving = roots(world, |position| wanted(position.column()));
         let travellers = depart_all(world, leaving);
         let mut owned = world.resource_mut::<RegionColumns>();
-        let columns = owned.split_off(wanted).map(|column| LoadedColumn { column, entities: Vec::new() }).collect();
+        owned.sections.retain(|section| !sections.contains(section));
+        let columns: Vec<_> = owned.split_off(wanted).collect();
+        let mut ticks = world.resource_mut::<BlockTicks>();
+        let loaded = |column: Column| LoadedColumn { block_ticks: ticks.take_column(column.pos()), ..column.into() };
+        let columns = columns.into_iter().map(loaded).collect();
         let RegionState { clock, period, .. } = *world.resource::<RegionState>();
         let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| wanted(column));
         let letters = world.resource_mut::<Waiting>().take_out(clock, period, leaves);

@@ -1,5 +1,6 @@
 //! What goes into a region world with its tick, and what comes out.
 
+use super::FetchedColumn;
 use super::components::BoxedComponent;
 use super::letter::{Letter, Undeliverable};
 use super::{Position, RegionWorld};
@@ -7,18 +8,27 @@ use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
-use crate::storage::{EntityRecord, SaveBatch};
-use rustc_hash::FxHashMap;
+use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// A column on its way into a region, with the entities that were stored in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadedColumn {
     /// The blocks.
     pub column: Column,
     /// The entities as they are stored.
     pub entities: Vec<EntityRecord>,
+    /// Scheduled ticks of its blocks.
+    pub block_ticks: Vec<StoredBlockTick>,
+}
+
+impl From<Column> for LoadedColumn {
+    /// A column without entities and scheduled ticks.
+    fn from(column: Column) -> Self {
+        Self { column, entities: Vec::new(), block_ticks: Vec::new() }
+    }
 }
 
 /// An entity between two region worlds: its components taken off, its children with it.
@@ -72,12 +82,14 @@ pub struct Inbox {
     pub edits: Vec<BlockEdit>,
     /// Messages and closures, in the order in which they were sent.
     pub letters: Vec<Letter>,
+    /// Sections of a region that has no world yet: that world's own from its begin.
+    pub sections: FxHashSet<SectionPos>,
 }
 
 impl Inbox {
-    /// Whether nothing waits.
+    /// Whether nothing waits. Its sections alone are nothing.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, give_up, edits, letters } = self;
+        let Self { absorbed, columns, travellers, give_up, edits, letters, sections: _ } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
@@ -94,6 +106,7 @@ impl Inbox {
         self.give_up.append(&mut other.give_up);
         self.edits.append(&mut other.edits);
         self.letters.append(&mut other.letters);
+        self.sections.extend(other.sections);
     }
 
     /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
@@ -112,6 +125,7 @@ impl Inbox {
             travellers,
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
+            sections: FxHashSet::default(),
             letters: self
                 .letters
                 .extract_if(.., |letter| letter.column().is_some_and(|(_, column)| wanted(column)))
@@ -170,6 +184,8 @@ pub struct Outbox {
     pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
     /// Entities in the region, for the statistics.
     pub entities: usize,
+    /// Columns that systems loaded or generated within the tick, as they were then.
+    pub fetched: Vec<FetchedColumn>,
     /// What systems of the region sent, in order.
     pub letters: Vec<Letter>,
     /// What reached the region and could not be handed over.

@@ -1,13 +1,14 @@
 //! What a region sends, and what waits in it for its time.
 
 use super::letter::{Address, Letter, RegionMessage, Sender, Undeliverable};
-use super::{Exclusive, RegionInfo};
+use super::{BlockTicks, Exclusive, RegionColumns, RegionInfo};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -56,13 +57,15 @@ pub struct Post {
 impl Post {
     pub(super) fn new() -> Self {
         let dimension = DimensionId(0);
-        Self {
+        let mut post = Self {
             out: Exclusive::default(),
             known: KnownMessages::default(),
             sender: Sender::Main,
             dimension,
             unknown: Vec::new(),
-        }
+        };
+        post.register::<ColumnReady>();
+        post
     }
 
     /// Makes `M` a message that can be sent.
@@ -113,6 +116,19 @@ impl Post {
         self.out.get().push(letter);
     }
 
+    /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is, so
+    /// many ticks after the closure that does it has reached that.
+    pub fn schedule_block_tick(&mut self, block: BlockPos, kind: impl Into<Arc<str>>, delay: u64) {
+        let kind = kind.into();
+        self.run_at(block, 0, move |region: &mut World| schedule(region, block, kind, delay));
+    }
+
+    /// Asks for a column of this dimension. When it is loaded, the region that owns it then, most often this one, gets a
+    /// [`Received<ColumnReady>`](super::Received).
+    pub fn request_column(&mut self, column: ColumnPos) {
+        self.send_to_place(BlockPos::new(column.x << 4, 0, column.z << 4), ColumnReady { column });
+    }
+
     pub(super) fn append(&mut self, mut letters: Vec<Letter>) {
         self.out.get().append(&mut letters);
     }
@@ -123,6 +139,21 @@ impl Post {
 
     pub(super) fn take_unknown(&mut self) -> Vec<&'static str> {
         mem::take(&mut self.unknown)
+    }
+}
+
+/// A column that was asked for with [`Post::request_column`] is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnReady {
+    /// The column.
+    pub column: ColumnPos,
+}
+
+/// In the region that has the block.
+pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, delay: u64) {
+    match region.resource::<RegionColumns>().check(block) {
+        Ok(()) => drop(region.resource_mut::<BlockTicks>().schedule(block, kind, delay)),
+        Err(error) => error!("no block tick {kind:?} was scheduled: {error}"),
     }
 }
 

@@ -1,3 +1,4 @@
+use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use super::entities::{EntityIndex, Migration};
 use super::journey::{arrive_all, spawn_stored};
@@ -12,7 +13,7 @@ use std::time::Duration;
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
     let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
-    let Inbox { absorbed: _, columns, travellers, give_up, edits, letters } = inbox;
+    let Inbox { absorbed: _, columns, travellers, give_up, edits, letters, sections } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     let mut random = SplitMix64::from_parts([state.seed, state.number]);
@@ -27,15 +28,23 @@ pub(super) fn receive(world: &mut World) {
         }
         let mut state = world.resource_mut::<RegionState>();
         (state.clock, state.period) = (clock, period);
+        let due = world.resource_mut::<BlockTicks>().advance(clock, period);
+        world.write_message_batch(due);
     }
+    world.resource_mut::<RegionColumns>().sections.extend(sections);
     let info = world.resource::<RegionInfo>().clone();
     let column = world.resource::<RegionColumns>().positions().first().copied();
     world.resource_mut::<Post>().set_sender(&info, column);
 
     if !columns.is_empty() {
         world.insert_resource(Migration);
-        for LoadedColumn { column, entities } in columns {
-            world.resource_mut::<RegionColumns>().insert(column);
+        for LoadedColumn { column, entities, block_ticks } in columns {
+            let mut owned = world.resource_mut::<RegionColumns>();
+            // A system may have fetched it since, and edited it.
+            if !owned.contains(column.pos()) {
+                owned.insert(column);
+            }
+            world.resource_mut::<BlockTicks>().take_in(block_ticks);
             for record in entities {
                 spawn_stored(world, &components, record);
             }

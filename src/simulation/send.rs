@@ -1,3 +1,4 @@
+use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use super::components::Stored;
 use super::entities::{EntityIndex, Migration, StableId};
@@ -5,6 +6,7 @@ use super::fault::raise;
 use super::journey::{depart_all, family, record, roots};
 use super::letter::Undeliverable;
 use super::post::{Post, Waiting};
+use super::strict::StrictMode;
 use super::world::{Mailbox, RegionState};
 use super::{
     Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
@@ -47,6 +49,8 @@ pub(super) fn send(world: &mut World) {
     let walked_out: Vec<_> =
         roots.into_iter().filter(|entity| world.get::<Position>(*entity).is_some_and(outside)).collect();
 
+    world.resource_mut::<BlockTicks>().save_columns(&leaving);
+
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
     let save = !matches!(task, Task::Tick { save: false, .. });
     if save || !walked_out.is_empty() || !leaving.is_empty() {
@@ -57,6 +61,7 @@ pub(super) fn send(world: &mut World) {
         outbox.undelivered.extend(letters_of(world, &leaving));
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
     }
+    outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
     raise_faults(world);
 
@@ -128,6 +133,10 @@ fn collect_unsaved(world: &mut World, components: &RegionComponents, dimension: 
     for chunk in mem::take(&mut owned.unsaved) {
         outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
     }
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    for chunk in ticks.take_unsaved() {
+        outbox.save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
+    }
     for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
         outbox.save.entities.insert(id, None);
     }
@@ -152,6 +161,10 @@ fn collect_unsaved(world: &mut World, components: &RegionComponents, dimension: 
 fn raise_faults(world: &mut World) {
     for name in world.resource_mut::<Post>().take_unknown() {
         raise(world, format!("{name} cannot be sent: call register_region_message::<{name}>() on the app"));
+    }
+    let violations = world.resource::<RegionColumns>().strict.as_ref().map(StrictMode::take).unwrap_or_default();
+    for violation in violations {
+        raise(world, violation);
     }
 }
 
@@ -192,8 +205,11 @@ fn give_up_columns(
     leaving.sort_unstable();
     let mut owned = world.resource_mut::<RegionColumns>();
     let columns: Vec<Column> = leaving.into_iter().filter_map(|column| owned.remove(column)).collect();
-    columns
-        .into_iter()
-        .map(|column| LoadedColumn { entities: records.remove(&column.pos()).unwrap_or_default(), column })
-        .collect()
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    let loaded = |column: Column| LoadedColumn {
+        entities: records.remove(&column.pos()).unwrap_or_default(),
+        block_ticks: ticks.take_column(column.pos()),
+        column,
+    };
+    columns.into_iter().map(loaded).collect()
 }

@@ -1,7 +1,7 @@
 use super::receive::receive;
 use super::send::send;
 use super::world::simulate;
-use super::{RegionComponents, RegionInfo, RegionWorld};
+use super::{RegionComponents, RegionWorld};
 use crate::block::BlockRegistry;
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::error::FallbackErrorHandler;
@@ -65,8 +65,8 @@ pub struct RegionTemplate {
 }
 
 impl RegionTemplate {
-    /// A region world that has not ticked yet.
-    pub(super) fn build(&self, info: RegionInfo) -> Result<RegionWorld, RegionTemplateError> {
+    /// A region world that has not ticked yet, and does not know of which region it will be.
+    pub(super) fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
         let mut app = SubApp::new();
         app.update_schedule = Some(RegionMain.intern());
         app.insert_resource(self.types.clone())
@@ -87,7 +87,7 @@ impl RegionTemplate {
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);
         }
-        let mut region = RegionWorld::new(app, info, self.components.clone(), self.seed);
+        let mut region = RegionWorld::new(app, self.components.clone(), self.seed);
         for plugins in &self.plugins {
             plugins(&mut region.app);
         }
@@ -105,7 +105,7 @@ impl RegionTemplate {
 
     /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
-        self.build(RegionInfo::nowhere()).map(drop)
+        self.build().map(drop)
     }
 }
 

@@ -4,11 +4,13 @@ use super::journey::{absorb, split};
 use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
+use super::strict::SectionOwners;
 use super::{
-    Exclusive, Inbox, Letter, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64,
+    BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
+    RegionRandom, RegionTemplate, RegionTemplateError, Returned, SplitMix64, WorldPool,
 };
 use crate::region::RegionId;
-use crate::space::DimensionId;
+use crate::space::{DimensionId, SectionPos};
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;
 use bevy::prelude::*;
@@ -25,13 +27,15 @@ pub struct RegionInfo {
     pub dimension: DimensionId,
     /// The dimension's heights, in blocks.
     pub heights: Range<i64>,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
     /// How many ticks this region world has run.
     pub ticks: u64,
 }
 
 impl RegionInfo {
     pub(super) fn nowhere() -> Self {
-        Self { region: RegionId::new(0), dimension: DimensionId(0), heights: 0..0, ticks: 0 }
+        Self { region: RegionId::new(0), dimension: DimensionId(0), heights: 0..0, section_shift: 0, ticks: 0 }
     }
 }
 
@@ -62,11 +66,23 @@ pub enum Task {
     },
 }
 
+/// What all regions of a dimension have in common.
+pub struct RegionHome {
+    /// The dimension's ground.
+    pub ground: Ground,
+    /// Columns to a section, as a power of two.
+    pub section_shift: u32,
+    /// In strict mode: who owns what.
+    pub owners: Option<Arc<SectionOwners>>,
+}
+
 /// A region world with what it is to do: handed to a region thread, and back with an [`Outbox`].
 pub struct Assignment {
-    /// What the region is.
-    pub info: RegionInfo,
-    /// The world; made on the region thread if there is none.
+    /// The region.
+    pub region: RegionId,
+    /// Where it is.
+    pub home: Arc<RegionHome>,
+    /// The world; taken from the pool or made on the region thread if there is none.
     pub world: Option<Box<RegionWorld>>,
     /// What waits for it.
     pub inbox: Inbox,
@@ -81,17 +97,23 @@ pub struct Assignment {
 
 impl Assignment {
     /// Does the work. A panic of a game's system is passed on to the caller.
-    pub fn run(self, template: &RegionTemplate) -> Result<(Box<RegionWorld>, Outbox), RegionTemplateError> {
-        let Self { info, world, inbox, task, number, progress } = self;
+    pub fn run(
+        self,
+        template: &RegionTemplate,
+        pool: &WorldPool,
+    ) -> Result<(Box<RegionWorld>, Outbox), RegionTemplateError> {
+        let Self { region, home, world, inbox, task, number, progress } = self;
         progress.begin();
         let mut world = match world {
             Some(world) => world,
             None => {
                 progress.pass(TaskStep::Making);
-                Box::new(template.build(info.clone())?)
+                let mut world = pool.take().map_or_else(|| template.build().map(Box::new), Ok)?;
+                world.settle(region, &home);
+                world
             }
         };
-        let outbox = world.run(info.region, inbox, task, number, progress);
+        let outbox = world.run(region, inbox, task, number, progress);
         Ok((world, outbox))
     }
 }
@@ -131,8 +153,12 @@ pub(super) struct RegionState {
 pub(super) struct Mailbox(pub Exclusive<(Inbox, Outbox)>);
 
 impl RegionWorld {
-    pub(super) fn new(mut app: SubApp, info: RegionInfo, components: Arc<RegionComponents>, seed: u64) -> Self {
-        app.insert_resource(RegionColumns::new(info.heights.clone()))
+    pub(super) fn new(mut app: SubApp, components: Arc<RegionComponents>, seed: u64) -> Self {
+        app.init_resource::<RegionColumns>()
+            .init_resource::<BlockTicks>()
+            .add_message::<BlockTick>()
+            .add_message::<Received<ColumnReady>>()
+            .add_message::<Returned<ColumnReady>>()
             .insert_resource(EntityIndex::new())
             .insert_resource(RegionRandom(SplitMix64::new(seed)))
             .init_resource::<Mailbox>()
@@ -153,8 +179,23 @@ impl RegionWorld {
                 mirrored: FxHashSet::default(),
                 viewers: FxHashSet::default(),
             })
-            .insert_resource(info);
+            .insert_resource(RegionInfo::nowhere());
         Self { app }
+    }
+
+    /// The world becomes that of a region.
+    fn settle(&mut self, region: RegionId, home: &Arc<RegionHome>) {
+        let world = self.app.world_mut();
+        let ticks = world.resource::<RegionInfo>().ticks;
+        let Ground { dimension, ref heights, .. } = home.ground;
+        let heights = heights.clone();
+        world.insert_resource(RegionInfo { region, dimension, heights, section_shift: home.section_shift, ticks });
+        world.resource_mut::<RegionColumns>().settle(home);
+    }
+
+    /// The sections that are the region's own.
+    pub fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
+        &mut self.app.world_mut().resource_mut::<RegionColumns>().into_inner().sections
     }
 
     fn run(

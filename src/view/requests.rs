@@ -3,11 +3,12 @@
 use super::{Coupling, Dimension, DimensionClock, RemoveDimension};
 use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
-    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer,
+    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, schedule,
 };
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
@@ -61,6 +62,19 @@ pub trait RegionCommands {
 
     /// Sends a message to each region of a dimension, or of all.
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self;
+
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, so many ticks after its region has
+    /// heard of it. It is stored with the block's chunk.
+    fn schedule_block_tick(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        kind: impl Into<Arc<str>>,
+        delay: u64,
+    ) -> &mut Self {
+        let kind = kind.into();
+        self.run_in_region(dimension, block, move |region: &mut World| schedule(region, block, kind, delay))
+    }
 
     /// Spawns an entity in the middle of the floor of `block`. A [`StableId`](crate::simulation::StableId) in the bundle
     /// says what it can be found by.

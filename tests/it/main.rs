@@ -1,6 +1,8 @@
 //! Integration tests, through the public API: one binary, a module a behaviour.
 
 mod architecture;
+mod asking;
+mod block_ticks;
 mod blocks;
 mod dimensions;
 mod entities;

@@ -1,0 +1,133 @@
+//! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
+
+use super::LoadedColumn;
+use crate::block::BlockRegistry;
+use crate::chunk::Column;
+use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos};
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoreError, WorldStore};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Why a column could not be had within a tick.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnError {
+    /// Its section is not the region's own.
+    #[error("column {0} lies in a section that this region does not own")]
+    NotOwned(ColumnPos),
+    /// It could not be generated.
+    #[error("column {column}: {source}")]
+    Generate {
+        /// The column.
+        column: ColumnPos,
+        /// What the generator said.
+        source: GenerateError,
+    },
+    /// It could not be read.
+    #[error("column {column}: {source}")]
+    Store {
+        /// The column.
+        column: ColumnPos,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// What the store says of the columns near it is damaged.
+    #[error("column {column}: {reason}")]
+    Damaged {
+        /// The column.
+        column: ColumnPos,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A column that a region gave up, until it is durable.
+#[derive(Clone, Debug)]
+pub struct Departed {
+    /// The column, with the entities that were in it.
+    pub loaded: LoadedColumn,
+    /// The commit that makes it durable.
+    pub until: u64,
+}
+
+/// The columns of a dimension that regions gave up and that are not durable yet: newer than what the store has.
+#[derive(Debug, Default)]
+pub struct DepartedColumns(Mutex<FxHashMap<ColumnPos, Departed>>);
+
+impl DepartedColumns {
+    fn columns(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Departed>> {
+        // Every change is a single insert or removal, so what a panic left behind is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a column until its commit is durable.
+    pub fn insert(&self, departed: Departed) {
+        self.columns().insert(departed.loaded.column.pos(), departed);
+    }
+
+    /// The column as it was given up. It stays here until it is durable: what the store has is older.
+    pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
+        self.columns().get(&column).map(|departed| departed.loaded.clone())
+    }
+
+    /// Forgets what is durable with `commit`.
+    pub fn forget_until(&self, commit: u64) {
+        self.columns().retain(|_, departed| departed.until > commit);
+    }
+}
+
+/// All that is needed to load or generate a column of one dimension on any thread.
+pub struct Ground {
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// Its heights, in blocks.
+    pub heights: Range<i64>,
+    /// Its heights, in chunks.
+    pub chunk_heights: Range<i64>,
+    /// What makes new ground.
+    pub generator: Arc<dyn Generator>,
+    /// The block types of the world.
+    pub blocks: Arc<BlockRegistry>,
+    /// What is stored.
+    pub store: Arc<WorldStore>,
+    /// What is newer than that.
+    pub departed: Arc<DepartedColumns>,
+}
+
+/// A column that a region loaded or generated within a tick; its stored entities come later.
+#[derive(Clone, Debug)]
+pub struct FetchedColumn {
+    /// The column as it was when it came.
+    pub column: Column,
+    /// It is new, and not stored yet.
+    pub generated: bool,
+}
+
+impl Ground {
+    pub(super) fn fetch(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
+        if let Some(departed) = self.departed.get(column) {
+            return Ok(FetchedColumn { column: departed.column, generated: false });
+        }
+        if self.is_stored(column)? {
+            let load = self.store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
+            let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
+            let found = loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column);
+            return Ok(FetchedColumn { column: found, generated: false });
+        }
+        let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
+        let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;
+        Ok(FetchedColumn { column: made, generated: true })
+    }
+
+    /// Whether the store has the column, also if it is all air.
+    fn is_stored(&self, column: ColumnPos) -> Result<bool, ColumnError> {
+        let tile = TilePos::from(column);
+        let masks = self.store.stored_tile(self.dimension, (tile.x, tile.z));
+        let Some(masks) = masks.map_err(|source| ColumnError::Store { column, source })? else { return Ok(false) };
+        let mut graph = DistanceGraph::new();
+        let restored = graph.restore_tile(tile, &masks);
+        restored.map_err(|error| ColumnError::Damaged { column, reason: error.to_string() })?;
+        Ok(graph.is_completed(column))
+    }
+}

@@ -1,0 +1,70 @@
+use super::{DimensionOpen, WorldStatistics};
+use crate::coordinator::RegionStatistics;
+use crate::region::RegionId;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+
+/// What the main world knows of all regions: as the coordinator published it last, four times a second.
+///
+/// Regions tick on while this is read, and what lies beside a ticking region may belong to a transient one for the
+/// moment. To ask the region that owns a place then and there, send it a message or a closure.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// fn look(regions: Regions, dimension: Single<Entity, With<Dimension>>) {
+///     if let Some(here) = regions.at(*dimension, BlockPos::new(0, 0, 0)) {
+///         info!("{} has {} entities in {} columns", here.region, here.entities, here.columns);
+///     }
+///     let slow = regions.iter().filter(|region| region.ticks_per_second().is_some_and(|rate| rate < 19.5));
+///     info!("{} of {} regions are slow", slow.count(), regions.len());
+/// }
+/// # bevy::ecs::system::assert_is_system(look);
+/// ```
+#[derive(SystemParam)]
+pub struct Regions<'w, 's> {
+    dimensions: Query<'w, 's, &'static DimensionOpen>,
+    statistics: Res<'w, WorldStatistics>,
+}
+
+impl Regions<'_, '_> {
+    /// All regions, by dimension and id.
+    pub fn iter(&self) -> impl Iterator<Item = &RegionStatistics> {
+        self.statistics.regions.iter()
+    }
+
+    /// How many regions there are.
+    pub fn len(&self) -> usize {
+        self.statistics.regions.len()
+    }
+
+    /// Whether there is no region.
+    pub fn is_empty(&self) -> bool {
+        self.statistics.regions.is_empty()
+    }
+
+    /// The regions of the dimension with this entity.
+    pub fn of_dimension(&self, dimension: Entity) -> impl Iterator<Item = &RegionStatistics> {
+        let id = self.dimensions.get(dimension).ok().map(|open| open.id);
+        self.iter().filter(move |region| Some(region.dimension) == id)
+    }
+
+    /// The region with this id.
+    pub fn get(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
+        let regions = &self.statistics.regions;
+        let index = regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
+        regions.get(index.ok()?)
+    }
+
+    /// The region that owns a block, in the dimension with this entity.
+    pub fn at(&self, dimension: Entity, block: BlockPos) -> Option<&RegionStatistics> {
+        self.at_column(dimension, block.column())
+    }
+
+    /// The region that owns a column, in the dimension with this entity.
+    pub fn at_column(&self, dimension: Entity, column: ColumnPos) -> Option<&RegionStatistics> {
+        let section = column.section(self.statistics.section_shift);
+        self.of_dimension(dimension).find(|region| region.contains(section))
+    }
+}

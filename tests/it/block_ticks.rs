@@ -1,0 +1,119 @@
+//! Scheduled ticks of blocks: once, at their time, stored with their chunk.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// What came: the region's tick, the block, the kind.
+#[derive(Resource, Clone, Default)]
+struct Grown(Arc<Mutex<Vec<(u64, BlockPos, String)>>>);
+
+fn grow(mut ticks: MessageReader<BlockTick>, grown: Res<Grown>, info: Res<RegionInfo>, mut blocks: RegionBlocks) {
+    for BlockTick { block, kind } in ticks.read() {
+        grown.0.lock().unwrap().push((info.ticks, *block, kind.to_string()));
+        if &**kind == "again" {
+            blocks.schedule_tick(*block, "again", 5).expect("it is loaded");
+        }
+    }
+}
+
+fn growing(plugin: TerranePlugin) -> (App, Grown) {
+    let grown = Grown::default();
+    let mut app = game(plugin);
+    let kept = grown.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(kept.clone()).add_systems(RegionTick, grow);
+    });
+    (app, grown)
+}
+
+const HERE: BlockPos = BlockPos::new(3, -1, 4);
+
+#[test]
+fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
+    let (mut app, grown) = growing(lockstep());
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    let mut commands = app.world_mut().commands();
+    commands.schedule_block_tick(dimension, HERE, "once", 3).schedule_block_tick(dimension, HERE, "once", 1);
+    commands.schedule_block_tick(dimension, HERE, "again", 2);
+    update(&mut app, 14);
+    let grown = grown.0.lock().unwrap();
+    let first = grown[0].0;
+    let expected = [(0, "again"), (1, "once"), (5, "again"), (10, "again")];
+    assert_eq!(*grown, expected.map(|(after, kind)| (first + after, HERE, kind.to_owned())));
+}
+
+#[test]
+fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
+    let (mut app, grown) = growing(lockstep());
+    let dimension = flat(&mut app);
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    app.world_mut().commands().schedule_block_tick(dimension, HERE, "once", 30);
+    update(&mut app, 5);
+    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 10_000.0;
+    update(&mut app, 60);
+    assert!(grown.0.lock().unwrap().is_empty());
+    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 0.0;
+    update(&mut app, 15);
+    assert!(grown.0.lock().unwrap().is_empty(), "it still has to wait");
+    update(&mut app, 20);
+    assert_eq!(grown.0.lock().unwrap().len(), 1);
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn scheduled_ticks_outlive_the_app_and_come_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = || TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
+    let mut came = Vec::new();
+    for session in 0..3 {
+        let (mut app, grown) = growing(plugin());
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+        start(&mut app);
+        update(&mut app, 20);
+        if session == 0 {
+            app.world_mut().commands().schedule_block_tick(dimension, HERE, "once", 25);
+        }
+        update(&mut app, 10);
+        came.push(grown.0.lock().unwrap().len());
+    }
+    assert_eq!(came, [0, 1, 0]);
+}
+
+/// Chains of ticks over two areas that merge and split: none is lost, none comes twice.
+#[test]
+fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
+    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
+    let (mut app, grown) = growing(lockstep().with_regionizer(config));
+    listen::<RegionMerged>(&mut app);
+    listen::<RegionSplit>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    viewer(&mut app, dimension, 16.0 * 60.0, 0.0, 2);
+    let bridge = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    let blocks = [HERE, BlockPos::new(16 * 60, -1, 0)];
+    for block in blocks {
+        app.world_mut().commands().schedule_block_tick(dimension, block, "again", 0);
+    }
+    update(&mut app, 2);
+    for step in 0..600 {
+        let x = if step % 200 < 100 { step % 100 } else { 100 - step % 100 };
+        app.world_mut().get_mut::<Transform>(bridge).unwrap().translation.x = (x * 16 * 60 / 100) as f32;
+        app.update();
+    }
+    let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());
+    assert!(merges > 2 && splits > 2, "{merges} merges, {splits} splits");
+    for block in blocks {
+        let came = grown.0.lock().unwrap().iter().filter(|(_, at, _)| *at == block).count();
+        // One in five ticks; a region that splits or waits for a merge leaves a few of its ticks out.
+        assert!((110..=121).contains(&came), "{came} at {block}");
+    }
+}
