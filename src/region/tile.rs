@@ -358,8 +358,9 @@ impl Tiles {
         self.free.push(number);
     }
 
-    /// Calls `visit` with each tile within `radius` of `center` and those of its sections within the radius that are
-    /// alive no more: they exist, are not marked dead yet, and have no non-empty section within the radius themselves.
+    /// Calls `visit` with each tile within `radius` of `center`, which has just become empty, and those of its sections
+    /// within the radius that are alive no more: they exist and have no non-empty section within the radius themselves.
+    /// None of them was dead before: there was one at the centre.
     pub fn visit_newly_dead(
         &mut self,
         center: SectionPos,
@@ -384,7 +385,7 @@ impl Tiles {
     /// Those of a tile's sections in `mask` that are alive no more.
     fn without_nonempty_near(&self, number: u32, mask: u64, radius: u32) -> u64 {
         let tile = self.tile(number);
-        let mut dying = mask & tile.exists & !tile.dead & !reach(tile.nonempty, radius, 0, 0);
+        let mut dying = mask & tile.exists & !reach(tile.nonempty, radius, 0, 0);
         if dying == 0 {
             return 0;
         }
@@ -482,6 +483,19 @@ mod tests {
             found.sort();
             expected.sort();
             prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn numbers_of_removed_tiles_are_used_again() {
+        let mut tiles = Tiles::default();
+        for x in 0..100 {
+            let pos = TilePos { x, z: -x };
+            let number = tiles.insert(pos);
+            assert_eq!((number, tiles.number(pos)), (0, Some(0)));
+            assert_eq!(tiles.number_cached(pos), Some(0));
+            tiles.remove(number);
+            assert_eq!((tiles.number(pos), tiles.number_cached(pos)), (None, None));
         }
     }
 
