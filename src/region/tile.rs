@@ -414,8 +414,9 @@ pub(super) fn reach(mask: u64, radius: u32, x: i64, z: i64) -> u64 {
     reach_along_z(reach_along_x(mask, radius, x), radius, z)
 }
 
+/// [`reach`] along x alone.
 #[inline]
-fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
+pub(super) fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     let low = |columns: u32| (0xff >> (8 - columns)) * EVERY_ROW;
     let high = |columns: u32| (0xff << (8 - columns) & 0xff) * EVERY_ROW;
     let distances = 1..=radius;
@@ -429,8 +430,9 @@ fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     }
 }
 
+/// [`reach`] along z alone.
 #[inline]
-fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
+pub(super) fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
     let distances = 1..=radius;
     match z {
         0 => distances
