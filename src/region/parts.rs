@@ -1,7 +1,7 @@
 //! Which sections of a region are near each other: the search for what may split off.
 
 use super::regionizer::Regionizer;
-use super::tile::{TilePos, bits, reach};
+use super::tile::{Part, TilePos, bits, reach, reach_along_x, reach_along_z};
 use crate::space::SectionPos;
 
 /// Sections of a region that are within the creation radius of each other, directly or through others of them.
@@ -61,21 +61,24 @@ impl<D> Regionizer<D> {
             part.masks.push((tiles[place], mask));
             part.sections += mask.count_ones();
             let here = self.tiles.tile(tiles[place]).pos;
-            for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
-                let reached = reach(mask, radius, x, z);
-                if (x, z) == (0, 0) || reached == 0 {
-                    continue;
-                }
-                let Some(neighbour) = self.tiles.at(TilePos { x: here.x + x, z: here.z + z }) else { continue };
-                let Some(&super::tile::Part { index, .. }) = neighbour.part(slot) else { continue };
-                let index = index as usize;
-                let hit = reached & unseen[index];
-                if hit != 0 {
-                    unseen[index] &= !hit;
-                    if fresh[index] == 0 {
-                        found.push(index);
+            for x in -1..=1 {
+                let reached_along_x = reach_along_x(mask, radius, x);
+                for z in -1..=1 {
+                    let reached = reach_along_z(reached_along_x, radius, z);
+                    if (x, z) == (0, 0) || reached == 0 {
+                        continue;
                     }
-                    fresh[index] |= hit;
+                    let Some(neighbour) = self.tiles.at(TilePos { x: here.x + x, z: here.z + z }) else { continue };
+                    let Some(&Part { index, .. }) = neighbour.part(slot) else { continue };
+                    let index = index as usize;
+                    let hit = reached & unseen[index];
+                    if hit != 0 {
+                        unseen[index] &= !hit;
+                        if fresh[index] == 0 {
+                            found.push(index);
+                        }
+                        fresh[index] |= hit;
+                    }
                 }
             }
         }

@@ -244,6 +244,23 @@ fn a_ready_region_that_joins_a_ticking_one_waits_for_it() {
 }
 
 #[test]
+fn a_merge_moves_the_smaller_ground_whoever_goes_on() {
+    let mut world = world();
+    let ticking = add(&mut world, 0, 0);
+    let large = add(&mut world, 10, 0);
+    for x in 11..60 {
+        add(&mut world, x, 0);
+    }
+    let data = begin(&mut world, ticking);
+    assert_eq!(add(&mut world, 5, 0), large);
+    // A slot is what ground is marked with: the large one keeps its mark under the other's name.
+    let slot_of_ground = world.slots[&large];
+    assert_eq!(end(&mut world, ticking, data), STILL_READY);
+    assert_eq!((world.regions(), world.slots[&ticking]), (vec![ticking], slot_of_ground));
+    assert_eq!(world.data(ticking), Some(&Names(BTreeSet::from([0, 1]))));
+}
+
+#[test]
 fn a_ready_region_that_absorbs_a_transient_one_waits_in_its_place() {
     let mut world = world();
     let ticking = add(&mut world, 0, 0);
@@ -307,6 +324,21 @@ fn a_region_without_columns_stays_until_its_tick_ends() {
     assert_eq!((world.state(id), world.region_at(at(0, 0))), (Some(RegionState::Dead), None));
     assert_eq!(world.drain_events(), [RegionEvent::Destroyed(id)]);
     assert_eq!(add(&mut world, 0, 0), RegionId::new(1));
+}
+
+#[test]
+fn a_place_that_was_left_can_be_taken_again() {
+    // Each region lies in one tile. The tile that was used last is removed before the other one, so that the other's
+    // number is the first to be used again.
+    let mut world = world();
+    let (left, right) = (add(&mut world, 3, 3), add(&mut world, 11, 3));
+    assert_ne!(left, right);
+    remove(&mut world, 11, 3);
+    remove(&mut world, 3, 3);
+    assert_eq!([tick(&mut world, left), tick(&mut world, right)], [TickEnd::Dead, TickEnd::Dead]);
+    let again = add(&mut world, 3, 3);
+    assert_eq!(world.columns(again).collect::<Vec<_>>(), [at(3, 3)]);
+    assert!(world.contains_column(at(3, 3)));
 }
 
 #[test]

@@ -358,8 +358,9 @@ impl Tiles {
         self.free.push(number);
     }
 
-    /// Calls `visit` with each tile within `radius` of `center` and those of its sections within the radius that are
-    /// alive no more: they exist, are not marked dead yet, and have no non-empty section within the radius themselves.
+    /// Calls `visit` with each tile within `radius` of `center`, which has just become empty, and those of its sections
+    /// within the radius that are alive no more: they exist and have no non-empty section within the radius themselves.
+    /// None of them was dead before: there was one at the centre.
     pub fn visit_newly_dead(
         &mut self,
         center: SectionPos,
@@ -384,7 +385,7 @@ impl Tiles {
     /// Those of a tile's sections in `mask` that are alive no more.
     fn without_nonempty_near(&self, number: u32, mask: u64, radius: u32) -> u64 {
         let tile = self.tile(number);
-        let mut dying = mask & tile.exists & !tile.dead & !reach(tile.nonempty, radius, 0, 0);
+        let mut dying = mask & tile.exists & !reach(tile.nonempty, radius, 0, 0);
         if dying == 0 {
             return 0;
         }
@@ -413,8 +414,9 @@ pub(super) fn reach(mask: u64, radius: u32, x: i64, z: i64) -> u64 {
     reach_along_z(reach_along_x(mask, radius, x), radius, z)
 }
 
+/// [`reach`] along x alone.
 #[inline]
-fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
+pub(super) fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     let low = |columns: u32| (0xff >> (8 - columns)) * EVERY_ROW;
     let high = |columns: u32| (0xff << (8 - columns) & 0xff) * EVERY_ROW;
     let distances = 1..=radius;
@@ -428,8 +430,9 @@ fn reach_along_x(mask: u64, radius: u32, x: i64) -> u64 {
     }
 }
 
+/// [`reach`] along z alone.
 #[inline]
-fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
+pub(super) fn reach_along_z(mask: u64, radius: u32, z: i64) -> u64 {
     let distances = 1..=radius;
     match z {
         0 => distances
@@ -482,6 +485,19 @@ mod tests {
             found.sort();
             expected.sort();
             prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn numbers_of_removed_tiles_are_used_again() {
+        let mut tiles = Tiles::default();
+        for x in 0..100 {
+            let pos = TilePos { x, z: -x };
+            let number = tiles.insert(pos);
+            assert_eq!((number, tiles.number(pos)), (0, Some(0)));
+            assert_eq!(tiles.number_cached(pos), Some(0));
+            tiles.remove(number);
+            assert_eq!((tiles.number(pos), tiles.number_cached(pos)), (None, None));
         }
     }
 
