@@ -47,8 +47,8 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
-        BlockTypes, EntityIndex, Position, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionSystems,
-        RegionTick, StableId, Viewer,
+        BlockTypes, EntityIndex, EntityMoved, Migration, MoveCause, Position, RegionBlocks, RegionColumns, RegionInfo,
+        RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick, StableId, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;

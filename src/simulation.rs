@@ -10,8 +10,10 @@
 //!
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
+mod arrival;
 mod blocks;
 mod components;
+mod departure;
 mod entities;
 mod exclusive;
 mod journey;
@@ -19,16 +21,24 @@ mod mail;
 mod position;
 mod random;
 mod receive;
+mod records;
+mod relationships;
+mod resources;
 mod send;
 mod template;
+mod ticks;
+mod unregistered;
+mod unsaved;
 mod world;
 
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
-pub use entities::{EntityIndex, Migration, StableId};
+pub use entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use exclusive::Exclusive;
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, RegionMail, Traveller, ViewerReport};
 pub use position::{Position, Viewer};
 pub use random::{RegionRandom, SplitMix64};
+pub use resources::{RegionResource, RegionShare, ResourcePart};
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
+pub use unregistered::UnregisteredComponents;
 pub use world::{Assignment, RegionInfo, RegionWorld, Task};

@@ -34,7 +34,7 @@ mod conformance;
 mod test_store;
 
 pub use commit::CommitReport;
-pub use entity_record::EntityRecord;
+pub use entity_record::{ChildRecord, EntityRecord};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;

@@ -345,6 +345,8 @@ impl Desk<'_> {
             viewers,
             viewers_gone,
             refused,
+            appeared: _,
+            gone: _,
             entities: _,
             parts,
         } = outbox;

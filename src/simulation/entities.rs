@@ -2,13 +2,14 @@ use super::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use std::mem;
 use uuid::Uuid;
 
 /// The stable id of an entity that can travel: entity ids change from world to world, this one never does.
 ///
 /// Every entity with a [`Position`](super::Position) gets one as it is spawned in a region.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[component(on_insert = on_insert_id, on_remove = on_remove_id)]
+#[component(on_insert = on_insert_id, on_discard = on_discard_id)]
 pub struct StableId(pub Uuid);
 
 fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
@@ -17,21 +18,19 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
     if id.0.is_nil() {
         id = StableId(index.draw());
     }
-    index.entities.insert(id.0, context.entity);
+    index.insert(id.0, context.entity);
     if let Some(mut stored) = world.get_mut::<StableId>(context.entity) {
         *stored.bypass_change_detection() = id;
     }
 }
 
-fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
+/// Also when another id takes its place.
+fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
     let migrating = world.contains_resource::<Migration>();
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
-    if index.entities.get(&id.0) == Some(&context.entity) {
-        index.entities.remove(&id.0);
-        if !migrating {
-            index.despawned.push(id.0);
-        }
+    if index.remove(id.0, context.entity) && !migrating {
+        index.despawned.push(id.0);
     }
 }
 
@@ -40,17 +39,49 @@ fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
 #[derive(Resource, Debug, Default)]
 pub struct Migration;
 
+/// Why entities went from one region world to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MoveCause {
+    /// Their region merged into another one.
+    Merge,
+    /// Their region split.
+    Split,
+    /// They walked out of their region.
+    Crossing,
+}
+
+/// Triggered in the world of arrival for each entity that moved by itself, not for what hangs on it, as soon as
+/// everything that arrives with it is there and [`Migration`] is gone.
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityMoved {
+    /// Who it is in this world.
+    pub entity: Entity,
+    /// Who it is in every world.
+    pub id: Uuid,
+    /// Why it moved.
+    pub cause: MoveCause,
+}
+
 /// Finds the entities of a region by their stable ids.
 #[derive(Resource, Debug)]
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     pub(super) despawned: Vec<Uuid>,
+    /// The ids whose presence is not what the last outbox said, and whether they are here now.
+    news: FxHashMap<Uuid, bool>,
+    reported_duplicate: bool,
     ids: [SplitMix64; 2],
 }
 
 impl EntityIndex {
     pub(super) fn new() -> Self {
-        Self { entities: FxHashMap::default(), despawned: Vec::new(), ids: [SplitMix64::new(0), SplitMix64::new(0)] }
+        Self {
+            entities: FxHashMap::default(),
+            despawned: Vec::new(),
+            news: FxHashMap::default(),
+            reported_duplicate: false,
+            ids: [SplitMix64::new(0), SplitMix64::new(0)],
+        }
     }
 
     /// Two streams, since one has only 64 bits of state for an id of 122.
@@ -62,6 +93,47 @@ impl EntityIndex {
         let [high, low] = &mut self.ids;
         let bits = (u128::from(high.next_u64()) << 64) | u128::from(low.next_u64());
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
+    /// Of two entities with one id the later one is found.
+    fn insert(&mut self, id: Uuid, entity: Entity) {
+        match self.entities.insert(id, entity) {
+            None => self.note(id, true),
+            Some(before) if before == entity => {}
+            Some(before) => {
+                if !mem::replace(&mut self.reported_duplicate, true) {
+                    error!(
+                        "{before} and {entity} have the same StableId {id}: only {entity} is found by it and stored"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Whether the id led to this entity.
+    fn remove(&mut self, id: Uuid, entity: Entity) -> bool {
+        let found = self.entities.get(&id) == Some(&entity);
+        if found {
+            self.entities.remove(&id);
+            self.note(id, false);
+        }
+        found
+    }
+
+    fn note(&mut self, id: Uuid, here: bool) {
+        // What came and went again, or went and came back, is no news.
+        if self.news.remove(&id).is_none() {
+            self.news.insert(id, here);
+        }
+    }
+
+    /// The ids that are here and were not the last time, and those that were and are not; sorted.
+    pub(super) fn take_news(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
+        let mut news: Vec<_> = mem::take(&mut self.news).into_iter().collect();
+        news.sort_unstable();
+        let (appeared, gone) = news.into_iter().partition::<Vec<_>, _>(|(_, here)| *here);
+        let ids = |news: Vec<(Uuid, bool)>| news.into_iter().map(|(id, _)| id).collect();
+        (ids(appeared), ids(gone))
     }
 
     /// The entity with this stable id, if it is in this region.
@@ -82,5 +154,63 @@ impl EntityIndex {
     /// The ids of this region, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world() -> World {
+        let mut world = World::new();
+        world.insert_resource(EntityIndex::new());
+        world
+    }
+
+    fn news(world: &mut World) -> (Vec<Uuid>, Vec<Uuid>) {
+        world.resource_mut::<EntityIndex>().take_news()
+    }
+
+    #[test]
+    fn news_tell_the_difference_to_the_last_time() {
+        let mut world = world();
+        let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+        let first = world.spawn(StableId(one)).id();
+        world.spawn(StableId(three));
+        let brief = world.spawn(StableId(two)).id();
+        world.despawn(brief);
+        assert_eq!(news(&mut world), (vec![one, three], vec![]));
+        assert_eq!(news(&mut world), (vec![], vec![]));
+        world.despawn(first);
+        world.spawn(StableId(two));
+        assert_eq!(news(&mut world), (vec![two], vec![one]));
+        let back = world.spawn(StableId(one)).id();
+        world.despawn(back);
+        assert_eq!(news(&mut world), (vec![], vec![]));
+    }
+
+    #[test]
+    fn of_two_entities_with_one_id_the_later_one_is_found() {
+        let mut world = world();
+        let id = Uuid::from_u128(7);
+        let [first, second] = [(); 2].map(|()| world.spawn(StableId(id)).id());
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        world.despawn(first);
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        assert_eq!(news(&mut world), (vec![id], vec![]));
+        world.despawn(second);
+        assert!(world.resource::<EntityIndex>().is_empty());
+        assert_eq!(news(&mut world), (vec![], vec![id]));
+    }
+
+    #[test]
+    fn an_id_that_takes_the_place_of_another_leaves_none_behind() {
+        let mut world = world();
+        let [old, new] = [1, 2].map(Uuid::from_u128);
+        let entity = world.spawn(StableId(old)).id();
+        world.entity_mut(entity).insert(StableId(new));
+        let index = world.resource::<EntityIndex>();
+        assert_eq!((index.entity(old), index.entity(new)), (None, Some(entity)));
+        assert_eq!(index.despawned, [old]);
     }
 }

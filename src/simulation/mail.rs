@@ -1,6 +1,9 @@
 //! What goes into a region world with its tick, and what comes out.
 
 use super::components::BoxedComponent;
+use super::departure::Passenger;
+use super::entities::MoveCause;
+use super::resources::ResourcePart;
 use super::{Position, RegionWorld};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
@@ -24,19 +27,21 @@ pub struct LoadedColumn {
     pub entities: Vec<EntityRecord>,
 }
 
-/// An entity between two region worlds: its components taken off, its children with it.
+/// An entity between two region worlds: its components taken off, all that follows it with it.
 pub struct Traveller {
     /// Its stable id.
     pub id: Uuid,
     /// Where it goes.
     pub position: Position,
-    /// The viewers among it and its children, each with its radius in columns.
+    /// The viewers among it and what follows it, each with its radius in columns.
     pub viewers: Vec<(Uuid, u32)>,
     /// How it is stored while it is on its way, if it has a saved component.
     pub record: Option<EntityRecord>,
-    pub(super) has_position: bool,
-    pub(super) components: Vec<(usize, BoxedComponent)>,
-    pub(super) children: Vec<Self>,
+    /// The same for all that left a world together, and for no others: references among them survive.
+    pub(super) origin: u64,
+    pub(super) cause: MoveCause,
+    /// Itself first.
+    pub(super) family: Vec<Passenger>,
 }
 
 /// A block that someone outside of the region wants to be changed.
@@ -57,6 +62,8 @@ pub struct Inbox {
     pub columns: Vec<LoadedColumn>,
     /// Entities that walked in.
     pub travellers: Vec<Traveller>,
+    /// What a split gave this region of the resources of the one that it was a part of.
+    pub resources: Vec<ResourcePart>,
     /// Columns that nobody needs any more.
     pub give_up: Vec<ColumnPos>,
     /// Blocks to change.
@@ -68,10 +75,11 @@ pub struct Inbox {
 impl Inbox {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, give_up, edits, mail } = self;
+        let Self { absorbed, columns, travellers, resources, give_up, edits, mail } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
+            && resources.is_empty()
             && give_up.is_empty()
             && edits.is_empty()
             && mail.is_empty()
@@ -82,17 +90,20 @@ impl Inbox {
         self.absorbed.append(&mut other.absorbed);
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
+        self.resources.append(&mut other.resources);
         self.give_up.append(&mut other.give_up);
         self.edits.append(&mut other.edits);
         self.mail.append(&mut other.mail);
     }
 
-    /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first.
+    /// Takes out what lies in columns that `wanted` names. Absorbed worlds stay: they must be taken in first. Resources
+    /// stay too: [`split_resources`](Self::split_resources) divides them.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         Self {
             absorbed: Vec::new(),
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
             travellers: self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect(),
+            resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
             mail: self.mail.extract_if(.., |(place, _)| wanted(place.column())).collect(),
@@ -148,6 +159,10 @@ pub struct Outbox {
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.
     pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
+    /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
+    pub appeared: Vec<Uuid>,
+    /// The stable ids that are here no longer, for whatever reason, sorted.
+    pub gone: Vec<Uuid>,
     /// Entities in the region, for the statistics.
     pub entities: usize,
     /// What the parts of a split take with them, by the part's region.

@@ -1,6 +1,7 @@
+use super::arrival::arrive_all;
 use super::blocks::RegionColumns;
 use super::entities::{EntityIndex, Migration};
-use super::journey::{arrive_all, spawn_stored};
+use super::records::spawn_stored;
 use super::world::{Mailbox, RegionState};
 use super::{Inbox, LoadedColumn, RegionRandom, SplitMix64, Task};
 use bevy::prelude::*;
@@ -9,7 +10,7 @@ use std::mem;
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, mail.
 pub(super) fn receive(world: &mut World) {
     let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
-    let Inbox { absorbed: _, columns, travellers, give_up, edits, mail } = inbox;
+    let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, mail } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     let mut random = SplitMix64::from_parts([state.seed, state.number]);
@@ -34,7 +35,8 @@ pub(super) fn receive(world: &mut World) {
         }
         world.remove_resource::<Migration>();
     }
-    arrive_all(world, travellers);
+    let arrived = arrive_all(world, travellers);
+    resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
 
     let mut refused = Vec::new();
     let mut owned = world.resource_mut::<RegionColumns>();

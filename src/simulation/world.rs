@@ -2,6 +2,8 @@ use super::blocks::RegionColumns;
 use super::entities::EntityIndex;
 use super::journey::{absorb, split};
 use super::mail::Part;
+use super::send::report_ids;
+use super::unregistered::SeenArchetypes;
 use super::{
     Exclusive, Inbox, Outbox, RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, SplitMix64,
 };
@@ -101,8 +103,14 @@ pub(super) struct RegionState {
     pub last_send: Tick,
     /// Entities that are no more, and may still be in the store.
     pub despawned: FxHashSet<Uuid>,
-    /// Components that were reported as lost on a journey.
-    pub left_behind: FxHashSet<String>,
+    /// Where the search for components that cannot travel goes on.
+    pub seen_archetypes: SeenArchetypes,
+    /// When the last tick of this world began, in change ticks.
+    pub began: Option<Tick>,
+    /// When the last tick whose systems have run began: what arrives and is no newer, they have seen.
+    pub seen: Option<Tick>,
+    /// When what is unsaved was collected the last time.
+    pub last_collect: Option<Tick>,
     /// The entities that the main world has mirrors of.
     pub mirrored: FxHashSet<Uuid>,
     /// The viewers that the coordinator believes to be here.
@@ -127,7 +135,10 @@ impl RegionWorld {
                 started: false,
                 last_send: Tick::new(0),
                 despawned: FxHashSet::default(),
-                left_behind: FxHashSet::default(),
+                seen_archetypes: SeenArchetypes::default(),
+                began: None,
+                seen: None,
+                last_collect: None,
                 mirrored: FxHashSet::default(),
                 viewers: FxHashSet::default(),
             })
@@ -139,12 +150,17 @@ impl RegionWorld {
         let absorbed = mem::take(&mut inbox.absorbed);
         let world = self.app.world_mut();
         world.resource_mut::<RegionInfo>().region = region;
+        let now = world.increment_change_tick();
+        let mut state = world.resource_mut::<RegionState>();
+        (state.task, state.number) = (task.clone(), number);
+        state.seen = state.began;
+        if matches!(task, Task::Tick { .. }) {
+            state.began = Some(now);
+        }
         for other in absorbed {
             absorb(world, *other);
         }
         world.resource_mut::<Mailbox>().0.get().0 = inbox;
-        let mut state = world.resource_mut::<RegionState>();
-        (state.task, state.number) = (task.clone(), number);
         self.app.update();
         let world = self.app.world_mut();
         world.check_change_ticks();
@@ -152,6 +168,7 @@ impl RegionWorld {
         if let Task::Split { parts, section_shift } = task {
             outbox.parts = split(world, &parts, section_shift);
         }
+        report_ids(world, &mut outbox);
         outbox
     }
 
