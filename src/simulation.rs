@@ -26,6 +26,8 @@ mod relationships;
 mod resources;
 mod send;
 mod template;
+#[cfg(test)]
+mod tests;
 mod ticks;
 mod unregistered;
 mod unsaved;

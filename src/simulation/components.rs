@@ -242,7 +242,8 @@ impl RegionComponents {
     /// Takes every registered component off the entity.
     pub(super) fn take_all(&self, entity: &mut EntityWorldMut, clock: ChangeClock) -> Vec<TakenComponent> {
         let take = |(number, known): (usize, &ComponentFunctions)| {
-            let (ages, value) = (known.take)(entity, clock)?;
+            // A hook of the one before may have despawned it.
+            let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
             Some(TakenComponent { number, ages, value })
         };
         self.functions.iter().enumerate().filter_map(take).collect()

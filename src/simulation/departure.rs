@@ -48,39 +48,35 @@ fn carriers<'a>(components: &'a RegionComponents, entity: EntityRef<'a>) -> impl
     linked.filter_map(move |relationship| (relationship.target)(entity))
 }
 
-/// Whether something with a position takes the entity along.
-pub(super) fn hangs_on_a_place(world: &World, components: &RegionComponents, entity: EntityRef) -> bool {
-    let mut above: Vec<_> = carriers(components, entity).collect();
+/// The entity and all that it hangs on, nearest first.
+fn climb<'w>(world: &'w World, components: &'w RegionComponents, entity: EntityRef<'w>) -> Vec<EntityRef<'w>> {
+    let mut path = vec![entity];
+    let mut known = HashSet::from([entity.id()]);
     let mut next = 0;
-    while let Some(carrier) = above.get(next).copied() {
+    while let Some(entity) = path.get(next).copied() {
         next += 1;
-        // Who hangs on itself, in a circle, has nobody above.
-        let Some(carrier) = world.get_entity(carrier).ok().filter(|carrier| carrier.id() != entity.id()) else {
-            continue;
-        };
-        if carrier.contains::<Position>() {
-            return true;
-        }
-        let further: Vec<_> = carriers(components, carrier).filter(|it| !above.contains(it)).collect();
-        above.extend(further);
+        let further = carriers(components, entity).filter(|carrier| known.insert(*carrier));
+        path.extend(further.filter_map(|carrier| world.get_entity(carrier).ok()));
     }
-    false
+    path
+}
+
+/// Whether something with a position takes the entity along.
+fn hangs_on_a_place(world: &World, components: &RegionComponents, entity: EntityRef) -> bool {
+    if carriers(components, entity).next().is_none() {
+        return false;
+    }
+    let path = climb(world, components, entity);
+    let above = path.get(1..).unwrap_or_default();
+    // In a circle nobody is above: each member may take the others along.
+    let circle = above.iter().any(|above| carriers(components, *above).any(|carrier| carrier == entity.id()));
+    !circle && above.iter().any(|above| above.contains::<Position>())
 }
 
 /// Where the entity is: where it stands itself, or else what it hangs on.
 pub(super) fn place(world: &World, components: &RegionComponents, entity: Entity) -> Option<Position> {
-    let mut path = vec![entity];
-    let mut next = 0;
-    while let Some(entity) = path.get(next).copied() {
-        next += 1;
-        let Ok(entity) = world.get_entity(entity) else { continue };
-        if let Some(position) = entity.get::<Position>() {
-            return Some(*position);
-        }
-        let further: Vec<_> = carriers(components, entity).filter(|it| !path.contains(it)).collect();
-        path.extend(further);
-    }
-    None
+    let path = climb(world, components, world.get_entity(entity).ok()?);
+    path.into_iter().find_map(|entity| entity.get::<Position>().copied())
 }
 
 /// The entity and all that follow it, each after the one that it follows; without those that are `taken` already.
@@ -128,7 +124,8 @@ pub(super) fn depart_all(world: &mut World, roots: Vec<Entity>, cause: MoveCause
                 id: id(root).unwrap_or_default(),
                 position,
                 viewers: family.iter().filter_map(viewer).collect(),
-                record: record(world, &components, root),
+                // Only between two regions it is on its way for a while.
+                record: (cause == MoveCause::Crossing).then(|| record(world, &components, root)).flatten(),
                 origin,
                 cause,
                 family: Vec::with_capacity(family.len()),

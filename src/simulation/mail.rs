@@ -35,7 +35,7 @@ pub struct Traveller {
     pub position: Position,
     /// The viewers among it and what follows it, each with its radius in columns.
     pub viewers: Vec<(Uuid, u32)>,
-    /// How it is stored while it is on its way, if it has a saved component.
+    /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
     /// The same for all that left a world together, and for no others: references among them survive.
     pub(super) origin: u64,

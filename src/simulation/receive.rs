@@ -1,9 +1,9 @@
 use super::arrival::arrive_all;
 use super::blocks::RegionColumns;
-use super::entities::{EntityIndex, Migration};
+use super::entities::Migration;
 use super::records::spawn_stored;
 use super::world::{Mailbox, RegionState};
-use super::{Inbox, LoadedColumn, RegionRandom, SplitMix64, Task};
+use super::{Inbox, LoadedColumn, Task};
 use bevy::prelude::*;
 use std::mem;
 
@@ -13,9 +13,6 @@ pub(super) fn receive(world: &mut World) {
     let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, mail } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
-    let mut random = SplitMix64::from_parts([state.seed, state.number]);
-    world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
-    world.resource_mut::<RegionRandom>().0 = random;
     if let Task::Tick { clock, period, .. } = task {
         let mut time = world.resource_mut::<Time>();
         if time.elapsed().is_zero() {

@@ -5,14 +5,14 @@ use super::{Inbox, Part, RegionComponents};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, SectionPos};
 use bevy::ecs::component::Mutable;
+use bevy::ecs::entity::EntityMapper;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::{Any, TypeId, type_name};
 
 /// A resource of region worlds that is joined when regions merge and divided when they split.
 ///
-/// It is registered with `register_region_resource`. References to entities (`#[entities]`) point to the same entities
-/// afterwards, if these moved along.
+/// It is registered with `register_region_resource`.
 ///
 /// What the region plugins insert into every new region world is merged like any other value, so it should be empty.
 pub trait RegionResource: Resource + Component<Mutability = Mutable> + Sized {
@@ -21,6 +21,12 @@ pub trait RegionResource: Resource + Component<Mutability = Mutable> + Sized {
 
     /// Gives away what belongs to the part of the region that becomes another region.
     fn split(&mut self, part: &RegionShare) -> Self;
+
+    /// Maps the references to entities in the value that arrives. One to an entity that did not move along becomes
+    /// `Entity::PLACEHOLDER`.
+    fn map_references<M: EntityMapper>(&mut self, mapper: &mut M) {
+        Self::map_entities(self, mapper);
+    }
 }
 
 /// The part of a splitting region that becomes a region of its own, or a part of another one.
@@ -84,7 +90,7 @@ impl ResourceFunctions {
             split_value: |value, share| Some(Box::new(value.downcast_mut::<R>()?.split(share))),
             settle: |world, value, mapping| {
                 let Ok(mut value) = value.downcast::<R>() else { return };
-                R::map_entities(&mut value, mapping);
+                value.map_references(mapping);
                 match world.get_resource_mut::<R>() {
                     Some(mut resource) => resource.merge(*value),
                     None => world.insert_resource(*value),

@@ -44,13 +44,11 @@ impl ChangeClock {
     /// Gives a component that was inserted just now its ages.
     pub fn apply(self, ages: Ages, component: &mut impl DetectChangesMut) {
         // What an observer of the insertion changed has a later tick already, and keeps it.
-        let untouched = component.last_changed() == self.now;
-        if ages.changed.is_some() && untouched {
-            component.set_last_changed(self.tick(ages.changed));
-        }
-        if ages.added.is_some() {
-            component.set_last_added(self.tick(ages.added));
-        }
+        let now = component.last_changed();
+        let changed = if now == self.now { self.tick(ages.changed) } else { now };
+        // Sets both.
+        component.set_last_added(self.tick(ages.added));
+        component.set_last_changed(changed);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Components that would be lost on a journey are told of before the first one.
 
-use super::departure::hangs_on_a_place;
+use super::departure::place;
 use super::world::RegionState;
 use super::{Position, RegionComponents};
-use bevy::ecs::archetype::{Archetype, ArchetypeGeneration, ArchetypeId};
+use bevy::ecs::archetype::{Archetype, ArchetypeEntity, ArchetypeGeneration, ArchetypeId};
 use bevy::ecs::component::ComponentId;
 use bevy::ecs::observer::ObservedBy;
 use bevy::platform::collections::HashSet;
@@ -100,6 +100,6 @@ fn can_travel(world: &World, components: &RegionComponents, archetype: &Archetyp
     if position.is_some_and(|position| archetype.contains(position)) {
         return !archetype.is_empty();
     }
-    let mut entities = archetype.entities().iter().filter_map(|entity| world.get_entity(entity.id()).ok());
-    entities.any(|entity| hangs_on_a_place(world, components, entity))
+    let mut entities = archetype.entities().iter().map(ArchetypeEntity::id);
+    entities.any(|entity| place(world, components, entity).is_some())
 }

@@ -100,7 +100,8 @@ fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)>
         let root = has(archetype, place) && !has(archetype, child);
         let family = has(archetype, parent);
         let recordable = family || has(archetype, unclaimed) || saved.iter().any(|id| archetype.contains(*id));
-        if !has(archetype, stored) && !(root && recordable) {
+        let wanted = has(archetype, stored) || (root && recordable);
+        if !wanted {
             continue;
         }
         for entity in archetype.entities() {

@@ -157,6 +157,10 @@ impl RegionWorld {
         if matches!(task, Task::Tick { .. }) {
             state.began = Some(now);
         }
+        // Before anything comes in: hooks and observers of an arrival may draw.
+        let mut random = SplitMix64::from_parts([state.seed, number]);
+        world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
+        world.resource_mut::<RegionRandom>().0 = random;
         for other in absorbed {
             absorb(world, *other);
         }

@@ -49,9 +49,35 @@ impl EntityRecord {
     pub(super) fn check(&self) -> Result<(), String> {
         let astray =
             |(place, child): (usize, &ChildRecord)| child.parent.is_some_and(|parent| parent as usize >= place);
-        match self.children.iter().enumerate().position(|child| astray(child)) {
+        match self.children.iter().enumerate().position(astray) {
             Some(place) => Err(format!("its child {place} does not follow its own parent")),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(parent: Option<u32>) -> ChildRecord {
+        ChildRecord { parent, id: None, place: None, viewer_radius: None, components: Vec::new() }
+    }
+
+    #[test]
+    fn a_child_that_does_not_follow_its_parent_is_refused() {
+        let record = |parents: &[Option<u32>]| EntityRecord {
+            id: Uuid::nil(),
+            dimension: DimensionId(1),
+            block: BlockPos::default(),
+            offset: [0.0; 3],
+            viewer_radius: None,
+            components: Vec::new(),
+            children: parents.iter().copied().map(child).collect(),
+        };
+        assert_eq!(record(&[None, Some(0), Some(1), None, Some(0)]).check(), Ok(()));
+        for astray in [&[Some(0)][..], &[None, Some(2), None], &[None, Some(u32::MAX)]] {
+            assert!(record(astray).check().unwrap_err().contains("child"), "{astray:?}");
         }
     }
 }
