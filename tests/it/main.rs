@@ -13,3 +13,4 @@ mod regions;
 mod render;
 mod saving;
 mod support;
+mod travel;
