@@ -47,9 +47,9 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
-        Address, BlockTick, BlockTicks, BlockTypes, ColumnReady, EntityIndex, Position, Post, Received, RegionBlocks,
-        RegionColumns, RegionInfo, RegionRandom, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable,
-        Viewer,
+        Address, BlockTick, BlockTicks, BlockTypes, ColumnReady, EntityIndex, EntityMoved, Migration, MoveCause,
+        PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionResource,
+        RegionShare, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;

@@ -6,13 +6,14 @@ use crate::coordinator::{
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
-    BlockTypes, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionTemplate, RegionTemplateError,
-    Returned, SavedComponent, SplitMix64,
+    BlockTypes, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource, RegionTemplate,
+    RegionTemplateError, Returned, SavedComponent, SplitMix64,
 };
 use crate::storage::{StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
+use bevy::ecs::relationship::Relationship;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
 use std::mem;
@@ -57,6 +58,11 @@ impl TerranePlugin {
     /// A world that is gone with the app.
     pub fn in_memory() -> Self {
         Self { storage: StorageConfig::Memory, ..default() }
+    }
+
+    /// A world in a store of the game's choice.
+    pub fn stored_in(storage: StorageConfig) -> Self {
+        Self { storage, ..default() }
     }
 
     /// How regions and frames relate.
@@ -313,7 +319,29 @@ pub trait TerraneAppExt {
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
 
     /// Entities take their `T` along when they move from one region to another.
+    ///
+    /// Every component on an entity that can travel (one with a `Position`, and whatever hangs on it) must be registered
+    /// or left behind by [`leave_region_component_behind`](Self::leave_region_component_behind): otherwise the region's
+    /// error handler is told at the end of the tick in which it first appears.
+    ///
+    /// References to entities (`#[entities]`) point to the same entities afterwards if these moved along, and are
+    /// `Entity::PLACEHOLDER` otherwise: keep a [`StableId`](crate::simulation::StableId) to find an entity again that may
+    /// part. What changed since its region's last tick began counts as changed where it arrives, what is older does not;
+    /// a component that cannot change counts as added.
     fn register_region_component<T: Component>(&mut self) -> &mut Self;
+
+    /// Relationships `R` stay between entities that move together, in the order in which their target has them. One to
+    /// an entity that stays behind ends. If the target takes its sources along into death (`linked_spawn`), these also
+    /// follow it wherever it goes. `ChildOf` is built in.
+    fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self;
+
+    /// Regions join their `R` when they merge, and divide it when they split. Of any other resource the larger region's
+    /// stays, and the smaller one's is dropped.
+    fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self;
+
+    /// The component of the type with this full path (as `std::any::type_name` gives it) stays behind when its entity
+    /// moves from one region to another, and nobody complains.
+    fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self;
 
     /// Entities take their `T` along, and it is stored with them. An entity is stored if it has at least one such
     /// component.
@@ -340,6 +368,21 @@ impl TerraneAppExt for App {
 
     fn register_region_component<T: Component>(&mut self) -> &mut Self {
         self.world_mut().get_resource_or_init::<Setup>().components.register::<T>();
+        self
+    }
+
+    fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.register_relationship::<R>();
+        self
+    }
+
+    fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.register_resource::<R>();
+        self
+    }
+
+    fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.leave_behind(type_path);
         self
     }
 

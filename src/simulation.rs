@@ -10,9 +10,11 @@
 //!
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
+mod arrival;
 mod block_ticks;
 mod blocks;
 mod components;
+mod departure;
 mod entities;
 mod exclusive;
 mod fault;
@@ -20,33 +22,45 @@ mod ground;
 mod journey;
 mod letter;
 mod mail;
+mod messages;
 mod pool;
 mod position;
 mod post;
 mod progress;
 mod random;
 mod receive;
+mod records;
+mod relationships;
+mod resources;
 mod send;
 mod strict;
 mod template;
+#[cfg(test)]
+mod tests;
+mod ticks;
+mod unregistered;
+mod unsaved;
 mod world;
 
 pub use block_ticks::{BlockTick, BlockTicks};
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
-pub use entities::{EntityIndex, Migration, StableId};
+pub use entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use exclusive::Exclusive;
 pub use ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground};
 pub use letter::{
     Address, Letter, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity, Sender, Undeliverable,
 };
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
+pub use messages::PlacedMessage;
 pub use pool::WorldPool;
 pub use position::{Position, Viewer};
 pub(crate) use post::schedule;
 pub use post::{ColumnReady, Post};
 pub use progress::TaskProgress;
 pub use random::{RegionRandom, SplitMix64};
+pub use resources::{RegionResource, RegionShare, ResourcePart};
 pub use strict::SectionOwners;
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
+pub use unregistered::UnregisteredComponents;
 pub use world::{Assignment, RegionHome, RegionInfo, RegionWorld, Task};

@@ -15,7 +15,7 @@ use super::save::Saves;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
-use crate::simulation::{BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, Task};
+use crate::simulation::{BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, RegionShare, Task};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
 use bevy::ecs::system::SystemParam;
@@ -147,8 +147,8 @@ impl Desk<'_> {
 
     /// Ends the tasks that came back, in a fixed order.
     pub fn finish_tasks(&mut self) {
-        self.threads.jobs_finished(mem::take(&mut self.inbound.jobs_done));
         let mut tasks = mem::take(self.inbound.tasks.get());
+        self.threads.tasks_finished(tasks.len());
         tasks.sort_by_key(|done| (done.dimension, done.region));
         for done in tasks {
             self.finish_task(done);
@@ -158,6 +158,7 @@ impl Desk<'_> {
     fn finish_task(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
+        self.deadlines.load -= running.load;
         let mut slot = running.slot;
         let now = self.clock.now;
         let mut parts = Vec::new();
@@ -287,9 +288,10 @@ impl Desk<'_> {
     /// A region that never ticked is only an inbox: it is divided here.
     fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<Part>, shift: u32) {
         for part in parts {
-            let sections: FxHashSet<_> = part.sections.into_iter().collect();
-            let within = |column: ColumnPos| sections.contains(&column.section(shift));
-            let taken = inbox.split_off(within);
+            let share = RegionShare::new(&part, shift);
+            let within = |column: ColumnPos| share.contains(column);
+            let mut taken = inbox.split_off(within);
+            taken.resources = inbox.split_resources(&share);
             let parent = self.deadlines.running.get_mut(&(id, region));
             let lost = parent.map(|parent| parent.slot.lost.extract_if(.., |(column, _)| within(*column)).collect());
             if let Some(running) = self.deadlines.running.get_mut(&(id, part.region)) {

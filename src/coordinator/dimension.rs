@@ -209,7 +209,7 @@ impl Dimension {
             chunk_heights: chunk_heights(&spec.heights),
             generator: spec.generator.clone(),
             blocks: blocks.clone(),
-            store: store.clone(),
+            store: Arc::downgrade(store),
             departed: departed.clone(),
         };
         let owners = config.strict.then(Arc::default);

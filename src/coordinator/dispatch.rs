@@ -24,11 +24,13 @@ pub(super) struct Running {
     pub parts: Vec<RegionId>,
     /// The watchdog has told of it up to this many of its limits.
     pub told: u32,
+    /// What it counts for on the region threads.
+    pub load: usize,
 }
 
 impl Running {
     pub fn waiting(slot: RegionSlot) -> Self {
-        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0 }
+        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0, load: 0 }
     }
 }
 
@@ -37,6 +39,8 @@ impl Running {
 pub(super) struct Deadlines {
     heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
     assignments: u64,
+    /// What all that is on region threads, or waits for one, counts for.
+    pub load: usize,
     pub running: AwayRegions,
 }
 
@@ -56,17 +60,16 @@ impl Deadlines {
     }
 }
 
-/// Jobs handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
-const JOBS_PER_THREAD: usize = 2;
-/// Regions with ticks as short as this are handed over together: one that waits for the others waits for less than a
-/// thread takes to wake.
+/// What a tick counts for, and one of a region whose ticks have been short: of those, many can wait for a thread at the
+/// same time, so that threads and coordinator need not wake each other for each.
+const FULL_LOAD: usize = 16;
+const SHORT_LOAD: usize = 1;
 const SHORT_TICK: Duration = Duration::from_micros(50);
-/// As many of them at most.
-const BATCH: usize = 16;
+/// Full ticks handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
+const TICKS_PER_THREAD: usize = 2;
 
 pub(super) fn until_next_deadline(world: &mut World) -> Duration {
-    let threads = world.resource::<super::threads::Threads>();
-    if threads.jobs_out() >= most_jobs(world.resource::<CoordinatorConfig>()) {
+    if world.resource::<Deadlines>().load >= most_load(world.resource::<CoordinatorConfig>()) {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
@@ -75,8 +78,8 @@ pub(super) fn until_next_deadline(world: &mut World) -> Duration {
     next.map_or(Duration::MAX, |due| due.saturating_sub(now))
 }
 
-fn most_jobs(config: &CoordinatorConfig) -> usize {
-    config.region_threads.max(1) * JOBS_PER_THREAD
+fn most_load(config: &CoordinatorConfig) -> usize {
+    config.region_threads.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
 pub(super) fn dispatch(mut desk: Desk) {
@@ -93,25 +96,12 @@ pub(super) fn dispatch(mut desk: Desk) {
         }
         return;
     }
-    let mut batch = VecDeque::new();
-    while desk.threads.jobs_out() < most_jobs(&desk.config)
+    let most = most_load(&desk.config);
+    while desk.deadlines.load < most
         && let Some((dimension, region)) = desk.next_due()
     {
-        let open = desk.dimensions.open.get(&dimension);
-        let is_short =
-            open.and_then(|open| open.regionizer.data(region)).is_some_and(|slot| slot.ticks_within(SHORT_TICK));
-        let mut tasks = desk.begin_group(dimension, region);
-        if !is_short || tasks.len() > 1 {
-            desk.run_group(tasks);
-            continue;
-        }
-        batch.append(&mut tasks);
-        if batch.len() == BATCH {
-            desk.threads.run_regions(RegionJob { tasks: mem::take(&mut batch), coupled: false });
-        }
-    }
-    if !batch.is_empty() {
-        desk.threads.run_regions(RegionJob { tasks: batch, coupled: false });
+        let tasks = desk.begin_group(dimension, region);
+        desk.run_group(tasks);
     }
 }
 
@@ -133,8 +123,7 @@ impl Desk<'_> {
 
     fn run_group(&mut self, tasks: VecDeque<RegionTask>) {
         if !tasks.is_empty() {
-            let coupled = tasks.len() > 1;
-            self.threads.run_regions(RegionJob { tasks, coupled });
+            self.threads.run_regions(RegionJob { tasks });
         }
     }
 
@@ -186,6 +175,9 @@ impl Desk<'_> {
         let number = self.deadlines.next_assignment();
         let progress = running.slot.progress.clone();
         progress.reset();
+        let is_short = running.is_tick && running.slot.ticks_within(SHORT_TICK);
+        running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
+        self.deadlines.load += running.load;
         self.deadlines.running.insert((id, region), running);
         let assignment = Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, progress };
         Some(RegionTask { dimension: id, region, assignment })
@@ -243,7 +235,7 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
-        while desk.threads.jobs_out() > desk.inbound.jobs_done {
+        while desk.threads.tasks_out() > desk.inbound.tasks.get().len() {
             let Ok(event) = desk.threads.events.recv() else { return };
             desk.inbound.push(event);
         }

@@ -5,7 +5,7 @@ use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
 use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
 use super::statistics::Statistics;
-use super::threads::{ColumnsReady, TaskDone};
+use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position};
@@ -79,8 +79,7 @@ pub enum FromMain {
 /// All that reaches the coordinator.
 pub(super) enum Event {
     Main(FromMain),
-    /// A job for a region thread is done.
-    JobDone(Vec<TaskDone>),
+    TasksDone(Arc<FinishedTasks>),
     ColumnsReady(ColumnsReady),
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
@@ -92,8 +91,6 @@ pub(super) enum Event {
 pub(super) struct Inbound {
     pub main: Exclusive<Vec<FromMain>>,
     pub tasks: Exclusive<Vec<TaskDone>>,
-    /// Jobs for region threads that came back, and are not counted yet.
-    pub jobs_done: usize,
     pub columns: Vec<ColumnsReady>,
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
@@ -106,10 +103,7 @@ impl Inbound {
     pub fn push(&mut self, event: Event) {
         match event {
             Event::Main(request) => self.main.get().push(request),
-            Event::JobDone(done) => {
-                self.jobs_done += 1;
-                self.tasks.get().extend(done);
-            }
+            Event::TasksDone(done) => self.tasks.get().extend(done.take()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),

@@ -29,13 +29,13 @@ impl Directory {
     pub fn note_journey(&mut self, traveller: &Traveller) {
         let place = Whereabouts::OnTheWay(traveller.position.dimension, traveller.position.column());
         for id in traveller.ids() {
-            self.places.insert(id, place);
+            self.places.insert(*id, place);
         }
     }
 
     pub fn forget_journey(&mut self, traveller: &Traveller) {
         for id in traveller.ids() {
-            self.places.remove(&id);
+            self.places.remove(id);
         }
     }
 

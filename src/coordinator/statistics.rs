@@ -4,7 +4,7 @@ use super::{TickHistory, TickWindow, Window};
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(super) struct Totals {
     pub claims: BTreeMap<u64, u64>,
     last_claim: u64,
     history: TickHistory,
+    /// How long the last passes of the coordinator took.
+    passes: VecDeque<Duration>,
 }
 
 impl Totals {
@@ -29,10 +31,20 @@ impl Totals {
         self.last_claim
     }
 
+    pub fn note_pass(&mut self, took: Duration) {
+        if self.passes.len() == PASSES {
+            self.passes.pop_front();
+        }
+        self.passes.push_back(took);
+    }
+
     pub fn tick(&mut self, now: Duration, took: Duration) {
         self.history.push(now, took);
     }
 }
+
+/// Passes of the coordinator over which their time is told.
+const PASSES: usize = 1_024;
 
 /// The state of the whole simulation, taken four times a second.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +67,8 @@ pub struct Statistics {
     pub tick_time_median: Duration,
     /// The longest tick of the last five seconds.
     pub tick_time_worst: Duration,
+    /// The time of a pass of the coordinator: the median of the last 1,024, and what 99 of 100 did not exceed.
+    pub pass_times: (Duration, Duration),
     /// Merges of regions since the app began.
     pub merges: u64,
     /// Splits of regions since the app began.
@@ -217,6 +231,9 @@ impl Desk<'_> {
         let history = &mut self.totals.history;
         history.refresh(now);
         let [recent, ..] = *history.windows();
+        let mut passes: Vec<_> = self.totals.passes.iter().copied().collect();
+        passes.sort_unstable();
+        let pass = |share: usize| passes.get(passes.len() * share / 100).copied().unwrap_or_default();
         Statistics {
             clock: now,
             generated: self.totals.generated,
@@ -227,6 +244,7 @@ impl Desk<'_> {
             ticks: self.totals.history.ticks(),
             tick_time_median: recent.median,
             tick_time_worst: recent.worst,
+            pass_times: (pass(50), pass(99)),
             merges: self.totals.merges,
             splits: self.totals.splits,
             saves: self.saves.count,

@@ -3,6 +3,7 @@
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::panic::{self, CaughtPanic};
+use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::block::BlockRegistry;
 use crate::generation::{GenerateRequest, Generator};
@@ -19,8 +20,8 @@ use std::io;
 use std::mem;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,16 +32,34 @@ pub(super) struct RegionTask {
     pub assignment: Assignment,
 }
 
-/// Tasks that a region thread does one after the other.
+/// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
+/// regions sends to a later one is there when that begins.
 pub(super) struct RegionJob {
     pub tasks: VecDeque<RegionTask>,
-    /// What one of the regions sends to a later one is there when that begins.
-    pub coupled: bool,
+}
+
+/// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
+#[derive(Default)]
+pub(super) struct FinishedTasks(Mutex<Vec<TaskDone>>);
+
+impl FinishedTasks {
+    pub fn take(&self) -> Vec<TaskDone> {
+        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(done);
+        if tasks.len() == 1 {
+            // The coordinator is gone only while the app shuts down.
+            let _ = wake.send(Event::TasksDone(self.clone()));
+        }
+    }
 }
 
 impl From<RegionTask> for RegionJob {
     fn from(task: RegionTask) -> Self {
-        Self { tasks: VecDeque::from([task]), coupled: false }
+        Self { tasks: VecDeque::from([task]) }
     }
 }
 
@@ -77,7 +96,8 @@ pub(super) struct ColumnsReady {
 pub(super) struct Threads {
     pub events: Receiver<Event>,
     regions: Option<Sender<RegionJob>>,
-    jobs_out: usize,
+    tasks_out: usize,
+    finished: Arc<FinishedTasks>,
     region_threads: Vec<JoinHandle<()>>,
     generation: TaskPool,
     loading: TaskPool,
@@ -102,15 +122,15 @@ impl Threads {
         let (sender, events) = unbounded();
         let (regions, jobs) = unbounded::<RegionJob>();
         let pool = Arc::new(WorldPool::new(POOLED_WORLDS));
+        let finished = Arc::<FinishedTasks>::default();
         let region_threads = (0..config.region_threads.max(1))
             .map(|number| {
                 let (jobs, sender) = (jobs.clone(), sender.clone());
-                let (template, pool) = (template.clone(), pool.clone());
+                let (template, pool, finished) = (template.clone(), pool.clone(), finished.clone());
                 let name = format!("terrane region {number}");
                 let run = move || {
                     while let Some(job) = next_job(&jobs, &template, &pool) {
-                        // The coordinator is gone only while the app shuts down.
-                        let _ = sender.send(Event::JobDone(run_job(job, &template, &pool)));
+                        run_job(job, &template, &pool, |done| finished.push(done, &sender));
                     }
                 };
                 std::thread::Builder::new().name(name).spawn(run)
@@ -127,7 +147,8 @@ impl Threads {
         let threads = Self {
             events,
             regions: Some(regions),
-            jobs_out: 0,
+            tasks_out: 0,
+            finished,
             region_threads,
             generation: tasks("terrane generation", config.generation_threads),
             loading: tasks("terrane loading", 1),
@@ -144,23 +165,24 @@ impl Threads {
     /// Hands regions to the region threads.
     pub fn run_regions(&mut self, job: impl Into<RegionJob>) {
         let job = job.into();
-        self.jobs_out += 1;
+        self.tasks_out += job.tasks.len();
         if let Some(regions) = &self.regions
             && let Err(refused) = regions.send(job)
         {
             // No thread could be started: better late than never.
-            let _ = self.sender.send(Event::JobDone(run_job(refused.into_inner(), &self.template, &self.pool)));
+            let push = |done| self.finished.push(done, &self.sender);
+            run_job(refused.into_inner(), &self.template, &self.pool, push);
         }
     }
 
-    /// Jobs that were handed over and are not known to be finished.
-    pub fn jobs_out(&self) -> usize {
-        self.jobs_out
+    /// Tasks that were handed over and are not known to be finished.
+    pub fn tasks_out(&self) -> usize {
+        self.tasks_out
     }
 
-    /// To be called when so many jobs came back.
-    pub fn jobs_finished(&mut self, jobs: usize) {
-        self.jobs_out = self.jobs_out.saturating_sub(jobs);
+    /// To be called when so many tasks came back.
+    pub fn tasks_finished(&mut self, tasks: usize) {
+        self.tasks_out = self.tasks_out.saturating_sub(tasks);
     }
 
     /// The block types of the world.
@@ -254,17 +276,17 @@ fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldP
     }
 }
 
-fn run_job(job: RegionJob, template: &RegionTemplate, pool: &WorldPool) -> Vec<TaskDone> {
-    let RegionJob { mut tasks, coupled } = job;
-    let mut done = Vec::with_capacity(tasks.len());
+fn run_job(job: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push: impl FnMut(TaskDone)) {
+    let RegionJob { mut tasks } = job;
     while let Some(task) = tasks.pop_front() {
         let mut ended = run_task(task, template, pool);
-        if coupled && let Ok((_, outbox)) = &mut ended.outcome {
+        if let Ok((_, outbox)) = &mut ended.outcome
+            && !tasks.is_empty()
+        {
             pass_letters(outbox, &mut tasks);
         }
-        done.push(ended);
+        push(ended);
     }
-    done
 }
 
 /// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
@@ -405,7 +427,9 @@ fn run(app: &mut SubApp) {
 }
 
 fn pass(app: &mut SubApp) {
+    let began = Instant::now();
     app.world_mut().run_schedule(CoordinatorMain);
+    app.world_mut().resource_mut::<Totals>().note_pass(began.elapsed());
     app.world_mut().clear_trackers();
     app.world_mut().check_change_ticks();
 }

@@ -1,13 +1,29 @@
-use super::{Position, StableId, Viewer};
+use super::arrival::Mapping;
+use super::relationships::RelationshipFunctions;
+use super::resources::ResourceFunctions;
+use super::ticks::{Ages, ChangeClock};
+use super::{Position, RegionResource, RegionTemplateError, StableId, Viewer};
+use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
-use bevy::ecs::component::ComponentId;
+use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
+use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::{Any, TypeId, type_name};
+use std::sync::Mutex;
 
 /// A component's value on its way from one world to another.
 pub(super) type BoxedComponent = Box<dyn Any + Send>;
+
+/// A component that was taken off an entity.
+pub(super) struct TakenComponent {
+    /// Which of the registered ones.
+    number: usize,
+    ages: Ages,
+    value: BoxedComponent,
+}
 
 /// A component that can be written to the store and read again.
 pub trait SavedComponent: Component + Serialize + DeserializeOwned {}
@@ -22,15 +38,22 @@ impl<T: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialE
 pub(super) struct UnclaimedComponents(pub Vec<(String, Vec<u8>)>);
 
 /// On entities that the store has, as of the last save.
-#[derive(Component)]
-pub(super) struct Stored;
+#[derive(Component, Default)]
+pub(super) struct Stored {
+    /// The hash of the record that was handed out last.
+    pub content: u64,
+    /// What the entity and all below it were made of then, in this world; `None` in another one.
+    pub structure: Option<u64>,
+}
 
 /// What can be done with one component type without knowing it: no call of Bevy moves an entity between worlds.
 struct ComponentFunctions {
     type_id: TypeId,
     name: &'static str,
-    take: fn(&mut EntityWorldMut) -> Option<BoxedComponent>,
-    insert: fn(&mut EntityWorldMut, BoxedComponent),
+    take: fn(&mut EntityWorldMut, ChangeClock) -> Option<(Ages, BoxedComponent)>,
+    /// # Safety
+    /// As of [`BundleWriter::push_component`]: all that is pushed until the write is of the world of the registrator.
+    push: unsafe fn(&mut BundleWriter, &mut ComponentsRegistrator, BoxedComponent, &mut Mapping),
     saved: Option<SavedFunctions>,
 }
 
@@ -47,44 +70,118 @@ struct MirrorFunctions {
     apply: fn(&mut EntityWorldMut, BoxedComponent),
 }
 
-/// The component types that travel between region worlds, those that are saved, and those that are mirrored.
+/// The component types that travel between region worlds, those that are saved, and those that are mirrored; the
+/// relationships and resources that travel.
 ///
-/// Filled by `register_region_component`, `register_saved_component` and `mirror_region_component` on the app.
+/// Filled by `register_region_component`, `register_saved_component`, `mirror_region_component`,
+/// `register_region_relationship`, `register_region_resource` and `leave_region_component_behind` on the app.
 #[derive(Default)]
 pub struct RegionComponents {
     functions: Vec<ComponentFunctions>,
     mirrors: Vec<MirrorFunctions>,
+    pub(super) relationships: Vec<RelationshipFunctions>,
+    pub(super) resources: Vec<ResourceFunctions>,
+    left_behind: HashSet<String>,
+    mistake: Option<RegionTemplateError>,
+    /// Resources that were named in the log, since they stay behind.
+    pub(super) reported_resources: Mutex<HashSet<String>>,
 }
 
 impl RegionComponents {
     /// The crate's own components that travel, and Bevy's that mean something in a world without a renderer.
     pub fn with_builtin() -> Self {
         let mut components = Self::default();
+        components.register::<StableId>();
+        components.register::<Position>();
         components.register::<UnclaimedComponents>();
         components.register::<Stored>();
         components.register::<Viewer>();
         components.register::<Name>();
+        components.register::<Disabled>();
         components.register::<Transform>();
         components.register::<GlobalTransform>();
+        components.register::<TransformTreeChanged>();
+        #[cfg(feature = "render")]
+        components.register_visibility();
+        components.register_relationship::<ChildOf>();
         components
+    }
+
+    #[cfg(feature = "render")]
+    fn register_visibility(&mut self) {
+        use bevy::camera::{primitives, visibility};
+        self.register::<Visibility>();
+        self.register::<InheritedVisibility>();
+        self.register::<ViewVisibility>();
+        self.register::<visibility::VisibilityClass>();
+        self.register::<visibility::VisibilityRange>();
+        self.register::<visibility::RenderLayers>();
+        self.register::<visibility::NoFrustumCulling>();
+        self.register::<visibility::NoAutoAabb>();
+        self.register::<primitives::Aabb>();
     }
 
     /// Entities take their `T` along when they move to another region.
     pub fn register<T: Component>(&mut self) {
+        if T::relationship_accessor().is_some() {
+            self.mistake.get_or_insert(RegionTemplateError::Relationship(type_name::<T>()));
+            return;
+        }
         if self.functions.iter().any(|known| known.type_id == TypeId::of::<T>()) {
             return;
         }
         self.functions.push(ComponentFunctions {
             type_id: TypeId::of::<T>(),
             name: type_name::<T>(),
-            take: |entity| entity.take::<T>().map(|component| Box::new(component) as BoxedComponent),
-            insert: |entity, component| {
-                if let Ok(component) = component.downcast::<T>() {
-                    entity.insert(*component);
+            take: |entity, clock| {
+                let ages = clock.ages(entity.get_change_ticks::<T>()?);
+                Some((ages, Box::new(entity.take::<T>()?)))
+            },
+            push: |writer, registrator, component, mapping| {
+                if let Ok(mut component) = component.downcast::<T>() {
+                    T::map_entities(&mut component, mapping);
+                    // SAFETY: the caller's promise.
+                    unsafe { writer.push_component(registrator, *component) };
                 }
             },
             saved: None,
         });
+    }
+
+    /// Relationships of this type stay between entities that move together.
+    pub fn register_relationship<R: Relationship>(&mut self) {
+        let functions = RelationshipFunctions::of::<R>();
+        if !self.relationships.iter().any(|known| known.type_id == functions.type_id) {
+            self.relationships.push(functions);
+        }
+    }
+
+    /// Regions take their `R` along when they merge and split.
+    pub fn register_resource<R: RegionResource>(&mut self) {
+        let functions = ResourceFunctions::of::<R>();
+        if !self.resources.iter().any(|known| known.type_id == functions.type_id) {
+            self.resources.push(functions);
+        }
+    }
+
+    /// Entities leave their component of the type with this full path behind when they move, and nobody complains.
+    pub fn leave_behind(&mut self, type_path: impl Into<String>) {
+        self.left_behind.insert(type_path.into());
+    }
+
+    /// What was registered in a way that cannot work, if anything was.
+    pub(super) fn check(&self) -> Result<(), RegionTemplateError> {
+        self.mistake.map_or(Ok(()), Err)
+    }
+
+    /// Whether it is known what becomes of the component on a journey. What is no Rust type cannot be known.
+    pub(super) fn knows(&self, id: ComponentId, components: &Components) -> bool {
+        let Some(info) = components.get_info(id) else { return true };
+        let known = |type_id: TypeId| {
+            self.functions.iter().any(|known| known.type_id == type_id)
+                || self.relationships.iter().any(|known| known.type_id == type_id || known.target_type_id == type_id)
+        };
+        info.type_id().is_some_and(known) || self.left_behind.contains(&info.name().to_string())
     }
 
     /// Entities take their `T` along, and it is stored with them. The name in the store is the type's path.
@@ -142,34 +239,57 @@ impl RegionComponents {
         }
     }
 
-    /// Takes every registered component off the entity; `left_behind` learns of components that cannot travel.
-    pub(super) fn take_all(
-        &self,
-        entity: &mut EntityWorldMut,
-        mut left_behind: impl FnMut(String),
-    ) -> Vec<(usize, BoxedComponent)> {
-        let taken = self.functions.iter().enumerate();
-        let taken = taken.filter_map(|(number, known)| Some((number, (known.take)(entity)?))).collect();
-        let own: HashSet<_> =
-            [TypeId::of::<Position>(), TypeId::of::<StableId>(), TypeId::of::<ChildOf>(), TypeId::of::<Children>()]
-                .into();
-        let rest: Vec<ComponentId> = entity.archetype().components().to_vec();
-        for component in rest {
-            if let Some(info) = entity.world().components().get_info(component)
-                && info.type_id().is_none_or(|type_id| !own.contains(&type_id))
-            {
-                left_behind(info.name().to_string());
-            }
-        }
-        taken
+    /// Takes every registered component off the entity.
+    pub(super) fn take_all(&self, entity: &mut EntityWorldMut, clock: ChangeClock) -> Vec<TakenComponent> {
+        let take = |(number, known): (usize, &ComponentFunctions)| {
+            // A hook of the one before may have despawned it.
+            let (ages, value) = (!entity.is_despawned()).then(|| (known.take)(entity, clock))??;
+            Some(TakenComponent { number, ages, value })
+        };
+        self.functions.iter().enumerate().filter_map(take).collect()
     }
 
-    pub(super) fn insert_all(&self, entity: &mut EntityWorldMut, components: Vec<(usize, BoxedComponent)>) {
-        for (number, component) in components {
+    /// Puts what was taken off an entity on one of this world, all at once: hooks and observers see it whole, and what
+    /// it requires is not made first. Half of the time that one component after the other takes.
+    pub(super) fn insert_all(
+        &self,
+        world: &mut World,
+        (entity, taken): (Entity, Vec<TakenComponent>),
+        scratch: &mut BundleScratch,
+        mapping: &mut Mapping,
+        clock: ChangeClock,
+    ) {
+        if !world.entities().contains_spawned(entity) {
+            return;
+        }
+        let mut writer = scratch.writer();
+        let mut aged = Vec::with_capacity(taken.len());
+        let mut registrator = world.components_registrator();
+        for TakenComponent { number, ages, value } in taken {
             if let Some(known) = self.functions.get(number) {
-                (known.insert)(entity, component);
+                // SAFETY: `scratch.writer()` began an empty bundle, and up to the write below there is only `world`.
+                unsafe { (known.push)(&mut writer, &mut registrator, value, mapping) };
+                aged.push((known.type_id, ages));
             }
         }
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            // SAFETY: the entity is of `world`, as is every component that was pushed since the bundle began.
+            unsafe { writer.write(&mut entity) };
+        }
+        let Ok(mut entity) = world.get_entity_mut(entity) else { return };
+        for (type_id, ages) in aged {
+            // Of a component that cannot change, Bevy sets the ticks only on insertion.
+            if let Some(id) = entity.world().components().get_valid_id(type_id)
+                && let Ok(mut component) = entity.get_mut_by_id(id)
+            {
+                clock.apply(ages, &mut component);
+            }
+        }
+    }
+
+    /// The types of the components whose change makes another record of an entity.
+    pub(super) fn recorded_types(&self) -> impl Iterator<Item = TypeId> {
+        self.functions.iter().filter(|known| known.saved.is_some()).map(|known| known.type_id)
     }
 
     /// The saved components of the entity, by name.
@@ -191,5 +311,17 @@ impl RegionComponents {
             Some(saved) => (saved.decode)(entity, bytes).map_err(|error| format!("component {name}: {error}")),
             None => Err(format!("component {name} is not registered: call register_saved_component for it")),
         }
+    }
+}
+
+/// Takes off what would take others along as the entity is despawned: those of a relationship that nobody registered.
+pub(super) fn release_linked(entity: &mut EntityWorldMut) {
+    let links = |id: &ComponentId| {
+        let accessor = entity.world().components().get_info(*id).and_then(|info| info.relationship_accessor());
+        matches!(accessor, Some(RelationshipAccessor::RelationshipTarget { linked_spawn: true, .. }))
+    };
+    let linked: Vec<_> = entity.archetype().components().iter().copied().filter(links).collect();
+    if !linked.is_empty() {
+        entity.remove_by_ids(&linked);
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 ///
 /// Every entity with a [`Position`](super::Position) gets one as it is spawned in a region.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[component(on_insert = on_insert_id, on_remove = on_remove_id)]
+#[component(on_insert = on_insert_id, on_discard = on_discard_id)]
 pub struct StableId(pub Uuid);
 
 fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
@@ -18,23 +18,19 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
     if id.0.is_nil() {
         id = StableId(index.draw());
     }
-    index.entities.insert(id.0, context.entity);
-    index.touched.push(id.0);
+    index.insert(id.0, context.entity);
     if let Some(mut stored) = world.get_mut::<StableId>(context.entity) {
         *stored.bypass_change_detection() = id;
     }
 }
 
-fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
+/// Also when another id takes its place.
+fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
     let migrating = world.contains_resource::<Migration>();
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
-    if index.entities.get(&id.0) == Some(&context.entity) {
-        index.entities.remove(&id.0);
-        index.touched.push(id.0);
-        if !migrating {
-            index.despawned.push(id.0);
-        }
+    if index.remove(id.0, context.entity) && !migrating {
+        index.despawned.push(id.0);
     }
 }
 
@@ -43,6 +39,29 @@ fn on_remove_id(mut world: DeferredWorld, context: HookContext) {
 #[derive(Resource, Debug, Default)]
 pub struct Migration;
 
+/// Why entities went from one region world to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MoveCause {
+    /// Their region merged into another one.
+    Merge,
+    /// Their region split.
+    Split,
+    /// They walked out of their region.
+    Crossing,
+}
+
+/// Triggered in the world of arrival for each entity that moved by itself, not for what hangs on it, as soon as
+/// everything that arrives with it is there and [`Migration`] is gone.
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityMoved {
+    /// Who it is in this world.
+    pub entity: Entity,
+    /// Who it is in every world.
+    pub id: Uuid,
+    /// Why it moved.
+    pub cause: MoveCause,
+}
+
 /// Finds the entities of a region by their stable ids.
 #[derive(Resource, Debug)]
 pub struct EntityIndex {
@@ -50,6 +69,7 @@ pub struct EntityIndex {
     pub(super) despawned: Vec<Uuid>,
     /// Ids that came or went since the last outbox.
     touched: Vec<Uuid>,
+    reported_duplicate: bool,
     ids: [SplitMix64; 2],
 }
 
@@ -59,6 +79,7 @@ impl EntityIndex {
             entities: FxHashMap::default(),
             despawned: Vec::new(),
             touched: Vec::new(),
+            reported_duplicate: false,
             ids: [SplitMix64::new(0), SplitMix64::new(0)],
         }
     }
@@ -74,11 +95,32 @@ impl EntityIndex {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
+    /// Of two entities with one id the later one is found.
+    fn insert(&mut self, id: Uuid, entity: Entity) {
+        self.touched.push(id);
+        if let Some(before) = self.entities.insert(id, entity)
+            && before != entity
+            && !mem::replace(&mut self.reported_duplicate, true)
+        {
+            error!("{before} and {entity} have the same StableId {id}: only {entity} is found by it and stored");
+        }
+    }
+
+    /// Whether the id led to this entity.
+    fn remove(&mut self, id: Uuid, entity: Entity) -> bool {
+        let found = self.entities.get(&id) == Some(&entity);
+        if found {
+            self.entities.remove(&id);
+            self.touched.push(id);
+        }
+        found
+    }
+
     pub(super) fn touch_all(&mut self) {
         self.touched.extend(self.entities.keys().copied());
     }
 
-    /// The ids that came to be here, and those that are not here any more, since the last call; sorted.
+    /// Of the ids that came or went since the last call, those that are here now and those that are not; sorted.
     pub(super) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
         let mut touched = mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -104,5 +146,63 @@ impl EntityIndex {
     /// The ids of this region, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world() -> World {
+        let mut world = World::new();
+        world.insert_resource(EntityIndex::new());
+        world
+    }
+
+    fn news(world: &mut World) -> (Vec<Uuid>, Vec<Uuid>) {
+        world.resource_mut::<EntityIndex>().take_touched()
+    }
+
+    #[test]
+    fn it_is_told_once_who_came_and_who_went() {
+        let mut world = world();
+        let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+        let first = world.spawn(StableId(one)).id();
+        world.spawn(StableId(three));
+        let brief = world.spawn(StableId(two)).id();
+        world.despawn(brief);
+        assert_eq!(news(&mut world), (vec![one, three], vec![two]), "who was here for a moment is told of too");
+        assert_eq!(news(&mut world), (vec![], vec![]));
+        world.despawn(first);
+        world.spawn(StableId(two));
+        assert_eq!(news(&mut world), (vec![two], vec![one]));
+        let back = world.spawn(StableId(one)).id();
+        world.despawn(back);
+        assert_eq!(news(&mut world), (vec![], vec![one]));
+    }
+
+    #[test]
+    fn of_two_entities_with_one_id_the_later_one_is_found() {
+        let mut world = world();
+        let id = Uuid::from_u128(7);
+        let [first, second] = [(); 2].map(|()| world.spawn(StableId(id)).id());
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        world.despawn(first);
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        assert_eq!(news(&mut world), (vec![id], vec![]));
+        world.despawn(second);
+        assert!(world.resource::<EntityIndex>().is_empty());
+        assert_eq!(news(&mut world), (vec![], vec![id]));
+    }
+
+    #[test]
+    fn an_id_that_takes_the_place_of_another_leaves_none_behind() {
+        let mut world = world();
+        let [old, new] = [1, 2].map(Uuid::from_u128);
+        let entity = world.spawn(StableId(old)).id();
+        world.entity_mut(entity).insert(StableId(new));
+        let index = world.resource::<EntityIndex>();
+        assert_eq!((index.entity(old), index.entity(new)), (None, Some(entity)));
+        assert_eq!(index.despawned, [old]);
     }
 }

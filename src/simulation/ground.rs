@@ -8,7 +8,7 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Why a column could not be had within a tick.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum ColumnError {
     /// Its section is not the region's own.
     #[error("column {0} lies in a section that this region does not own")]
     NotOwned(ColumnPos),
+    /// The world was closed meanwhile.
+    #[error("column {0} cannot be had: the world is closed")]
+    Closed(ColumnPos),
     /// It could not be generated.
     #[error("column {column}: {source}")]
     Generate {
@@ -89,8 +92,8 @@ pub struct Ground {
     pub generator: Arc<dyn Generator>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
-    /// What is stored.
-    pub store: Arc<WorldStore>,
+    /// What is stored. A region that hangs when the app ends must not keep the world open.
+    pub store: Weak<WorldStore>,
     /// What is newer than that.
     pub departed: Arc<DepartedColumns>,
 }
@@ -109,8 +112,9 @@ impl Ground {
         if let Some(departed) = self.departed.get(column) {
             return Ok(FetchedColumn { column: departed.column, generated: false });
         }
-        if self.is_stored(column)? {
-            let load = self.store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        if self.is_stored(&store, column)? {
+            let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
             let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
             let found = loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column);
             return Ok(FetchedColumn { column: found, generated: false });
@@ -121,9 +125,9 @@ impl Ground {
     }
 
     /// Whether the store has the column, also if it is all air.
-    fn is_stored(&self, column: ColumnPos) -> Result<bool, ColumnError> {
+    fn is_stored(&self, store: &WorldStore, column: ColumnPos) -> Result<bool, ColumnError> {
         let tile = TilePos::from(column);
-        let masks = self.store.stored_tile(self.dimension, (tile.x, tile.z));
+        let masks = store.stored_tile(self.dimension, (tile.x, tile.z));
         let Some(masks) = masks.map_err(|source| ColumnError::Store { column, source })? else { return Ok(false) };
         let mut graph = DistanceGraph::new();
         let restored = graph.restore_tile(tile, &masks);

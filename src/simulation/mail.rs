@@ -2,7 +2,10 @@
 
 use super::FetchedColumn;
 use super::components::BoxedComponent;
+use super::departure::Passenger;
+use super::entities::MoveCause;
 use super::letter::{Letter, Undeliverable};
+use super::resources::ResourcePart;
 use super::{Position, RegionWorld};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
@@ -31,30 +34,31 @@ impl From<Column> for LoadedColumn {
     }
 }
 
-/// An entity between two region worlds: its components taken off, its children with it.
+/// An entity between two region worlds: its components taken off, all that follows it with it.
 pub struct Traveller {
     /// Its stable id.
     pub id: Uuid,
     /// Where it goes.
     pub position: Position,
-    /// The viewers among it and its children, each with its radius in columns.
+    /// The viewers among it and what follows it, each with its radius in columns.
     pub viewers: Vec<(Uuid, u32)>,
-    /// How it is stored while it is on its way, if it has a saved component.
+    /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
-    /// What waits for it and its children.
+    /// What waits for it and for all that follows it.
     pub letters: Vec<Letter>,
-    pub(super) has_position: bool,
-    pub(super) components: Vec<(usize, BoxedComponent)>,
-    pub(super) children: Vec<Self>,
+    /// The stable ids of it and of all that follows it.
+    pub(super) ids: Vec<Uuid>,
+    /// The same for all that left a world together, and for no others: references among them survive.
+    pub(super) origin: u64,
+    pub(super) cause: MoveCause,
+    /// Itself first.
+    pub(super) family: Vec<Passenger>,
 }
 
 impl Traveller {
-    /// The stable ids of it and of all that travels with it.
-    pub fn ids(&self) -> Vec<Uuid> {
-        let mut ids = vec![self.id];
-        self.children.iter().for_each(|child| ids.extend(child.ids()));
-        ids.retain(|id| !id.is_nil());
-        ids
+    /// The stable ids of it and of all that follows it.
+    pub fn ids(&self) -> &[Uuid] {
+        &self.ids
     }
 }
 
@@ -76,6 +80,8 @@ pub struct Inbox {
     pub columns: Vec<LoadedColumn>,
     /// Entities that walked in.
     pub travellers: Vec<Traveller>,
+    /// What a split gave this region of the resources of the one that it was a part of.
+    pub resources: Vec<ResourcePart>,
     /// Columns that nobody needs any more.
     pub give_up: Vec<ColumnPos>,
     /// Blocks to change.
@@ -89,10 +95,11 @@ pub struct Inbox {
 impl Inbox {
     /// Whether nothing waits. Its sections alone are nothing.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, give_up, edits, letters, sections: _ } = self;
+        let Self { absorbed, columns, travellers, resources, give_up, edits, letters, sections: _ } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
+            && resources.is_empty()
             && give_up.is_empty()
             && edits.is_empty()
             && letters.is_empty()
@@ -103,6 +110,7 @@ impl Inbox {
         self.absorbed.append(&mut other.absorbed);
         self.columns.append(&mut other.columns);
         self.travellers.append(&mut other.travellers);
+        self.resources.append(&mut other.resources);
         self.give_up.append(&mut other.give_up);
         self.edits.append(&mut other.edits);
         self.letters.append(&mut other.letters);
@@ -110,19 +118,20 @@ impl Inbox {
     }
 
     /// Takes out what lies in columns that `wanted` names; letters to entities go along with these. Absorbed worlds stay:
-    /// they must be taken in first.
+    /// they must be taken in first. Resources stay too: [`split_resources`](Self::split_resources) divides them.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         let mut travellers: Vec<_> =
             self.travellers.extract_if(.., |traveller| wanted(traveller.position.column())).collect();
         for traveller in &mut travellers {
-            let ids = traveller.ids();
+            let Traveller { ids, letters, .. } = traveller;
             let is_theirs = |letter: &mut Letter| letter.entity().is_some_and(|id| ids.contains(&id));
-            traveller.letters.extend(self.letters.extract_if(.., is_theirs));
+            letters.extend(self.letters.extract_if(.., is_theirs));
         }
         Self {
             absorbed: Vec::new(),
             columns: self.columns.extract_if(.., |loaded| wanted(loaded.column.pos())).collect(),
             travellers,
+            resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
             sections: FxHashSet::default(),
@@ -182,6 +191,10 @@ pub struct Outbox {
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.
     pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
+    /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
+    pub appeared: Vec<Uuid>,
+    /// The stable ids that are here no longer, for whatever reason, sorted.
+    pub gone: Vec<Uuid>,
     /// Entities in the region, for the statistics.
     pub entities: usize,
     /// Columns that systems loaded or generated within the tick, as they were then.
@@ -190,10 +203,6 @@ pub struct Outbox {
     pub letters: Vec<Letter>,
     /// What reached the region and could not be handed over.
     pub undelivered: Vec<(Letter, Undeliverable)>,
-    /// Stable ids of entities that are in the region and were not at the end of the task before, sorted.
-    pub appeared: Vec<Uuid>,
-    /// Stable ids of entities that were in the region and are not any more, sorted.
-    pub gone: Vec<Uuid>,
     /// What the parts of a split take with them, by the part's region.
     pub parts: Vec<(RegionId, Inbox)>,
 }

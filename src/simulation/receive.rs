@@ -1,11 +1,12 @@
+use super::arrival::arrive_all;
 use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
-use super::entities::{EntityIndex, Migration};
-use super::journey::{arrive_all, spawn_stored};
+use super::entities::Migration;
 use super::letter::Letter;
 use super::post::{Post, Waiting};
+use super::records::spawn_stored;
 use super::world::{Mailbox, RegionState};
-use super::{Inbox, LoadedColumn, RegionInfo, RegionRandom, SplitMix64, Task};
+use super::{Inbox, LoadedColumn, RegionInfo, Task};
 use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
@@ -13,12 +14,9 @@ use std::time::Duration;
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
     let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
-    let Inbox { absorbed: _, columns, travellers, give_up, edits, letters, sections } = inbox;
+    let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, letters, sections } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
-    let mut random = SplitMix64::from_parts([state.seed, state.number]);
-    world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
-    world.resource_mut::<RegionRandom>().0 = random;
     if let Task::Tick { clock, delta, period, .. } = task {
         let mut time = world.resource_mut::<Time>();
         // A pause moves the clock, but no system sees it as a long tick.
@@ -51,7 +49,8 @@ pub(super) fn receive(world: &mut World) {
         }
         world.remove_resource::<Migration>();
     }
-    arrive_all(world, travellers);
+    let arrived = arrive_all(world, travellers);
+    resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
 
     let mut refused = Vec::new();
     let mut owned = world.resource_mut::<RegionColumns>();

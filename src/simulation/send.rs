@@ -1,21 +1,23 @@
 use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
-use super::components::Stored;
-use super::entities::{EntityIndex, Migration, StableId};
+use super::departure::{depart_all, family, place, roots};
+use super::entities::{EntityIndex, Migration, MoveCause, StableId};
 use super::fault::raise;
-use super::journey::{depart_all, family, record, roots};
 use super::letter::Undeliverable;
 use super::post::{Post, Waiting};
+use super::records::record;
 use super::strict::StrictMode;
+use super::unsaved::collect_unsaved;
 use super::world::{Mailbox, RegionState};
 use super::{
     Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
     ViewerReport,
 };
 use crate::chunk::Column;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
 use bevy::ecs::change_detection::Tick;
+use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
@@ -29,7 +31,7 @@ pub(super) fn send(world: &mut World) {
     let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
     let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
 
-    report_viewers(world, &mut outbox);
+    report_viewers(world, &components, &mut outbox);
     let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
     let is_closing = matches!(task, Task::Close);
     let (kept, give_up): (Vec<_>, Vec<_>) =
@@ -42,12 +44,10 @@ pub(super) fn send(world: &mut World) {
     world.resource_mut::<RegionState>().despawned.extend(despawned);
     outbox.mirrors = mirror(world, &components);
 
-    let roots = roots(world, |_| true);
     let owned = world.resource::<RegionColumns>();
     let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
     let outside = |position: &Position| position.dimension != info.dimension || !owned.contains(position.column());
-    let walked_out: Vec<_> =
-        roots.into_iter().filter(|entity| world.get::<Position>(*entity).is_some_and(outside)).collect();
+    let walked_out = roots(world, &components, outside);
 
     world.resource_mut::<BlockTicks>().save_columns(&leaving);
 
@@ -56,7 +56,7 @@ pub(super) fn send(world: &mut World) {
     if save || !walked_out.is_empty() || !leaving.is_empty() {
         collect_unsaved(world, &components, info.dimension, &mut outbox);
     }
-    outbox.travellers = depart_all(world, walked_out);
+    outbox.travellers = depart_all(world, walked_out, MoveCause::Crossing);
     if !leaving.is_empty() {
         outbox.undelivered.extend(letters_of(world, &leaving));
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
@@ -72,21 +72,11 @@ pub(super) fn send(world: &mut World) {
     *world.resource_mut::<Mailbox>().into_inner().0.get() = (Inbox::default(), outbox);
 }
 
-/// Where the viewers are; one that hangs on a parent without a position of its own is where the parent is.
-fn report_viewers(world: &mut World, outbox: &mut Outbox) {
+/// Where the viewers are; one without a position of its own is where that is what it hangs on.
+fn report_viewers(world: &mut World, components: &RegionComponents, outbox: &mut Outbox) {
     let mut viewers = world.query::<(Entity, &StableId, &Viewer)>();
-    let place = |entity: Entity| {
-        let mut entity = Some(entity);
-        while let Some(at) = entity {
-            if let Some(position) = world.get::<Position>(at) {
-                return Some(*position);
-            }
-            entity = world.get::<ChildOf>(at).map(ChildOf::parent);
-        }
-        None
-    };
     let report = |(entity, id, viewer): (Entity, &StableId, &Viewer)| {
-        Some(ViewerReport { id: id.0, position: place(entity)?, radius: viewer.radius })
+        Some(ViewerReport { id: id.0, position: place(world, components, entity)?, radius: viewer.radius })
     };
     outbox.viewers = viewers.query(world).into_iter().filter_map(report).collect();
     outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
@@ -127,36 +117,6 @@ fn mirror(world: &mut World, components: &RegionComponents) -> Vec<MirrorUpdate>
     updates
 }
 
-/// Fills the outbox's save batch with all that is not stored as it is now.
-fn collect_unsaved(world: &mut World, components: &RegionComponents, dimension: DimensionId, outbox: &mut Outbox) {
-    let mut owned = world.resource_mut::<RegionColumns>();
-    for chunk in mem::take(&mut owned.unsaved) {
-        outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
-    }
-    let mut ticks = world.resource_mut::<BlockTicks>();
-    for chunk in ticks.take_unsaved() {
-        outbox.save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
-    }
-    for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
-        outbox.save.entities.insert(id, None);
-    }
-    let mut query = world.query::<(Entity, &StableId, Has<Stored>)>();
-    let all: Vec<_> = query.iter(world).map(|(entity, id, stored)| (entity, id.0, stored)).collect();
-    for (entity, id, stored) in all {
-        let record = record(world, components, entity);
-        // Nothing of it is saved any more, or it hangs on a parent now: what is stored must not come back.
-        if record.is_some() || stored {
-            let mut entity = world.entity_mut(entity);
-            match record {
-                Some(_) if !stored => drop(entity.insert(Stored)),
-                None => drop(entity.remove::<Stored>()),
-                Some(_) => {}
-            }
-            outbox.save.entities.insert(id, record);
-        }
-    }
-}
-
 /// What the game's systems did wrong is an error as if they had returned it.
 fn raise_faults(world: &mut World) {
     for name in world.resource_mut::<Post>().take_unknown() {
@@ -188,17 +148,26 @@ fn give_up_columns(
 ) -> Vec<LoadedColumn> {
     let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
     world.insert_resource(Migration);
-    for root in roots(world, |position| leaving.contains(&position.column())) {
-        if let Some(record) = record(world, components, root) {
-            records.entry(record.block.column()).or_default().push(record);
-        }
-        for entity in family(world, root) {
+    let (mut taken, mut despawned) = (HashSet::new(), Vec::new());
+    for root in roots(world, components, |position| leaving.contains(&position.column())) {
+        let Some(column) = world.get::<Position>(root).map(Position::column) else { continue };
+        let family = family(world, components, root, &mut taken);
+        // Whatever follows it without being its child has a record of its own, and waits in the same column.
+        let stored = family.iter().filter_map(|entity| record(world, components, *entity));
+        records.entry(column).or_default().extend(stored);
+        for entity in family {
             let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { continue };
             if world.resource_mut::<RegionState>().mirrored.remove(&id) {
                 mirrors.push(MirrorUpdate::gone(id));
             }
         }
-        world.despawn(root);
+        despawned.push(root);
+    }
+    for root in despawned {
+        // A hook of another one may have despawned it.
+        if world.entities().contains_spawned(root) {
+            world.despawn(root);
+        }
     }
     world.remove_resource::<Migration>();
     let mut leaving: Vec<_> = leaving.into_iter().collect();

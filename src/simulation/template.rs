@@ -1,5 +1,6 @@
 use super::receive::receive;
 use super::send::send;
+use super::unregistered::check_components;
 use super::world::simulate;
 use super::{RegionComponents, RegionWorld};
 use crate::block::BlockRegistry;
@@ -39,6 +40,12 @@ pub enum RegionTemplateError {
          and advances by one tick"
     )]
     TimePlugin,
+    /// A relationship has two ends, which must be on the way together.
+    #[error(
+        "component {0} was registered as a region component, but is a relationship or the target of one: call \
+         register_region_relationship for the relationship instead (ChildOf is built in)"
+    )]
+    Relationship(&'static str),
 }
 
 /// A block registry that systems can ask for, in the main world and in regions.
@@ -81,7 +88,8 @@ impl RegionTemplate {
                 (
                     receive.in_set(RegionSystems::Receive),
                     simulate.in_set(RegionSystems::Simulate),
-                    send.in_set(RegionSystems::Send),
+                    // What is wrong shows before anything leaves.
+                    (check_components, send).chain().in_set(RegionSystems::Send),
                 ),
             );
         if let Some(handler) = self.error_handler {
@@ -105,6 +113,7 @@ impl RegionTemplate {
 
     /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
+        self.components.check()?;
         self.build().map(drop)
     }
 }

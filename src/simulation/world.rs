@@ -5,6 +5,7 @@ use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
 use super::strict::SectionOwners;
+use super::unregistered::SeenArchetypes;
 use super::{
     BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
     RegionRandom, RegionTemplate, RegionTemplateError, Returned, SplitMix64, WorldPool,
@@ -140,8 +141,14 @@ pub(super) struct RegionState {
     pub last_send: Tick,
     /// Entities that are no more, and may still be in the store.
     pub despawned: FxHashSet<Uuid>,
-    /// Components that were reported as lost on a journey.
-    pub left_behind: FxHashSet<String>,
+    /// Where the search for components that cannot travel goes on.
+    pub seen_archetypes: SeenArchetypes,
+    /// When the last tick of this world began, in change ticks.
+    pub began: Option<Tick>,
+    /// When the last tick whose systems have run began: what arrives and is no newer, they have seen.
+    pub seen: Option<Tick>,
+    /// When what is unsaved was collected the last time.
+    pub last_collect: Option<Tick>,
     /// The entities that the main world has mirrors of.
     pub mirrored: FxHashSet<Uuid>,
     /// The viewers that the coordinator believes to be here.
@@ -175,7 +182,10 @@ impl RegionWorld {
                 started: false,
                 last_send: Tick::new(0),
                 despawned: FxHashSet::default(),
-                left_behind: FxHashSet::default(),
+                seen_archetypes: SeenArchetypes::default(),
+                began: None,
+                seen: None,
+                last_collect: None,
                 mirrored: FxHashSet::default(),
                 viewers: FxHashSet::default(),
             })
@@ -213,12 +223,21 @@ impl RegionWorld {
             // A region that never ticked took over this world: whoever asks must learn where its entities are.
             world.resource_mut::<EntityIndex>().touch_all();
         }
+        let now = world.increment_change_tick();
+        let mut state = world.resource_mut::<RegionState>();
+        (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
+        state.seen = state.began;
+        if matches!(task, Task::Tick { .. }) {
+            state.began = Some(now);
+        }
+        // Before anything comes in: hooks and observers of an arrival may draw.
+        let mut random = SplitMix64::from_parts([state.seed, number]);
+        world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
+        world.resource_mut::<RegionRandom>().0 = random;
         for other in absorbed {
             absorb(world, *other);
         }
         world.resource_mut::<Mailbox>().0.get().0 = inbox;
-        let mut state = world.resource_mut::<RegionState>();
-        (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
         progress.pass(TaskStep::Receiving);
         self.app.update();
         let world = self.app.world_mut();

@@ -223,6 +223,7 @@ impl WorldStore {
         if entity.id != id {
             return Err(damaged(format!("it is the record of {}", entity.id)));
         }
+        entity.check().map_err(damaged)?;
         Ok(entity)
     }
 

@@ -137,6 +137,7 @@ mod tests {
             offset: [0.5; 3],
             viewer_radius: None,
             components: Vec::new(),
+            children: Vec::new(),
         })
     }
 }

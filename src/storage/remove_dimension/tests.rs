@@ -23,7 +23,8 @@ fn on() -> impl FnMut(u64) -> ControlFlow<()> {
 
 fn entity(id: u128, dimension: DimensionId, block: BlockPos) -> EntityRecord {
     let viewer_radius = id.is_multiple_of(2).then_some(5);
-    EntityRecord { id: Uuid::from_u128(id), dimension, block, offset: [0.5; 3], viewer_radius, components: Vec::new() }
+    let (components, children) = (Vec::new(), Vec::new());
+    EntityRecord { id: Uuid::from_u128(id), dimension, block, offset: [0.5; 3], viewer_radius, components, children }
 }
 
 /// Some of everything, all over the dimension.

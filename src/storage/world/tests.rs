@@ -28,6 +28,7 @@ fn entity(id: u128, block: BlockPos) -> EntityRecord {
         offset: [0.25, 0.0, 0.75],
         viewer_radius: None,
         components: vec![("health".into(), vec![1, 2, 3]), ("name".into(), Vec::new())],
+        children: Vec::new(),
     }
 }
 

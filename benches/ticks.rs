@@ -1,0 +1,372 @@
+//! The workloads T: region ticks, the whole plugin, headless. `cargo bench --bench ticks` prints each figure beside its
+//! goal; an argument names the ones to run.
+//!
+//! These are measurements of a running system, not of a function: each prints what it saw over several seconds.
+
+use bevy_terrane::coordinator::{RegionStatistics, Window};
+use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::SplitMix64;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// So far apart that regions never merge, in blocks.
+const APART: i64 = 16 * 32;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let workloads: [(&str, fn()); 6] =
+        [("T1", overhead), ("T2", scaling), ("T3", independence), ("T4", crowd), ("T5", many), ("T6", crowded_region)];
+    for (name, run) in workloads {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
+            run();
+        }
+    }
+}
+
+fn report(name: &str, ours: String, goal: &str) {
+    println!("{name:<28} {ours:<64} goal: {goal}");
+}
+
+/// CPU time of this process so far, in seconds.
+fn cpu_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+    // User and system time, in hundredths of a second.
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// Resident memory of this process, in KiB.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
+}
+
+fn percentile(samples: &mut [Duration], share: f64) -> Duration {
+    samples.sort_unstable();
+    let last = samples.len().saturating_sub(1);
+    samples.get((last as f64 * share) as usize).copied().unwrap_or_default()
+}
+
+#[derive(Component, Clone)]
+struct Creature(u32);
+
+fn age<const SYSTEM: u32>(mut creatures: Query<&mut Creature>) {
+    for mut creature in &mut creatures {
+        creature.0 = creature.0.wrapping_add(SYSTEM);
+    }
+}
+
+/// Five systems that touch every creature.
+fn five_systems(region: &mut SubApp) {
+    region.add_systems(RegionTick, (age::<1>, age::<2>, age::<3>, age::<4>, age::<5>));
+}
+
+/// An app with this many regions in a grid, each with one column and so many creatures.
+fn regions(plugin: TerranePlugin, count: i64, creatures: u32, systems: fn(&mut SubApp)) -> (App, Entity) {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, plugin.with_columns_in_flight(4_096)))
+        .register_region_component::<Creature>()
+        .add_region_plugins(systems);
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
+    app.finish();
+    app.cleanup();
+    let side = (count as f64).sqrt().ceil() as i64;
+    for number in 0..count {
+        let place = BlockPos::new(number % side * APART, 5, number / side * APART);
+        app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+            let id = region.resource::<RegionInfo>().dimension;
+            region.spawn((Position::new(id, place), Viewer::new().with_radius(0)));
+            region.spawn_batch((0..creatures).map(move |_| (Position::new(id, place), Creature(0))));
+        });
+    }
+    let patience = Instant::now() + Duration::from_secs(120);
+    let settled = |app: &App| {
+        let regions = &app.world().resource::<WorldStatistics>().regions;
+        regions.len() == count as usize && regions.iter().all(|region| region.entities == creatures as usize + 1)
+    };
+    while !settled(&app) {
+        assert!(Instant::now() < patience, "the regions did not come to be");
+        app.update();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (app, dimension)
+}
+
+fn run_for(app: &mut App, seconds: f64) {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while Instant::now() < end {
+        app.update();
+        std::thread::sleep(Duration::from_millis(15));
+    }
+}
+
+/// Ticks a second over five seconds: of the slowest region, and of the one in the middle.
+fn rates(app: &App) -> (f64, f64) {
+    let regions = &app.world().resource::<WorldStatistics>().regions;
+    let mut rates: Vec<f64> =
+        regions.iter().map(|region| region.window(Window::FiveSeconds).ticks_per_second.unwrap_or(0.0)).collect();
+    rates.sort_by(f64::total_cmp);
+    (rates.first().copied().unwrap_or_default(), rates.get(rates.len() / 2).copied().unwrap_or_default())
+}
+
+/// Dispatch, run and collect against calling the same schedules in a loop.
+fn overhead() {
+    const REGIONS: i64 = 1_000;
+    let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(1);
+    let (mut app, _) = regions(plugin, REGIONS, 50, five_systems);
+    let rounds = 40;
+    let began = cpu_time();
+    (0..rounds).for_each(|_| app.update());
+    let ours = (cpu_time() - began) / f64::from(rounds) / REGIONS as f64;
+    drop(app);
+
+    // The same schedules and entities, without a plugin around them.
+    let mut worlds: Vec<(World, Schedule)> = (0..REGIONS)
+        .map(|_| {
+            let mut world = World::new();
+            world.spawn_batch((0..50).map(|_| (Position::default(), Creature(0))));
+            let mut schedule = Schedule::new(RegionTick);
+            schedule.set_executor(bevy::ecs::schedule::SingleThreadedExecutor::new());
+            schedule.add_systems((age::<1>, age::<2>, age::<3>, age::<4>, age::<5>));
+            schedule.run(&mut world);
+            (world, schedule)
+        })
+        .collect();
+    let rounds = 400;
+    let began = cpu_time();
+    for _ in 0..rounds {
+        worlds.iter_mut().for_each(|(world, schedule)| schedule.run(world));
+    }
+    let bare = (cpu_time() - began) / f64::from(rounds) / REGIONS as f64;
+    let micro = 1e6;
+    let ours = format!("{:.2} us a tick more ({:.2} against {:.2})", (ours - bare) * micro, ours * micro, bare * micro);
+    report("T1 overhead", ours, "0.5 us a tick more");
+}
+
+fn work(duration: Duration) {
+    let end = Instant::now() + duration;
+    while Instant::now() < end {
+        black_box(());
+    }
+}
+
+/// 200 regions with 100 us of work each, on one thread and on two.
+fn scaling() {
+    fn busy(region: &mut SubApp) {
+        region.add_systems(RegionTick, || work(Duration::from_micros(100)));
+    }
+    let ticks_a_second = |threads: usize| {
+        let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(threads);
+        let (mut app, _) = regions(plugin, 200, 0, busy);
+        let began = Instant::now();
+        (0..30).for_each(|_| app.update());
+        200.0 * 30.0 / began.elapsed().as_secs_f64()
+    };
+    let (one, two) = (ticks_a_second(1), ticks_a_second(2));
+    report("T2 scaling", format!("{:.2} x ({one:.0} and {two:.0} ticks a second)", two / one), "1.9 x");
+}
+
+/// One region sleeps in its tick, then the main world in its frame.
+fn independence() {
+    static SLEEPY: AtomicU64 = AtomicU64::new(0);
+    fn systems(region: &mut SubApp) {
+        five_systems(region);
+        region.add_systems(RegionTick, |blocks: RegionBlocks| {
+            if SLEEPY.load(Ordering::Relaxed) == 1 && blocks.contains(BlockPos::new(0, 5, 0)) {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        });
+    }
+    let plugin = TerranePlugin::in_memory().with_region_threads(2);
+    let (mut app, dimension) = regions(plugin, 100, 50, systems);
+    let slowest_other = |app: &mut App| {
+        let look = move |regions: Regions| {
+            let sleepy = regions.at(dimension, BlockPos::new(0, 5, 0)).map(|region| region.region);
+            let others = regions.iter().filter(|region| Some(region.region) != sleepy);
+            let rate = |region: &RegionStatistics| region.window(Window::FiveSeconds).ticks_per_second;
+            others.filter_map(rate).min_by(f64::total_cmp).unwrap_or_default()
+        };
+        bevy::ecs::system::RunSystemOnce::run_system_once(app.world_mut(), look).unwrap_or_default()
+    };
+    SLEEPY.store(1, Ordering::Relaxed);
+    run_for(&mut app, 7.0);
+    let region = slowest_other(&mut app);
+    SLEEPY.store(0, Ordering::Relaxed);
+    run_for(&mut app, 1.0);
+    let end = Instant::now() + Duration::from_secs(7);
+    while Instant::now() < end {
+        app.update();
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let frame = slowest_other(&mut app);
+    let ours = format!("{region:.2} TPS beside a slow region, {frame:.2} beside slow frames");
+    report("T3 independence", ours, "worst 5-second window >= 19.5 TPS");
+}
+
+/// A player of world D, as an entity of its region: one column further every 75 ticks.
+#[derive(Component, Clone)]
+struct Walking {
+    number: u64,
+    ticks: u64,
+    random: u64,
+}
+
+fn walk(mut players: Query<(&mut Walking, &mut Position)>) {
+    for (mut player, mut position) in &mut players {
+        player.ticks += 1;
+        if (player.ticks + player.number).is_multiple_of(75) {
+            let mut random = SplitMix64::new(player.random);
+            player.random = random.next_u64();
+            let (x, z) = [(16.0, 0.0), (-16.0, 0.0), (0.0, 16.0), (0.0, -16.0)][(player.random >> 62) as usize];
+            position.translate(Vec3::new(x, 0.0, z));
+        }
+    }
+}
+
+/// How long each half of the main world's exchange took.
+#[derive(Resource, Default)]
+struct Exchanges {
+    began: Option<Instant>,
+    times: Vec<Duration>,
+}
+
+fn begin_exchange(mut exchanges: ResMut<Exchanges>) {
+    exchanges.began = Some(Instant::now());
+}
+
+fn end_exchange(mut exchanges: ResMut<Exchanges>) {
+    if let Some(began) = exchanges.began.take() {
+        exchanges.times.push(began.elapsed());
+    }
+}
+
+/// World D with its players as entities in the region worlds: a flat world of one chunk a column.
+fn crowd() {
+    const SIDE: u64 = 2_000;
+    let mut app = App::new();
+    app.add_plugins((
+        MinimalPlugins,
+        TerranePlugin::in_memory().with_region_threads(2).with_columns_in_flight(8_192).with_generation_threads(1),
+    ))
+    .init_resource::<Exchanges>()
+    .add_systems(First, begin_exchange.before(ViewSystems::Receive))
+    .add_systems(First, end_exchange.after(ViewSystems::Receive))
+    .add_systems(Last, begin_exchange.before(ViewSystems::Send))
+    .add_systems(Last, end_exchange.after(ViewSystems::Send))
+    .register_region_component::<Walking>()
+    .add_region_plugins(|region| {
+        region.add_systems(RegionTick, walk);
+    });
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new()).with_height(-16..0)).id();
+    app.finish();
+    app.cleanup();
+    let mut random = SplitMix64::new(42);
+    let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;
+    for number in 0..1_000 {
+        let mut axis = || (below(SIDE) as i64 - SIDE as i64 / 2) * 16;
+        let place = BlockPos::new(axis(), -1, axis());
+        let player = Walking { number, ticks: 0, random: number };
+        app.world_mut().commands().spawn_in_region(dimension, place, (player, Viewer::new().with_radius(10)));
+    }
+    let began = Instant::now();
+    let loaded = loop {
+        app.update();
+        std::thread::sleep(Duration::from_millis(5));
+        let statistics = &app.world().resource::<WorldStatistics>().0;
+        if (statistics.columns > 100_000 && statistics.remaining < 200) || began.elapsed() > Duration::from_secs(180) {
+            break began.elapsed();
+        }
+    };
+    app.world_mut().resource_mut::<Exchanges>().times.clear();
+    run_for(&mut app, 20.0);
+    let mut times = std::mem::take(&mut app.world_mut().resource_mut::<Exchanges>().times);
+    let statistics = app.world().resource::<WorldStatistics>().0.clone();
+    let (worst, median) = rates(&app);
+    let ours = format!(
+        "{} columns after {:.0} s; {} regions, {} merges, {} splits",
+        statistics.columns,
+        loaded.as_secs_f64(),
+        statistics.regions.len(),
+        statistics.merges,
+        statistics.splits
+    );
+    report("T4 crowd", ours, "-");
+    let (pass_p50, pass_p99) = statistics.pass_times;
+    report("T4 coordinator's pass", format!("p50 {pass_p50:.2?}, p99 {pass_p99:.2?}"), "p99 under 5 ms");
+    let ours = format!("p50 {:.2?}, p99 {:.2?}", percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+    report("T4 main world's exchange", ours, "p50 / p99 0.1 / 1 ms");
+    report("T4 rate", format!("worst {worst:.2}, median {median:.2} TPS"), "no region below 19.5 TPS");
+}
+
+/// 10,000 regions at 20 TPS on two threads.
+fn many() {
+    const REGIONS: i64 = 10_000;
+    let before = resident();
+    let plugin = TerranePlugin::in_memory().with_region_threads(2);
+    let (mut app, _) = regions(plugin, REGIONS, 10, five_systems);
+    run_for(&mut app, 5.0);
+    let (cpu, wall) = (cpu_time(), Instant::now());
+    run_for(&mut app, 10.0);
+    let cores = (cpu_time() - cpu) / wall.elapsed().as_secs_f64();
+    let (worst, median) = rates(&app);
+    let memory = (resident() - before) / REGIONS as f64;
+    let ours = format!("worst {worst:.2}, median {median:.2} TPS, {cores:.2} cores, {memory:.0} KiB a region");
+    report("T5 many", ours, "20.0 TPS each, 1.2 cores, 130 KiB");
+}
+
+/// Point 8: a single crowded region, its systems one after the other or in parallel.
+fn crowded_region() {
+    const CREATURES: u32 = 20_000;
+    #[derive(Component, Clone)]
+    struct Part<const N: usize>(f32);
+    fn heavy<const N: usize>(mut parts: Query<&mut Part<N>>) {
+        for mut part in &mut parts {
+            for _ in 0..20 {
+                part.0 = black_box(part.0 * 1.000_1 + 0.5);
+            }
+        }
+    }
+    fn heavy_in_parallel<const N: usize>(mut parts: Query<&mut Part<N>>) {
+        parts.par_iter_mut().for_each(|mut part| {
+            for _ in 0..20 {
+                part.0 = black_box(part.0 * 1.000_1 + 0.5);
+            }
+        });
+    }
+    let measure = |parallel_systems: bool, parallel_queries: bool| {
+        bevy::tasks::ComputeTaskPool::get_or_init(|| bevy::tasks::TaskPoolBuilder::new().num_threads(2).build());
+        let mut world = World::new();
+        world.spawn_batch((0..CREATURES).map(|_| (Part::<0>(0.0), Part::<1>(0.0), Part::<2>(0.0), Part::<3>(0.0))));
+        let mut schedule = Schedule::new(RegionTick);
+        match parallel_systems {
+            true => schedule.set_executor(bevy::ecs::schedule::MultiThreadedExecutor::new()),
+            false => schedule.set_executor(bevy::ecs::schedule::SingleThreadedExecutor::new()),
+        };
+        match parallel_queries {
+            true => schedule.add_systems((
+                heavy_in_parallel::<0>,
+                heavy_in_parallel::<1>,
+                heavy_in_parallel::<2>,
+                heavy_in_parallel::<3>,
+            )),
+            false => schedule.add_systems((heavy::<0>, heavy::<1>, heavy::<2>, heavy::<3>)),
+        };
+        schedule.run(&mut world);
+        let mut samples: Vec<Duration> = (0..60)
+            .map(|_| {
+                let began = Instant::now();
+                schedule.run(&mut world);
+                began.elapsed()
+            })
+            .collect();
+        percentile(&mut samples, 0.5)
+    };
+    let one = measure(false, false);
+    for (name, time) in [("T6 parallel systems", measure(true, false)), ("T6 parallel queries", measure(false, true))] {
+        let gain = one.as_secs_f64() / time.as_secs_f64();
+        report(name, format!("{gain:.2} x ({one:.2?} to {time:.2?})"), "a gain worth its cost");
+    }
+}

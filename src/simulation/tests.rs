@@ -1,0 +1,192 @@
+//! Entities and resources on their journeys between region worlds, without a coordinator.
+
+mod losses;
+mod model;
+mod moves;
+mod saving;
+
+use super::{
+    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Part, Position, RegionComponents, RegionHome,
+    RegionTemplate, RegionWorld, StableId, Task, Traveller, WorldPool,
+};
+use crate::block::BlockRegistry;
+use crate::chunk::Column;
+use crate::generation::Void;
+use crate::region::RegionId;
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::error::{ErrorHandler, FallbackErrorHandler};
+use bevy::ecs::query::Allow;
+use bevy::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use uuid::Uuid;
+
+const DIMENSION: DimensionId = DimensionId(1);
+const CAUSES: [MoveCause; 3] = [MoveCause::Merge, MoveCause::Split, MoveCause::Crossing];
+
+/// Region worlds with nothing around them: region `n` begins with the columns `(10 n, 0)` and `(10 n + 1, 0)`.
+struct Regions {
+    template: RegionTemplate,
+    home: Arc<RegionHome>,
+    worlds: BTreeMap<u64, Box<RegionWorld>>,
+    assignments: u64,
+}
+
+fn place(column: i64) -> Position {
+    Position::new(DIMENSION, BlockPos::new(column * 16, 5, 0))
+}
+
+fn column(x: i64) -> ColumnPos {
+    ColumnPos { x, z: 0 }
+}
+
+fn loaded(x: i64) -> LoadedColumn {
+    Column::new(column(x)).into()
+}
+
+impl Regions {
+    fn new(register: impl FnOnce(&mut RegionComponents)) -> Self {
+        Self::with_plugins(register, |_| {})
+    }
+
+    fn with_plugins(
+        register: impl FnOnce(&mut RegionComponents),
+        plugins: impl Fn(&mut SubApp) + Send + Sync + 'static,
+    ) -> Self {
+        let mut components = RegionComponents::with_builtin();
+        register(&mut components);
+        let template = RegionTemplate {
+            plugins: vec![Arc::new(plugins)],
+            components: Arc::new(components),
+            blocks: Arc::new(BlockRegistry::new()),
+            types: AppTypeRegistry::default(),
+            error_handler: None,
+            seed: 1,
+        };
+        let ground = Ground {
+            dimension: DIMENSION,
+            heights: -64..320,
+            chunk_heights: -4..20,
+            generator: Arc::new(Void),
+            blocks: template.blocks.clone(),
+            store: Weak::new(),
+            departed: Arc::default(),
+        };
+        let home = Arc::new(RegionHome { ground, section_shift: 2, owners: None });
+        Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
+    }
+
+    fn with_error_handler(mut self, handler: ErrorHandler) -> Self {
+        self.template.error_handler = Some(FallbackErrorHandler(handler));
+        self
+    }
+
+    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+        self.assignments += 1;
+        let world = self.worlds.remove(&region);
+        let assignment = Assignment {
+            region: RegionId::new(region),
+            home: self.home.clone(),
+            world,
+            inbox,
+            task,
+            number: self.assignments,
+            progress: Arc::default(),
+        };
+        let (world, outbox) = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
+        self.worlds.insert(region, world);
+        outbox
+    }
+
+    fn tick_with(&mut self, region: u64, inbox: Inbox) -> Outbox {
+        let period = Duration::from_millis(50);
+        let clock = period * self.assignments as u32;
+        self.run(region, inbox, Task::Tick { clock, delta: period, period, save: false })
+    }
+
+    fn tick(&mut self, region: u64) -> Outbox {
+        self.tick_with(region, Inbox::default())
+    }
+
+    fn save(&mut self, region: u64) -> Outbox {
+        self.run(region, Inbox::default(), Task::Save)
+    }
+
+    /// A region with its two columns, that ticked.
+    fn open(&mut self, region: u64) -> &mut World {
+        let x = region as i64 * 10;
+        self.tick_with(region, Inbox { columns: vec![loaded(x), loaded(x + 1)], ..Inbox::default() });
+        self.world(region)
+    }
+
+    fn world(&mut self, region: u64) -> &mut World {
+        self.worlds.get_mut(&region).unwrap().app.world_mut()
+    }
+
+    fn merge(&mut self, from: u64, into: u64) -> Outbox {
+        let absorbed = vec![self.worlds.remove(&from).unwrap()];
+        self.tick_with(into, Inbox { absorbed, ..Inbox::default() })
+    }
+
+    fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
+        let sections = columns.iter().map(|x| column(*x).section(0)).collect();
+        let parts = vec![Part { region: RegionId::new(into), sections }];
+        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts, section_shift: 0 });
+        let (_, inbox) = outbox.parts.pop().unwrap();
+        (outbox, inbox)
+    }
+
+    fn split(&mut self, from: u64, into: u64, columns: &[i64]) -> Outbox {
+        let (_, inbox) = self.part_off(from, into, columns);
+        self.tick_with(into, inbox)
+    }
+
+    /// Who left in the tick goes to `into`.
+    fn cross(&mut self, from: u64, into: u64) -> Outbox {
+        let travellers = self.tick(from).travellers;
+        self.arrive(into, travellers)
+    }
+
+    fn arrive(&mut self, into: u64, travellers: Vec<Traveller>) -> Outbox {
+        self.tick_with(into, Inbox { travellers, ..Inbox::default() })
+    }
+
+    /// Brings all that stands in column 10 from region 1 to region 2, which ticks once with it.
+    fn move_all(&mut self, cause: MoveCause) -> Outbox {
+        match cause {
+            MoveCause::Merge => self.merge(1, 2),
+            MoveCause::Split => {
+                self.worlds.remove(&2);
+                self.split(1, 2, &[10])
+            }
+            MoveCause::Crossing => {
+                let world = self.world(1);
+                let mut positions = world.query_filtered::<&mut Position, Allow<Disabled>>();
+                for mut position in positions.iter_mut(world) {
+                    if position.column() == column(10) {
+                        position.block = place(20).block;
+                    }
+                }
+                self.cross(1, 2)
+            }
+        }
+    }
+}
+
+/// The only entity with the name.
+fn named(world: &mut World, name: &str) -> Entity {
+    let mut names = world.query_filtered::<(Entity, &Name), Allow<Disabled>>();
+    let found: Vec<_> = names.iter(world).filter(|(_, it)| it.as_str() == name).map(|(entity, _)| entity).collect();
+    assert_eq!(found.len(), 1, "{name} is there {} times", found.len());
+    found[0]
+}
+
+fn name(world: &World, entity: Entity) -> &str {
+    world.get::<Name>(entity).map_or("nobody", Name::as_str)
+}
+
+fn id(world: &World, entity: Entity) -> Uuid {
+    world.get::<StableId>(entity).unwrap().0
+}

@@ -1,0 +1,143 @@
+use super::*;
+use crate::simulation::Viewer;
+use crate::storage::EntityRecord;
+use serde::{Deserialize, Serialize};
+
+#[derive(Component, Serialize, Deserialize, PartialEq, Debug)]
+struct Mass(u32);
+
+fn regions() -> Regions {
+    let mut regions = Regions::new(|components| components.register_saved::<Mass>());
+    regions.open(1);
+    regions
+}
+
+/// The ids of what is handed out to be stored, and whether it is there.
+fn handed_out(outbox: &Outbox) -> Vec<(u128, bool)> {
+    outbox.save.entities.iter().map(|(id, record)| (id.as_u128(), record.is_some())).collect()
+}
+
+fn stable(number: u128) -> StableId {
+    StableId(Uuid::from_u128(number))
+}
+
+#[test]
+fn only_what_changed_is_handed_out_again() {
+    let mut regions = regions();
+    let world = regions.world(1);
+    let entities: Vec<_> = (1..=7).map(|number| world.spawn((Mass(1), stable(number), place(10))).id()).collect();
+    let child = world.spawn((Mass(5), ChildOf(entities[5]))).id();
+    world.spawn((Name::new("not saved"), place(10)));
+    assert_eq!(handed_out(&regions.save(1)).len(), 7);
+    assert_eq!(handed_out(&regions.save(1)), []);
+    regions.tick(1);
+    assert_eq!(handed_out(&regions.save(1)), []);
+
+    let world = regions.world(1);
+    world.get_mut::<Mass>(entities[0]).unwrap().0 = 2;
+    world.get_mut::<Position>(entities[1]).unwrap().offset.x = 0.25;
+    world.entity_mut(entities[2]).remove::<Mass>();
+    world.despawn(entities[3]);
+    world.entity_mut(entities[4]).insert(Viewer::new());
+    world.get_mut::<Mass>(child).unwrap().0 = 6;
+    // Written, but to the same value.
+    world.get_mut::<Mass>(entities[6]).unwrap().set_changed();
+    let expected = [(1, true), (2, true), (3, false), (4, false), (5, true), (6, true)];
+    assert_eq!(handed_out(&regions.save(1)), expected);
+    assert_eq!(handed_out(&regions.save(1)), []);
+
+    let world = regions.world(1);
+    world.entity_mut(child).remove::<ChildOf>();
+    world.entity_mut(entities[0]).insert(ChildOf(entities[1]));
+    assert_eq!(handed_out(&regions.save(1)), [(1, false), (2, true), (6, true)]);
+}
+
+#[test]
+fn what_is_unsaved_stays_so_when_its_region_merges() {
+    let mut regions = regions();
+    regions.open(2);
+    let world = regions.world(1);
+    let [changed, _same] = [1, 2].map(|number| world.spawn((Mass(1), stable(number), place(10))).id());
+    regions.save(1);
+    regions.world(1).get_mut::<Mass>(changed).unwrap().0 = 2;
+    regions.tick(1);
+    // It is old for the other region's systems.
+    regions.save(2);
+    regions.tick(1);
+    regions.merge(1, 2);
+    assert_eq!(handed_out(&regions.save(2)), [(1, true)]);
+}
+
+#[test]
+fn who_takes_over_an_id_is_handed_out_whatever_was_before() {
+    let mut regions = regions();
+    let entity = regions.world(1).spawn((Mass(1), stable(1), place(10))).id();
+    regions.save(1);
+    let world = regions.world(1);
+    world.entity_mut(entity).remove::<StableId>().insert(stable(1));
+    assert_eq!(handed_out(&regions.save(1)), [(1, true)]);
+    let world = regions.world(1);
+    world.entity_mut(entity).insert(stable(2));
+    assert_eq!(handed_out(&regions.save(1)), [(1, false), (2, true)]);
+}
+
+#[test]
+fn children_come_back_below_their_root_with_their_ids() {
+    let mut regions = regions();
+    let world = regions.world(1);
+    let root = world.spawn((Name::new("not saved"), stable(1), place(10))).id();
+    let first = world.spawn((Mass(1), ChildOf(root))).id();
+    world.spawn((Name::new("left out"), ChildOf(root)));
+    let between = world.spawn((ChildOf(root), place(11), stable(2))).id();
+    world.spawn((Mass(2), ChildOf(between)));
+    world.spawn((Mass(3), ChildOf(first), Viewer::new().with_radius(3), stable(3)));
+    world.spawn((Mass(4), ChildOf(root)));
+    let record = regions.save(1).save.entities.remove(&Uuid::from_u128(1)).flatten().unwrap();
+    assert_eq!(record.children.len(), 5);
+
+    let mut other = self::regions();
+    let columns = vec![LoadedColumn { column: Column::new(column(11)), entities: vec![record.clone()], ..loaded(0) }];
+    other.tick_with(1, Inbox { columns, ..Inbox::default() });
+    let world = other.world(1);
+    fn tree(world: &World, entity: Entity) -> String {
+        let mass = world.get::<Mass>(entity).map_or(0, |mass| mass.0);
+        let below: Vec<_> =
+            world.get::<Children>(entity).into_iter().flatten().map(|child| tree(world, *child)).collect();
+        format!("{mass}[{}]", below.concat())
+    }
+    let find =
+        |world: &World, number| world.resource::<crate::simulation::EntityIndex>().entity(Uuid::from_u128(number));
+    let root = find(world, 1).unwrap();
+    assert_eq!(tree(world, root), "0[1[3[]]0[2[]]4[]]");
+    assert_eq!(world.get::<Position>(find(world, 2).unwrap()), Some(&place(11)));
+    assert_eq!(world.get::<Viewer>(find(world, 3).unwrap()).unwrap().radius, 3);
+    assert_eq!(handed_out(&other.save(1)), [], "it is stored as it is");
+}
+
+#[test]
+fn a_tree_as_deep_as_it_likes_is_stored_and_restored() {
+    let mut regions = regions();
+    let world = regions.world(1);
+    let root = world.spawn((Mass(0), stable(1), place(10))).id();
+    let mut parent = root;
+    for depth in 1..20_000 {
+        parent = world.spawn((Mass(depth), ChildOf(parent))).id();
+    }
+    let record: EntityRecord = regions.save(1).save.entities.remove(&Uuid::from_u128(1)).flatten().unwrap();
+    let mut other = self::regions();
+    let columns = vec![LoadedColumn { column: Column::new(column(10)), entities: vec![record.clone()], ..loaded(0) }];
+    other.tick_with(1, Inbox { columns, ..Inbox::default() });
+    let world = other.world(1);
+    let mut children = world.query::<(&Mass, &ChildOf)>();
+    let parents: Vec<_> = children.iter(world).map(|(mass, parent)| (mass.0, parent.parent())).collect();
+    assert_eq!(parents.len(), 19_999);
+    assert!(parents.into_iter().all(|(depth, parent)| world.get::<Mass>(parent) == Some(&Mass(depth - 1))));
+    assert_eq!(record.children.len(), 19_999);
+    assert!(
+        record
+            .children
+            .iter()
+            .enumerate()
+            .all(|(place, child)| child.parent == place.checked_sub(1).map(|it| it as u32))
+    );
+}
