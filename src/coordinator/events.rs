@@ -34,6 +34,7 @@ pub struct StepDimension {
 ///
 /// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
 /// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
+/// A region that has not ticked yet has no say in that.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ControlRegion {
     /// Its dimension.

@@ -48,13 +48,20 @@ impl Parked {
 }
 
 /// What the game ordered for one region.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Control {
     /// Its own ticks a second.
     pub ticks_per_second: Option<f64>,
     pub paused: bool,
     /// Single steps that it may still make while it is paused.
     pub steps: u32,
+}
+
+impl Control {
+    fn merge(&mut self, other: Self) {
+        self.ticks_per_second = self.ticks_per_second.or(other.ticks_per_second);
+        self.paused &= other.paused;
+    }
 }
 
 /// Why a region does not tick any more, until it is restarted or merges.
@@ -84,9 +91,15 @@ impl RegionSlot {
         let clock = if is_step { time.at_step(made) } else { time.now };
         self.made_steps = Some(if is_step { made + 1 } else { time.steps });
         self.control.steps = self.control.steps.saturating_sub(1);
-        let before = self.last_clock.filter(|_| !self.control.paused);
+        // Between the steps of a pause the clock may have moved, and no system is to see that.
+        let before = self.last_clock.filter(|_| !self.control.paused && !is_step);
         self.last_clock = Some(clock);
         (clock, before.map_or(period, |before| clock.saturating_sub(before)))
+    }
+
+    /// Whether it has neither ticked nor been given an order: beside a region that is away, such come and go by themselves.
+    fn is_new(&self) -> bool {
+        self.history.ticks() == 0 && self.control == Control::default()
     }
 
     /// Whether its ticks have been shorter than this for a while.
@@ -140,7 +153,7 @@ impl RegionData for RegionSlot {
     }
 
     /// The absorbed world waits, boxed: its contents move on a region thread. The region that goes on keeps its rate and
-    /// its history, if it has them, and is paused only if both are.
+    /// its history, if it has them, and is paused only if both are. One that nobody knew yet has no say in that.
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
@@ -151,10 +164,14 @@ impl RegionData for RegionSlot {
         }
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
-        self.last_clock = self.last_clock.or(other.last_clock);
+        // A pause of one of them is no long tick of both.
+        self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
-        self.control.ticks_per_second = self.control.ticks_per_second.or(other.control.ticks_per_second);
-        self.control.paused &= other.control.paused;
+        match (self.is_new(), other.is_new()) {
+            (true, _) => self.control = other.control,
+            (false, true) => {}
+            (false, false) => self.control.merge(other.control),
+        }
         self.halted = match (self.halted, other.halted) {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
@@ -250,6 +267,26 @@ mod tests {
             assert_eq!(slot.begin_tick(&time, period), (period * (step + 1), period));
         }
         assert!(!slot.may_tick(&time));
+    }
+
+    #[test]
+    fn ground_that_appears_beside_a_paused_region_does_not_wake_it() {
+        let ticked = |paused| {
+            let mut slot = slot();
+            slot.history.push(Duration::from_secs(1), Duration::from_millis(1));
+            slot.control = Control { paused, ticks_per_second: paused.then_some(5.0), steps: 0 };
+            slot
+        };
+        for (mut into, from, paused) in [
+            (ticked(true), slot(), true),
+            (slot(), ticked(true), true),
+            (ticked(true), ticked(false), false),
+            (ticked(false), ticked(true), false),
+            (ticked(true), ticked(true), true),
+        ] {
+            into.merge(RegionId::new(1), from);
+            assert_eq!((into.control.paused, into.control.ticks_per_second), (paused, Some(5.0)));
+        }
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub struct RegionStatistics {
     pub entities: usize,
     /// Viewers in it.
     pub viewers: usize,
-    /// Ticks since it was created.
+    /// Ticks since it was created. A part that splits off counts on from those of the region that it was a part of.
     pub ticks: u64,
     /// Its ticks over 5 seconds, 15 seconds and one minute.
     ///
