@@ -4,6 +4,9 @@ mod architecture;
 mod asking;
 mod block_ticks;
 mod blocks;
+
+mod clock;
+mod coupling;
 mod crossing;
 mod dimensions;
 mod entities;

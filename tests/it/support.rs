@@ -1,7 +1,11 @@
 //! What the tests share: a game in a few lines.
 
+use bevy_terrane::coordinator::RegionStatistics;
 use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::mem;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// Something that lives in a region: it walks along x.
@@ -108,6 +112,81 @@ pub fn listen<M: Message + Clone>(app: &mut App) {
 
 pub fn heard<M: Message>(app: &App) -> &[M] {
     &app.world().resource::<Heard<M>>().0
+}
+
+/// One tick of a region, as a system in it saw it.
+#[derive(Clone, Debug)]
+pub struct SeenTick {
+    pub dimension: DimensionId,
+    pub region: RegionId,
+    pub thread: ThreadId,
+    pub at: Instant,
+    pub elapsed: Duration,
+    pub delta: Duration,
+}
+
+/// All ticks of all regions, in the order in which they ran.
+#[derive(Resource, Clone, Default)]
+pub struct Diary(pub Arc<Mutex<Vec<SeenTick>>>);
+
+impl Diary {
+    /// What was written since the last call.
+    pub fn take(&self) -> Vec<SeenTick> {
+        mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// Has every region write down its ticks, before the game's own systems run in them.
+pub fn keep_diary(app: &mut App) -> Diary {
+    fn write(diary: Res<Diary>, info: Res<RegionInfo>, time: Res<Time>) {
+        diary.0.lock().unwrap().push(SeenTick {
+            dimension: info.dimension,
+            region: info.region,
+            thread: std::thread::current().id(),
+            at: Instant::now(),
+            elapsed: time.elapsed(),
+            delta: time.delta(),
+        });
+    }
+    let diary = Diary::default();
+    let copy = diary.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(First, write);
+    });
+    diary
+}
+
+pub fn dimension_id(app: &App, dimension: Entity) -> DimensionId {
+    app.world().get::<DimensionOpen>(dimension).expect("an open dimension").id
+}
+
+/// The region that owns the column, as the newest statistics know it: in lockstep they come every fifth update.
+pub fn region_at(world: &World, dimension: Entity, column: ColumnPos) -> Option<RegionStatistics> {
+    let id = world.get::<DimensionOpen>(dimension)?.id;
+    let statistics = world.resource::<WorldStatistics>();
+    let section = column.section(statistics.section_shift);
+    statistics.regions.iter().find(|region| region.dimension == id && region.contains(section)).cloned()
+}
+
+/// Gives an order to the region that owns the column.
+pub fn order(app: &mut App, dimension: Entity, column: ColumnPos, order: RegionOrder) {
+    let RegionStatistics { dimension, region, .. } = region_at(app.world(), dimension, column).expect("a region");
+    app.world_mut().write_message(ControlRegion { dimension, region, order });
+}
+
+pub fn clock(app: &mut App, dimension: Entity, clock: DimensionClock) {
+    app.world_mut().entity_mut(dimension).insert(clock);
+}
+
+/// Moves a viewer of the main world to the block at `x`, `z`.
+pub fn move_viewer(app: &mut App, viewer: Entity, x: f32, z: f32) {
+    app.world_mut().get_mut::<Transform>(viewer).expect("a viewer").translation = Vec3::new(x, 0.0, z);
+}
+
+/// Runs a closure in the region that owns the block.
+pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
+    app.world_mut().commands().run_in_region(dimension, block, run);
+    app.world_mut().flush();
 }
 
 /// How often a long test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.

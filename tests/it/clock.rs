@@ -1,0 +1,502 @@
+//! Time in dimensions and regions: rates, pauses, single steps, late regions, the watchdog, statistics.
+
+use crate::support::*;
+use bevy_terrane::coordinator::Window;
+use bevy_terrane::prelude::*;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const PERIOD: Duration = Duration::from_millis(50);
+const HERE: BlockPos = BlockPos::new(0, 5, 0);
+/// Far enough to be in a region of its own.
+const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
+
+const PAUSED: DimensionClock = DimensionClock { ticks_per_second: 20.0, rate: 1.0, paused: true };
+
+/// Dead sections are cleared away soon, so that regions that part do so within a test.
+fn config() -> RegionizerConfig {
+    RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() }
+}
+
+/// A game in lockstep with a region here and one there, and a diary of their ticks.
+fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
+    let mut app = game(plugin);
+    let diary = keep_diary(&mut app);
+    let dimension = flat(&mut app);
+    let viewers = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 2));
+    start(&mut app);
+    update(&mut app, 30);
+    diary.take();
+    (app, dimension, viewers, diary)
+}
+
+/// How often each region ticked.
+fn counts(ticks: &[SeenTick]) -> BTreeMap<RegionId, usize> {
+    let mut counts = BTreeMap::new();
+    ticks.iter().for_each(|tick| *counts.entry(tick.region).or_default() += 1);
+    counts
+}
+
+fn step(app: &mut App, dimension: Entity, ticks: u32) {
+    app.world_mut().write_message(StepDimension { dimension, ticks });
+}
+
+/// Walks a viewer along x, a column an update, until it stands in this column.
+fn walk_to(app: &mut App, viewer: Entity, column: i64) {
+    loop {
+        let x = app.world().get::<Transform>(viewer).unwrap().translation.x;
+        let at = x as i64 / 16;
+        if at == column {
+            return update(app, 40);
+        }
+        move_viewer(app, viewer, (16 * (at + (column - at).signum())) as f32, 0.0);
+        update(app, 4);
+    }
+}
+
+#[test]
+fn nothing_ticks_in_a_paused_dimension_and_its_time_goes_on_where_it_stood() {
+    let mut app = game(lockstep());
+    let diary = keep_diary(&mut app);
+    let dimensions = ["still", "moving"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    for dimension in dimensions {
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+    }
+    start(&mut app);
+    update(&mut app, 20);
+    let [still, moving] = dimensions.map(|dimension| dimension_id(&app, dimension));
+    let last = diary.take().into_iter().rfind(|tick| tick.dimension == still).unwrap();
+
+    clock(&mut app, dimensions[0], PAUSED);
+    update(&mut app, 30);
+    let ticks = diary.take();
+    assert_eq!(ticks.iter().filter(|tick| tick.dimension == still).count(), 0);
+    assert_eq!(ticks.iter().filter(|tick| tick.dimension == moving).count(), 30);
+    let regions = &app.world().resource::<WorldStatistics>().regions;
+    assert!(regions.iter().all(|region| region.paused == (region.dimension == still)));
+
+    clock(&mut app, dimensions[0], DimensionClock::default());
+    update(&mut app, 3);
+    let ticks = diary.take().into_iter().filter(|tick| tick.dimension == still);
+    let times: Vec<_> = ticks.map(|tick| (tick.elapsed - last.elapsed, tick.delta)).collect();
+    assert_eq!(times, [1, 2, 3].map(|tick| (PERIOD * tick, PERIOD)));
+}
+
+#[test]
+fn a_paused_dimension_loads_unloads_and_saves_and_what_is_sent_waits_for_its_next_tick() {
+    #[derive(Resource, Default)]
+    struct Visited;
+    let (mut app, dimension, [here, _], diary) = two_regions(lockstep());
+    listen::<WorldSaved>(&mut app);
+    clock(&mut app, dimension, PAUSED);
+    update(&mut app, 5);
+    diary.take();
+
+    let stone = id_of(app.world(), "terrane:stone");
+    let dug = BlockPos::new(THERE.x, 9, 3);
+    app.world_mut().write_message(SetBlock { dimension, position: dug, block: stone });
+    in_region(&mut app, dimension, THERE, |region| region.insert_resource(Visited));
+    let out = BlockPos::new(-16 * 50, 0, 0);
+    move_viewer(&mut app, here, out.x as f32, 0.0);
+    update(&mut app, 30);
+    assert!(block_at(app.world_mut(), dimension, out).is_some(), "ground is loaded");
+    assert_eq!(block_at(app.world_mut(), dimension, HERE), None, "and let go");
+
+    app.world_mut().write_message(SaveWorld { request: 3 });
+    update(&mut app, 3);
+    assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [3]);
+    assert_eq!(block_at(app.world_mut(), dimension, dug), Some(stone), "a save takes in what was edited");
+    assert_eq!(diary.take().len(), 0, "all of that without a tick");
+
+    let (sender, receiver) = std::sync::mpsc::channel();
+    in_region(&mut app, dimension, THERE, move |region| {
+        sender.send(region.contains_resource::<Visited>()).unwrap();
+    });
+    update(&mut app, 3);
+    assert!(receiver.try_recv().is_err(), "a letter waits for a tick");
+    step(&mut app, dimension, 1);
+    update(&mut app, 2);
+    assert_eq!(receiver.try_recv(), Ok(true), "and both came in order");
+}
+
+#[test]
+fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() {
+    let (mut app, dimension, _, diary) = two_regions(lockstep());
+    step(&mut app, dimension, 5);
+    update(&mut app, 10);
+    let running = diary.take();
+    assert_eq!(counts(&running).into_values().collect::<Vec<_>>(), [10, 10], "no steps while the clock runs");
+    clock(&mut app, dimension, PAUSED);
+    update(&mut app, 5);
+    step(&mut app, dimension, 2);
+    step(&mut app, dimension, 1);
+    update(&mut app, 20);
+    let ticks = diary.take();
+    assert_eq!(counts(&ticks).into_values().collect::<Vec<_>>(), [3, 3]);
+    for region in counts(&ticks).into_keys() {
+        let last = running.iter().rfind(|tick| tick.region == region).unwrap().elapsed;
+        let steps: Vec<_> = ticks.iter().filter(|tick| tick.region == region).collect();
+        assert!(steps.iter().all(|tick| tick.delta == PERIOD), "{steps:?}");
+        assert!(steps.windows(2).all(|pair| pair[1].elapsed - pair[0].elapsed == PERIOD), "{steps:?}");
+        assert!(steps[0].elapsed > last && steps[0].elapsed <= last + PERIOD * 2, "{last:?}, then {steps:?}");
+    }
+}
+
+#[test]
+fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    listen::<RegionMerged>(&mut app);
+    listen::<RegionSplit>(&mut app);
+    clock(&mut app, dimension, PAUSED);
+    step(&mut app, dimension, 4);
+    update(&mut app, 10);
+    diary.take();
+
+    viewer(&mut app, dimension, 16.0 * 300.0, 0.0, 1);
+    update(&mut app, 20);
+    assert_eq!(diary.take().len(), 0, "a new region makes no steps that were granted before");
+    step(&mut app, dimension, 2);
+    update(&mut app, 10);
+    assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [2, 2, 2]);
+
+    walk_to(&mut app, walking, 6);
+    assert!(!heard::<RegionMerged>(&app).is_empty());
+    assert_eq!(diary.take().len(), 0, "a merge is no tick");
+    step(&mut app, dimension, 3);
+    update(&mut app, 10);
+    assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [3, 3]);
+
+    walk_to(&mut app, walking, 80);
+    assert!(!heard::<RegionSplit>(&app).is_empty());
+    assert_eq!(diary.take().len(), 0, "nor is a split");
+    step(&mut app, dimension, 5);
+    update(&mut app, 20);
+    assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+#[test]
+fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
+    let (mut app, dimension, _, diary) = two_regions(lockstep());
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    let own = |diary: &Diary| diary.take().into_iter().filter(|tick| tick.region == region).collect::<Vec<_>>();
+    update(&mut app, 1);
+    let before = own(&diary)[0].elapsed;
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update(&mut app, 20);
+    assert_eq!(counts(&diary.take()).into_values().collect::<Vec<_>>(), [20], "the other");
+    assert!(region_at(app.world(), dimension, HERE.column()).unwrap().paused);
+    assert!(!region_at(app.world(), dimension, THERE.column()).unwrap().paused);
+
+    order(&mut app, dimension, HERE.column(), RegionOrder::Step(2));
+    update(&mut app, 20);
+    let steps = own(&diary);
+    assert_eq!(steps.iter().map(|tick| tick.delta).collect::<Vec<_>>(), [PERIOD; 2]);
+    assert_eq!(steps[0].elapsed, before + PERIOD * 21, "the dimension's clock went on");
+
+    order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+    update(&mut app, 10);
+    let ticks = own(&diary);
+    assert_eq!(ticks.iter().map(|tick| tick.delta).collect::<Vec<_>>(), [PERIOD; 10], "a pause is no long tick");
+    assert_eq!(ticks[0].elapsed, before + PERIOD * 41);
+}
+
+#[test]
+fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    // The larger one goes on.
+    viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
+    update(&mut app, 30);
+    let at_home = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update(&mut app, 1);
+    diary.take();
+    walk_to(&mut app, walking, 8);
+    let merged = region_at(app.world(), dimension, HERE.column()).unwrap();
+    assert_eq!((merged.region, merged.paused), (at_home, false));
+    assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), 1);
+    let ticks = diary.take();
+    assert!(counts(&ticks)[&at_home] > 30);
+    assert!(ticks.iter().all(|tick| tick.delta == PERIOD), "{:?}", ticks.iter().find(|tick| tick.delta != PERIOD));
+}
+
+#[test]
+fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    listen::<RegionSplit>(&mut app);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    order(&mut app, dimension, THERE.column(), RegionOrder::Pause);
+    update(&mut app, 5);
+    diary.take();
+    walk_to(&mut app, walking, 6);
+    let merged = region_at(app.world(), dimension, HERE.column()).unwrap();
+    assert!(merged.paused);
+    assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), 1);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Step(3));
+    update(&mut app, 10);
+    assert_eq!(diary.take().len(), 3);
+
+    walk_to(&mut app, walking, 80);
+    assert!(!heard::<RegionSplit>(&app).is_empty());
+    assert!(app.world().resource::<WorldStatistics>().regions.iter().all(|region| region.paused));
+    assert_eq!(diary.take().len(), 0);
+}
+
+#[test]
+fn a_paused_region_is_saved_at_once_without_a_tick() {
+    let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600)));
+    let diary = keep_diary(&mut app);
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    update_until(&mut app, "a region ticks", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| region.columns > 0)
+    });
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update_until(&mut app, "it is paused", |world| region_at(world, dimension, HERE.column()).unwrap().paused);
+    diary.take();
+    let (block, position) = (id_of(app.world(), "terrane:stone"), BlockPos::new(3, 20, 3));
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+    app.world_mut().write_message(SaveWorld { request: 1 });
+    let asked = Instant::now();
+    update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+    assert!(asked.elapsed() < Duration::from_secs(1), "not only when the patience with it is over");
+    update_until(&mut app, "the edit is seen", |world| block_at(world, dimension, position) == Some(block));
+    assert_eq!(diary.take().len(), 0);
+}
+
+/// Ticks of each dimension in a window of a few seconds, and the median of what `Time` said between two.
+fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
+    let id = dimension_id(app, dimension);
+    let all = diary.0.lock().unwrap().clone();
+    let ticks: Vec<_> = all.iter().filter(|tick| tick.dimension == id).collect();
+    let span = ticks.last().unwrap().at - ticks[0].at;
+    let mut deltas: Vec<_> = ticks.iter().map(|tick| tick.delta).collect();
+    deltas.sort();
+    ((ticks.len() - 1) as f64 / span.as_secs_f64(), deltas[deltas.len() / 2])
+}
+
+fn run_for(app: &mut App, span: Duration) {
+    let end = Instant::now() + span;
+    update_until(app, "the time is over", |_| Instant::now() >= end);
+}
+
+#[test]
+fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_often_alone() {
+    let mut app = game(TerranePlugin::in_memory());
+    let diary = keep_diary(&mut app);
+    let clock = |ticks_per_second, rate| DimensionClock { ticks_per_second, rate, paused: false };
+    // What each dimension's regions are to do: ticks a real second, and milliseconds of `Time` in each.
+    let plans = [
+        ("plain", clock(20.0, 1.0), None, 20.0, 50),
+        ("quick", clock(40.0, 1.0), None, 40.0, 25),
+        ("doubled", clock(20.0, 2.0), None, 40.0, 50),
+        ("slow motion", clock(20.0, 0.5), None, 10.0, 50),
+        ("own rate", clock(20.0, 1.0), Some(5.0), 5.0, 200),
+        ("own rate, doubled", clock(20.0, 2.0), Some(5.0), 10.0, 200),
+    ];
+    let dimensions = plans.map(|(name, clock, ..)| {
+        let dimension = app.world_mut().spawn((Dimension::new(name, Void), clock)).id();
+        viewer(&mut app, dimension, 0.0, 0.0, 0);
+        dimension
+    });
+    start(&mut app);
+    update_until(&mut app, "all tick", |world| {
+        dimensions.iter().all(|at| region_at(world, *at, HERE.column()).is_some_and(|region| region.ticks > 0))
+    });
+    for (dimension, (.., own_rate, _, _)) in dimensions.iter().zip(&plans) {
+        order(&mut app, *dimension, HERE.column(), RegionOrder::TickRate(*own_rate));
+    }
+    run_for(&mut app, Duration::from_millis(400));
+    let mut measured = Vec::new();
+    // A machine that is busy with something else spoils some windows, a wrong rate spoils all.
+    for _ in 0..4 {
+        diary.take();
+        run_for(&mut app, Duration::from_secs(2));
+        measured = dimensions.map(|dimension| measure(&mut app, &diary, dimension)).to_vec();
+        let is_good = |((rate, delta), (.., wanted, millis)): (&(f64, Duration), &(_, _, _, f64, u64))| {
+            let wanted_delta = *millis as f64 / 1_000.0;
+            (rate / wanted - 1.0).abs() < 0.1 && (delta.as_secs_f64() / wanted_delta - 1.0).abs() < 0.1
+        };
+        if measured.iter().zip(&plans).all(is_good) {
+            return;
+        }
+    }
+    panic!("ticks a second and deltas: {measured:?}");
+}
+
+/// Sleeps in the tick as long as the walkers in the region say, in milliseconds.
+fn dawdle(walkers: Query<&Walker>) {
+    let millis = walkers.iter().filter_map(|walker| walker.name.parse().ok()).max();
+    std::thread::sleep(Duration::from_millis(millis.unwrap_or(0)));
+}
+
+fn dawdling(plugin: TerranePlugin) -> App {
+    let mut app = game(plugin);
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, dawdle);
+    });
+    app
+}
+
+#[test]
+fn regions_that_are_too_much_for_one_thread_are_late_alike() {
+    let mut app = dawdling(TerranePlugin::in_memory().with_region_threads(1));
+    let diary = keep_diary(&mut app);
+    let dimension = flat(&mut app);
+    let places: Vec<_> = (0..5).map(|number| BlockPos::new(2_000 * number, 5, 0)).collect();
+    for place in &places {
+        viewer(&mut app, dimension, place.x as f32, 0.0, 1);
+    }
+    start(&mut app);
+    // One is much slower than the others: it takes the thread for longer than they have between two ticks.
+    for (place, millis) in places.iter().zip(["120", "15", "15", "15", "15"]) {
+        spawn_in_region(&mut app, dimension, *place, walker(millis, 0.0));
+    }
+    update_until(&mut app, "all dawdle", |world| walkers(world).len() == 5);
+    diary.take();
+    run_for(&mut app, Duration::from_secs(3));
+    let ticks = diary.take();
+    let mut counts: Vec<_> = counts(&ticks).into_values().collect();
+    counts.sort_unstable();
+    // Earliest deadline first: all of them once a round of 180 ms.
+    assert_eq!(counts.len(), 5);
+    assert!(counts[0] >= 8 && counts[4] <= counts[0] + 3, "{counts:?} ticks in three seconds");
+}
+
+#[test]
+fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
+    let mut app = dawdling(TerranePlugin::in_memory());
+    let diary = keep_diary(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "it ticks", |world| block_at(world, dimension, HERE).is_some());
+    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(1_500)));
+    update(&mut app, 1);
+    run_for(&mut app, Duration::from_millis(2_500));
+    let ticks = diary.take();
+    let (late, tick) = ticks.iter().enumerate().max_by_key(|(_, tick)| tick.delta).unwrap();
+    // The clock is read when a tick is given out: the sleep is between that of the tick that slept and the next one.
+    assert!(tick.delta > Duration::from_millis(1_300), "{:?}", tick.delta);
+    let soon = ticks[late..].iter().filter(|after| after.at - tick.at < Duration::from_millis(500)).count();
+    assert!((2..=14).contains(&soon), "{soon} ticks in the half second after it");
+    for pair in ticks.windows(2) {
+        assert_eq!(pair[1].elapsed - pair[0].elapsed, pair[1].delta, "no time is lost");
+    }
+}
+
+#[test]
+fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
+    let plugin = TerranePlugin::in_memory().with_watchdog_limit(Duration::from_millis(150));
+    let mut app = dawdling(plugin);
+    listen::<RegionHung>(&mut app);
+    let dimension = flat(&mut app);
+    let [_, there] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 1));
+    start(&mut app);
+    update_until(&mut app, "both tick", |world| {
+        [HERE, THERE].iter().all(|place| block_at(world, dimension, *place).is_some())
+    });
+    update_until(&mut app, "statistics know it", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| region.columns > 0 && region.hung.is_none())
+    });
+    assert!(heard::<RegionHung>(&app).is_empty());
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap();
+    spawn_in_region(&mut app, dimension, HERE, walker("1200", 0.0));
+    update_until(&mut app, "it is told twice", |world| world.resource::<Heard<RegionHung>>().0.len() >= 2);
+    let hung = heard::<RegionHung>(&app).to_vec();
+    for (number, hung) in hung.iter().enumerate() {
+        assert_eq!((hung.dimension, hung.region), (region.dimension, region.region));
+        let shift = app.world().resource::<WorldStatistics>().section_shift;
+        assert!(region.contains(hung.column.unwrap().section(shift)), "{:?}", hung.column);
+        assert!(hung.running_for >= Duration::from_millis(150) * (number as u32 + 1), "{:?}", hung.running_for);
+        assert_eq!(hung.step, "RegionTick");
+    }
+    update_until(&mut app, "statistics know it", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| region.hung.is_some())
+    });
+    assert_eq!(region_at(app.world(), dimension, THERE.column()).unwrap().hung, None);
+
+    // New ground beside it becomes a transient region, which waits for it.
+    move_viewer(&mut app, there, 16.0 * 12.0, 0.0);
+    update_until(&mut app, "a region waits for it", |world| {
+        world.resource::<Heard<RegionHung>>().0.iter().any(|hung| !hung.waiting.is_empty())
+    });
+}
+
+#[test]
+fn the_watchdog_tells_a_letter_from_a_schedule() {
+    let mut app = game(TerranePlugin::in_memory().with_watchdog_limit(Duration::from_millis(100)));
+    listen::<RegionHung>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "it ticks", |world| block_at(world, dimension, HERE).is_some());
+    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(600)));
+    update_until(&mut app, "it is told", |world| !world.resource::<Heard<RegionHung>>().0.is_empty());
+    assert_eq!(heard::<RegionHung>(&app)[0].step, "receiving");
+}
+
+#[test]
+fn windows_of_statistics_tell_rates_times_and_utilisation() {
+    let (mut app, dimension, _, _) = two_regions(lockstep());
+    app.add_region_plugins(|_| {});
+    update(&mut app, 20 * 70);
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap();
+    for window in Window::ALL {
+        let seconds = window.length().as_secs() as u32;
+        let window = region.window(window);
+        let rate = window.ticks_per_second.unwrap();
+        assert!((rate - 20.0).abs() < 0.5, "{rate} ticks a second over {seconds} s");
+        // A window begins at a whole second, and its cached state is up to five seconds old.
+        assert!(window.ticks <= 20 * seconds + 1 && window.ticks >= 20 * (seconds - 1) - 1, "{window:?}");
+        assert!(window.median <= window.p95 && window.p95 <= window.worst, "{window:?}");
+        assert!(window.median > Duration::ZERO && window.utilisation > 0.0 && window.utilisation < 0.5, "{window:?}");
+    }
+    assert!(region.ticks >= 20 * 70 && region.ticks <= 20 * 70 + 31, "{}", region.ticks);
+
+    // Every tenth tick is slow: that is more than one in twenty, and no more than one in two.
+    let ticks_before = region.ticks;
+    for number in 0..20 * 6 {
+        if number % 10 == 0 {
+            in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(20)));
+        }
+        app.update();
+    }
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap();
+    let other = region_at(app.world(), dimension, THERE.column()).unwrap();
+    let window = region.window(Window::FiveSeconds);
+    assert!(window.median < Duration::from_millis(20) && window.p95 >= Duration::from_millis(20), "{window:?}");
+    assert!(window.worst >= window.p95 && window.utilisation >= 0.03, "{window:?}");
+    assert!(other.window(Window::FiveSeconds).median < Duration::from_millis(20));
+    assert!(region.ticks > ticks_before);
+}
+
+#[test]
+fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
+    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(config()));
+    listen::<RegionMerged>(&mut app);
+    listen::<RegionSplit>(&mut app);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update(&mut app, 200);
+    let at_home = region_at(app.world(), dimension, HERE.column()).unwrap();
+    let walker = region_at(app.world(), dimension, THERE.column()).unwrap();
+    assert!(walker.ticks >= at_home.ticks + 190);
+    assert_eq!(at_home.window(Window::FiveSeconds).ticks_per_second, Some(0.0), "it has not ticked for long");
+    let began = app.world().resource::<WorldStatistics>().clock;
+    walk_to(&mut app, walking, 6);
+    let since = ((app.world().resource::<WorldStatistics>().clock - began).as_millis() / 50) as u64;
+    let merged = region_at(app.world(), dimension, HERE.column()).unwrap();
+    assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), 1);
+    // The two ids tell whose the count is: that of the region that goes on, never the sum.
+    let (own, most) = if merged.region == at_home.region { (at_home, since - 100) } else { (walker, since) };
+    assert!(merged.ticks > own.ticks && merged.ticks <= own.ticks + most, "{} of {}", merged.ticks, own.ticks);
+
+    walk_to(&mut app, walking, 80);
+    let split = heard::<RegionSplit>(&app)[0].clone();
+    let statistics = app.world().resource::<WorldStatistics>();
+    let ticks: Vec<_> = statistics.regions.iter().map(|region| region.ticks).collect();
+    assert_eq!(statistics.regions.len(), 2, "{split:?}");
+    assert_eq!(ticks[0], ticks[1], "both count from where the one region was");
+    assert!(ticks[0] > merged.ticks);
+}
