@@ -4,7 +4,6 @@ mod architecture;
 mod asking;
 mod block_ticks;
 mod blocks;
-
 mod clock;
 mod coupling;
 mod crossing;
