@@ -48,6 +48,7 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<MirrorIndex>()
         .init_resource::<receive::Backlog>()
         .init_resource::<requests::Outgoing>()
+        .init_resource::<dimension::Reopening>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()

@@ -2,6 +2,7 @@ use crate::coordinator::{DimensionClock, DimensionSpec, FromMain, MainLink};
 use crate::generation::Generator;
 use crate::space::DimensionId;
 use bevy::prelude::*;
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 /// are generated, loaded, simulated and saved.
 ///
 /// Despawning it saves and closes it while the app runs; [`DimensionClosed`](super::DimensionClosed) tells when that is
-/// done, and spawning a dimension of the same name goes on with it. [`RemoveDimension`] erases what is stored of it too.
+/// done, and spawning a dimension of the same name, in the same frame already, goes on with it. [`RemoveDimension`] erases what is stored of it too.
 /// A [`DimensionClock`] beside it changes how its time passes.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
@@ -70,17 +71,33 @@ pub struct DimensionOpen {
     pub id: DimensionId,
 }
 
+/// New dimensions with the name of one that goes in the same frame: they are opened after all that was sent to the old
+/// one, and after its end.
+#[derive(Resource, Default)]
+pub(super) struct Reopening(pub Vec<DimensionSpec>);
+
 pub(super) fn open(
     link: Res<MainLink>,
     dimensions: Query<(Entity, &Dimension, Option<&DimensionClock>), Added<Dimension>>,
+    mut despawned: RemovedComponents<Dimension>,
+    mut removed: MessageReader<RemoveDimension>,
+    mut names: Local<FxHashMap<Entity, String>>,
+    mut reopening: ResMut<Reopening>,
 ) {
+    let removed = removed.read().map(|RemoveDimension { dimension }| *dimension);
+    let going: Vec<String> = despawned.read().chain(removed).filter_map(|entity| names.remove(&entity)).collect();
     for (entity, Dimension { name, heights, generator }, clock) in &dimensions {
-        link.send(FromMain::OpenDimension(DimensionSpec {
+        names.insert(entity, name.clone());
+        let spec = DimensionSpec {
             entity,
             name: name.clone(),
             heights: heights.clone(),
             generator: generator.clone(),
             clock: clock.copied(),
-        }));
+        };
+        match going.contains(name) {
+            true => reopening.0.push(spec),
+            false => link.send(FromMain::OpenDimension(spec)),
+        }
     }
 }

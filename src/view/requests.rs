@@ -1,6 +1,7 @@
 //! What the main world asks of the simulation.
 
-use super::{Coupling, Dimension, DimensionClock, RemoveDimension};
+use super::dimension::Reopening;
+use super::{Coupling, Dimension, DimensionClock, DimensionOpen, RemoveDimension};
 use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
     Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, schedule,
@@ -164,9 +165,12 @@ pub(super) fn send_viewers(
     link: Res<MainLink>,
     viewers: ViewerQuery,
     dimensions: Query<(), With<Dimension>>,
+    opened: Query<(), Added<DimensionOpen>>,
     mut removed: RemovedComponents<Viewer>,
     mut sent: Local<FxHashMap<Entity, (Entity, ColumnPos, u32)>>,
 ) {
+    // What was said of a dimension that had to wait until it could be opened is said again.
+    sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
     for viewer in removed.read() {
         if sent.remove(&viewer).is_some() {
             link.send(FromMain::RemoveViewer(viewer));
@@ -206,13 +210,13 @@ pub(super) fn send_saves(link: Res<MainLink>, mut saves: MessageReader<SaveWorld
 
 pub(super) fn send_orders(
     link: Res<MainLink>,
-    clocks: Query<(Entity, Ref<DimensionClock>), With<Dimension>>,
+    clocks: Query<(Entity, &DimensionClock), (With<Dimension>, Or<(Changed<DimensionClock>, Added<DimensionOpen>)>)>,
     couplings: Query<(Entity, &Coupling), Changed<Coupling>>,
     mut uncoupled: RemovedComponents<Coupling>,
     mut steps: MessageReader<StepDimension>,
     mut orders: MessageReader<ControlRegion>,
 ) {
-    for (dimension, clock) in clocks.iter().filter(|(_, clock)| clock.is_changed()) {
+    for (dimension, clock) in &clocks {
         link.send(FromMain::SetClock { dimension, clock: *clock });
     }
     uncoupled.read().for_each(|coupling| link.send(FromMain::Uncouple(coupling)));
@@ -225,6 +229,7 @@ pub(super) fn send_closings(
     link: Res<MainLink>,
     mut despawned: RemovedComponents<Dimension>,
     mut removed: MessageReader<RemoveDimension>,
+    mut reopening: ResMut<Reopening>,
 ) {
     for RemoveDimension { dimension } in removed.read() {
         link.send(FromMain::CloseDimension { dimension: *dimension, remove: true });
@@ -232,6 +237,7 @@ pub(super) fn send_closings(
     for dimension in despawned.read() {
         link.send(FromMain::CloseDimension { dimension, remove: false });
     }
+    reopening.0.drain(..).for_each(|spec| link.send(FromMain::OpenDimension(spec)));
 }
 
 pub(super) fn update_lockstep(mut coordinator: ResMut<CoordinatorHandle>) {
