@@ -128,16 +128,22 @@ fn raise_faults(world: &mut World) {
     }
 }
 
-/// What waits for columns that are given up.
+/// What waits for columns that are given up, and for the entities in them.
 fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
+    if world.resource_mut::<Waiting>().is_empty() {
+        return Vec::new();
+    }
+    let roots = roots(world, |position| leaving.contains(&position.column()));
+    let family = roots.into_iter().flat_map(|root| family(world, root));
+    let ids: FxHashSet<Uuid> = family.filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
     let RegionState { clock, period, .. } = *world.resource::<RegionState>();
-    let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| leaving.contains(&column));
-    let letters = world.resource_mut::<Waiting>().take_out(clock, period, leaves);
-    let reason = |letter: Letter| {
-        let (_, column) = letter.column()?;
-        Some((letter, Undeliverable::Unloaded(column)))
+    let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
+        (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
+        (_, Some(id)) if ids.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
+        _ => None,
     };
-    letters.into_iter().filter_map(reason).collect()
+    let letters = world.resource_mut::<Waiting>().take_out(clock, period, |letter| reason(letter).is_some());
+    letters.into_iter().filter_map(|letter| reason(&letter).map(|reason| (letter, reason))).collect()
 }
 
 fn give_up_columns(
