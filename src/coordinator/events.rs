@@ -169,7 +169,7 @@ events! {
         column: Option<ColumnPos>,
         /// What the panic said.
         reason: String,
-        /// Where in the source the panic was raised.
+        /// Where in the source the panic was raised; `None` if a system returned an error.
         location: Option<String>,
         /// The system that panicked, where its name is known.
         system: Option<String>,

@@ -36,8 +36,12 @@ pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     WATCHED.set(false);
     let raised = RAISED.take();
     result.map_err(|payload| {
-        let (location, system) = raised.unzip();
-        CaughtPanic { reason: message(&*payload), location, system: system.flatten(), payload }
+        let reason = message(&*payload);
+        let (location, system) = match system_of_error(&reason) {
+            Some(system) => (None, Some(system)),
+            None => raised.map_or((None, None), |(location, system)| (Some(location), system)),
+        };
+        CaughtPanic { reason, location, system, payload }
     })
 }
 
@@ -58,24 +62,38 @@ fn note(info: &PanicHookInfo) {
     });
 }
 
-/// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's own.
+/// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's that call it.
+///
+/// What was inlined has a name without a path, but its file stands in the line below.
 fn system_in(backtrace: &str) -> Option<String> {
     let mut system = None;
-    for line in backtrace.lines() {
+    let mut lines = backtrace.lines().peekable();
+    while let Some(line) = lines.next() {
         let Some((number, name)) = line.trim_start().split_once(": ") else { continue };
         if number.parse::<u32>().is_err() {
             continue;
         }
-        let path = name.trim_start_matches(['<', '&']);
-        if path.starts_with("bevy_ecs::") || name.contains(" as bevy_ecs::system::") {
+        let file = lines.peek().and_then(|line| line.trim_start().strip_prefix("at ")).unwrap_or_default();
+        if name.contains("function_system::") || name.contains("run_without_applying_deferred") {
             return system;
         }
-        let is_ours = ["std::", "core::", "alloc::", "rust_begin_unwind", "__rust", "bevy_terrane::coordinator::panic"];
-        if !is_ours.iter().any(|prefix| path.starts_with(prefix)) {
+        let path = name.trim_start_matches(['<', '&']);
+        let foreign = ["std::", "core::", "alloc::", "bevy_ecs::", "rust_begin_unwind", "__rust"];
+        let is_foreign = foreign.iter().any(|prefix| path.starts_with(prefix))
+            || ["/rustc/", "/bevy_ecs", "/coordinator/panic.rs"].iter().any(|part| file.contains(part))
+            || path.starts_with("bevy_terrane::coordinator::panic");
+        if !is_foreign {
             system = Some(name.trim_end_matches("::{{closure}}").to_owned());
         }
     }
     None
+}
+
+/// The system whose error Bevy's own handler made a panic of, and what it returned. The place of that panic says nothing.
+fn system_of_error(reason: &str) -> Option<String> {
+    let (_, rest) = reason.split_once("Encountered an error in ")?;
+    let (_, name) = rest.split_once('`')?;
+    Some(name.split_once('`')?.0.to_owned())
 }
 
 #[cfg(test)]
@@ -103,5 +121,17 @@ mod tests {
             5: <F as bevy_ecs::system::function_system::SystemParamFunction<M>>::run\n   6: my_game::main\n";
         assert_eq!(system_in(backtrace).as_deref(), Some("my_game::mobs::tick_mobs"));
         assert_eq!(system_in("   0: std::panicking::begin_panic\n   1: my_game::main\n"), None);
+        let inlined = "   0: panic_fmt\n             at /rustc/core/panicking.rs:80:14\n   1: {closure#0}\n             \
+            at ./src/mobs.rs:9:1\n   2: resource_scope<my_game::Food>\n             at /cargo/bevy_ecs-0.19/src/world.rs:7:3\n   \
+            3: tick_mobs\n             at ./src/mobs.rs:7:1\n   4: call_mut<fn()>\n             at /rustc/core/ops.rs:1:1\n   \
+            5: run_without_applying_deferred<fn()>\n             at /cargo/bevy_ecs-0.19/src/system.rs:1:1\n";
+        assert_eq!(system_in(inlined).as_deref(), Some("tick_mobs"));
+    }
+
+    #[test]
+    fn an_error_that_was_returned_names_its_system() {
+        let reason = "Encountered an error in system `my_game::eat`: the `food` is bad";
+        assert_eq!(system_of_error(reason).as_deref(), Some("my_game::eat"));
+        assert_eq!(system_of_error("no more cheese"), None);
     }
 }
