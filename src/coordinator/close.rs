@@ -29,6 +29,8 @@ pub(super) fn close(mut desk: Desk) {
 impl Desk<'_> {
     /// Nothing new begins in the dimension; what it holds is handed out as its regions end their ticks.
     pub fn close_dimension(&mut self, entity: Entity, remove: bool) {
+        // It may be one that still waits until another of its name is gone.
+        self.dimensions.reopen.retain(|spec| spec.entity != entity);
         let Some(dimension) = self.dimensions.by_entity(entity) else { return };
         if let Some(closing) = &mut dimension.closing {
             closing.remove |= remove;
@@ -69,10 +71,8 @@ impl Desk<'_> {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             if slot.halted.is_some() && slot.parked.get().world.is_none() {
-                let gone: Vec<_> = columns.into_iter().filter(|column| slot.let_go(*column, &self.saves)).collect();
-                for column in gone {
-                    dimension.forget(column);
-                    self.publisher.unloaded(id, column);
+                for column in columns {
+                    self.let_go_halted(id, region, column);
                 }
                 continue;
             }
@@ -103,9 +103,12 @@ impl Desk<'_> {
             return;
         }
         let remove = closing.remove;
-        let Some(dimension) = self.dimensions.open.remove(&id) else { return };
+        let Some(mut dimension) = self.dimensions.open.remove(&id) else { return };
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
         self.dimensions.by_entity.remove(&entity);
+        for traveller in mem::take(dimension.transit.get()).into_values().flatten() {
+            self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(id));
+        }
         self.directory.forget_dimension(id);
         for region in dimension.regionizer.regions() {
             self.saves.gone(id, region);

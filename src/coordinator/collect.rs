@@ -15,7 +15,9 @@ use super::save::Saves;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
-use crate::simulation::{BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, RegionShare, Task};
+use crate::simulation::{
+    BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, RegionShare, Task, Undeliverable,
+};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
 use bevy::ecs::system::SystemParam;
@@ -194,7 +196,13 @@ impl Desk<'_> {
                 {
                     lost.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
                 }
+                if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                    // What it was asked to give up it still has, and nobody else will ask again.
+                    let leaving = lost.iter().filter(|column| dimension.columns.get(column) == Some(&Stage::Leaving));
+                    leaving.copied().collect::<Vec<_>>().into_iter().for_each(|column| dimension.keep(column));
+                }
                 slot.lost.extend(lost.into_iter().map(|column| (column, until)));
+                self.saves.request_commit(now);
                 // In the middle of a split: the parts go on with what the store has.
                 for part in &running.parts {
                     let columns = self.columns_of(id, *part);
@@ -240,7 +248,7 @@ impl Desk<'_> {
     }
 
     /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
-    fn end_tick(&mut self, id: DimensionId, region: RegionId, slot: RegionSlot) {
+    pub fn end_tick(&mut self, id: DimensionId, region: RegionId, slot: RegionSlot) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let end = match dimension.regionizer.end_tick(region, slot) {
             Ok(end) => end,
@@ -430,7 +438,7 @@ impl Desk<'_> {
                 Some(dimension) => dimension.route(traveller),
                 None => {
                     warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
-                    self.directory.forget_journey(&traveller);
+                    self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(to));
                 }
             }
         }

@@ -6,7 +6,8 @@ use super::panic::CaughtPanic;
 use super::region_slot::Halted;
 use super::{RegionFaults, TickMode};
 use crate::region::RegionId;
-use crate::space::DimensionId;
+use crate::simulation::{BlockAccessError, MirrorUpdate, Undeliverable};
+use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::time::Duration;
 
@@ -46,7 +47,9 @@ impl Desk<'_> {
             let error = format!("{region} halted: what it changed since its last save is lost");
             self.publisher.event(SaveFailed { error });
         }
-        self.directory.forget_region(id, region);
+        // Those that the store has come back with a restart; nobody could take away the mirrors of the others.
+        let lost = self.directory.forget_region(id, region);
+        self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
         self.publisher.event(RegionHalted { dimension: id, region, column, reason, location, system });
         if self.config.mode == TickMode::Lockstep {
             self.inbound.panic.get().get_or_insert(payload);
@@ -58,5 +61,39 @@ impl Desk<'_> {
             dimension.has_idle_regions |= holds_others;
         }
         Halted { holds_others }
+    }
+
+    /// Forgets a column of a halted region as soon as the store has what was saved of it. Says whether it is gone.
+    pub fn let_go_halted(&mut self, id: DimensionId, region: RegionId, column: ColumnPos) -> bool {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        let is_last = dimension.regionizer.columns(region).nth(1).is_none();
+        let Some(slot) = dimension.regionizer.data_mut(region) else { return false };
+        let Some(mut astray) = slot.let_go(column, &self.saves) else {
+            self.saves.request_commit(self.clock.now);
+            return false;
+        };
+        if is_last {
+            // The region goes with it.
+            astray.letters.append(&mut slot.parked.get().inbox.letters);
+        }
+        let entity = dimension.spec.entity;
+        dimension.forget(column);
+        // Whoever comes here again begins with what the store has.
+        if is_last && let Some(slot) = dimension.regionizer.try_begin_tick(region) {
+            self.end_tick(id, region, slot);
+        }
+        self.publisher.unloaded(id, column);
+        for edit in astray.edits {
+            self.publisher.refused(entity, edit, BlockAccessError::OutsideRegion(edit.block));
+        }
+        for traveller in astray.travellers {
+            let reason = Undeliverable::NoSuchEntity(traveller.id);
+            self.drop_traveller(traveller, reason);
+        }
+        for letter in astray.letters {
+            let reason = letter.entity().map_or(Undeliverable::Unloaded(column), Undeliverable::NoSuchEntity);
+            self.undeliverable(letter, reason);
+        }
+        true
     }
 }

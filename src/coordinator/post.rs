@@ -4,7 +4,7 @@ use super::collect::Desk;
 use super::dimension::Dimensions;
 use super::events::LetterLost;
 use crate::region::RegionId;
-use crate::simulation::{Address, Letter, Sender, Traveller, Undeliverable};
+use crate::simulation::{Address, Letter, MirrorUpdate, Sender, Traveller, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -50,9 +50,10 @@ impl Directory {
         }
     }
 
-    /// What was in a halted region is in no region any more.
-    pub fn forget_region(&mut self, dimension: DimensionId, region: RegionId) {
-        self.places.retain(|_, place| *place != Whereabouts::Region(dimension, region));
+    /// What was in a halted region is in no region any more. Gives its ids.
+    pub fn forget_region(&mut self, dimension: DimensionId, region: RegionId) -> Vec<Uuid> {
+        let place = Whereabouts::Region(dimension, region);
+        self.places.extract_if(|_, at| *at == place).map(|(id, _)| id).collect()
     }
 
     pub fn forget_dimension(&mut self, dimension: DimensionId) {
@@ -154,6 +155,15 @@ impl Desk<'_> {
                 warn!("{} to {} is lost: {reason}", lost.what, lost.to);
                 self.publisher.event(lost);
             }
+        }
+    }
+
+    /// An entity on its way has nowhere to go: what is stored of it stays, its mirror and its letters do not.
+    pub fn drop_traveller(&mut self, traveller: Traveller, reason: Undeliverable) {
+        self.directory.forget_journey(&traveller);
+        self.publisher.mirrors(traveller.ids().into_iter().map(MirrorUpdate::gone).collect());
+        for letter in traveller.letters {
+            self.undeliverable(letter, reason);
         }
     }
 

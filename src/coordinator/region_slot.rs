@@ -108,8 +108,8 @@ impl RegionSlot {
         recent.ticks >= 10 && recent.worst <= limit
     }
 
-    /// Forgets a column of a halted region, if the store has all that was saved of it.
-    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> bool {
+    /// Forgets a column of a halted region, if the store has all that was saved of it. Gives what waited for it.
+    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> Option<Inbox> {
         let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
         let until = known.unwrap_or_else(|| {
             // It was delivered after the halt, and may be new.
@@ -118,11 +118,10 @@ impl RegionSlot {
             until
         });
         if !saves.is_durable(until) {
-            return false;
+            return None;
         }
         self.lost.retain(|(lost, _)| *lost != column);
-        self.parked.get().inbox.columns.retain(|loaded| loaded.column.pos() != column);
-        true
+        Some(self.parked.get().inbox.split_off(|waited| waited == column))
     }
 }
 

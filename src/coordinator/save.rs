@@ -134,19 +134,24 @@ impl Saves {
 }
 
 /// Decides whether to ask the regions for what is unsaved.
-pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
+pub(super) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
     let now = desk.clock.now;
     let due = now.saturating_sub(saves.began) >= desk.config.autosave_period;
     let wanted = due || !saves.requested.is_empty();
     if saves.rounds.iter().any(|round| !round.overdue) || !wanted {
         return;
     }
-    let live = desk.dimensions.open.iter().flat_map(|(id, dimension)| {
-        let halted = |region: &RegionId| dimension.regionizer.data(*region).is_some_and(|slot| slot.halted.is_some());
-        dimension.regionizer.regions().into_iter().filter(move |region| !halted(region)).map(|region| (*id, region))
-    });
+    let mut wanted = BTreeSet::new();
+    for (id, dimension) in &mut desk.dimensions.open {
+        for region in dimension.regionizer.regions() {
+            // A world that a halted region holds is as it was.
+            let slot = dimension.regionizer.data_mut(region);
+            if slot.is_none_or(|slot| slot.halted.is_none() || slot.parked.get().world.is_some()) {
+                wanted.insert((*id, region));
+            }
+        }
+    }
     let requests = mem::take(&mut saves.requested);
-    let wanted = live.collect();
     saves.last_round += 1;
     let number = saves.last_round;
     saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
@@ -157,7 +162,7 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, desk: SaveDesk) {
 pub(super) struct SaveDesk<'w> {
     config: Res<'w, super::CoordinatorConfig>,
     clock: Res<'w, super::clock::Clock>,
-    dimensions: Res<'w, Dimensions>,
+    dimensions: ResMut<'w, Dimensions>,
 }
 
 /// Handles finished commits and starts the next one.

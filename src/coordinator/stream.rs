@@ -122,6 +122,7 @@ impl Desk<'_> {
     fn ask_to_give_up(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let mut later = BTreeSet::new();
+        let mut halted = Vec::new();
         for column in mem::take(&mut dimension.unneeded) {
             match dimension.columns.get(&column) {
                 Some(Stage::Owned) => {
@@ -131,14 +132,8 @@ impl Desk<'_> {
                             dimension.inbox(region).give_up.push(column);
                             dimension.columns.insert(column, Stage::Leaving);
                         }
-                        // Its blocks went with the halted world: it may go as soon as the store has what was saved.
-                        Some(slot) => match slot.let_go(column, &self.saves) {
-                            true => {
-                                dimension.forget(column);
-                                self.publisher.unloaded(id, column);
-                            }
-                            false => drop(later.insert(column)),
-                        },
+                        // Its blocks went with the halted world.
+                        Some(_) => halted.push((region, column)),
                     }
                 }
                 Some(Stage::Claimed) => drop(later.insert(column)),
@@ -146,6 +141,13 @@ impl Desk<'_> {
             }
         }
         dimension.unneeded = later;
+        for (region, column) in halted {
+            if !self.let_go_halted(id, region, column)
+                && let Some(dimension) = self.dimensions.open.get_mut(&id)
+            {
+                dimension.unneeded.insert(column);
+            }
+        }
     }
 }
 

@@ -154,7 +154,8 @@ pub struct MirrorUpdate {
 }
 
 impl MirrorUpdate {
-    pub(super) fn gone(id: Uuid) -> Self {
+    /// The entity is not to be seen any more.
+    pub fn gone(id: Uuid) -> Self {
         Self { id, position: None, components: FxHashMap::default() }
     }
 }
