@@ -11,6 +11,7 @@ mod dimensions;
 mod entities;
 mod failing_store;
 mod failures;
+mod faults;
 mod independence;
 mod lockstep;
 mod plugins;

@@ -1,0 +1,388 @@
+//! A fault stays where it happens, and a halted region can be restarted from the store.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const HERE: BlockPos = BlockPos::new(0, 5, 0);
+/// In a region of its own.
+const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
+
+/// Whether bombs go off.
+#[derive(Resource, Clone)]
+struct Armed(Arc<AtomicBool>);
+
+impl Armed {
+    fn set(&self, armed: bool) {
+        self.0.store(armed, Ordering::SeqCst);
+    }
+}
+
+/// A bomb goes off on the near side of x = 1,000, when it has arrived there.
+fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walker, &Position)>) {
+    let is_here = |position: &Position| position.block.x < 1_000 && columns.contains(position.column());
+    let goes_off = walkers.iter().any(|(walker, position)| walker.name == "bomb" && is_here(position));
+    assert!(!armed.0.load(Ordering::SeqCst) || !goes_off, "a bomb went off");
+}
+
+/// Nothing is saved but on demand.
+fn plugin() -> TerranePlugin {
+    TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600))
+}
+
+/// A game with one region here and one there, in which bombs go off.
+fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
+    let mut app = game(plugin);
+    let armed = Armed(Arc::new(AtomicBool::new(true)));
+    let copy = armed.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, go_off);
+    });
+    listen::<RegionHalted>(&mut app);
+    listen::<RegionRestarted>(&mut app);
+    listen::<RegionDestroyed>(&mut app);
+    listen::<WorldSaved>(&mut app);
+    listen::<BlockRefused>(&mut app);
+    let dimension = flat(&mut app);
+    let viewers = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 1));
+    start(&mut app);
+    update_until(&mut app, "both tick", |world| {
+        [HERE, THERE].iter().all(|place| {
+            let region = region_at(world, dimension, place.column());
+            region.is_some_and(|region| region.ticks > 0 && region.columns > 0)
+        })
+    });
+    (app, dimension, viewers, armed)
+}
+
+fn save(app: &mut App) {
+    let request = heard::<WorldSaved>(app).len() as u64;
+    app.world_mut().write_message(SaveWorld { request });
+    update_until(app, "it is saved", |world| world.resource::<Heard<WorldSaved>>().0.len() as u64 > request);
+}
+
+fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
+    let block = id_of(app.world(), name);
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+    update_until(app, "the edit is seen", |world| block_at(world, dimension, position) == Some(block));
+}
+
+fn wait_halted(app: &mut App, times: usize) {
+    update_until(app, "a region halted", |world| world.resource::<Heard<RegionHalted>>().0.len() >= times);
+    // Until the statistics say so too.
+    let halted = heard::<RegionHalted>(app)[times - 1].region;
+    update_until(app, "the statistics know it", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.iter().any(|region| region.region == halted && region.halted)
+    });
+}
+
+fn bomb(app: &mut App, dimension: Entity) {
+    let times = heard::<RegionHalted>(app).len();
+    spawn_in_region(app, dimension, HERE, walker("bomb", 0.0));
+    wait_halted(app, times + 1);
+}
+
+fn restart(app: &mut App, dimension: Entity) {
+    let times = heard::<RegionRestarted>(app).len();
+    order(app, dimension, HERE.column(), RegionOrder::Restart);
+    update_until(app, "it began again", |world| {
+        world.resource::<Heard<RegionRestarted>>().0.len() > times
+            && region_at(world, dimension, HERE.column()).is_some_and(|region| !region.halted && region.columns > 0)
+    });
+}
+
+fn names(app: &mut App) -> Vec<String> {
+    walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
+}
+
+/// Puts the walker of this name, which is in the region at `from`, somewhere else.
+fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
+    in_region(app, dimension, from, move |region| {
+        let dimension = region.resource::<RegionInfo>().dimension;
+        let mut walkers = region.query::<(&Walker, &mut Position)>();
+        let (_, mut position) = walkers.iter_mut(region).find(|(walker, _)| walker.name == name).expect("it is here");
+        *position = Position::new(dimension, to);
+    });
+}
+
+fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
+    walkers(world).iter().any(|(at, position)| at == name && position.block == place)
+}
+
+fn run_for(app: &mut App, span: Duration) {
+    let end = Instant::now() + span;
+    update_until(app, "the time is over", |_| Instant::now() >= end);
+}
+
+#[test]
+fn a_panic_is_told_with_its_source_its_system_and_its_place_and_the_others_go_on() {
+    let (mut app, dimension, ..) = two_regions(plugin());
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap();
+    bomb(&mut app, dimension);
+    let halted = heard::<RegionHalted>(&app)[0].clone();
+    assert_eq!((halted.dimension, halted.region), (region.dimension, region.region));
+    let shift = app.world().resource::<WorldStatistics>().section_shift;
+    assert!(region.contains(halted.column.unwrap().section(shift)), "{:?}", halted.column);
+    assert_eq!(halted.reason, "a bomb went off");
+    let location = halted.location.unwrap();
+    assert!(location.contains("faults.rs:"), "{location}");
+    let system = halted.system.unwrap();
+    assert!(system.contains("go_off"), "{system}");
+
+    let before = region_at(app.world(), dimension, THERE.column()).unwrap().ticks;
+    set(&mut app, dimension, THERE, "terrane:stone");
+    update_until(&mut app, "the other ticks on", |world| {
+        region_at(world, dimension, THERE.column()).is_some_and(|region| region.ticks > before + 20)
+    });
+    assert_eq!(heard::<RegionHalted>(&app).len(), 1, "it does not tick again");
+    let position = BlockPos::new(3, 9, 3);
+    let block = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+    update_until(&mut app, "edits of it are refused", |world| !world.resource::<Heard<BlockRefused>>().0.is_empty());
+}
+
+#[test]
+fn an_error_that_a_system_returns_halts_its_region_with_the_systems_name() {
+    fn complain(walkers: Query<&Walker>) -> Result {
+        if walkers.iter().any(|walker| walker.name == "complainer") {
+            return Err("the food is bad".into());
+        }
+        Ok(())
+    }
+    let mut app = game(plugin());
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, complain);
+    });
+    listen::<RegionHalted>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    spawn_in_region(&mut app, dimension, HERE, walker("complainer", 0.0));
+    update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+    let halted = &heard::<RegionHalted>(&app)[0];
+    assert!(halted.reason.contains("the food is bad"), "{}", halted.reason);
+    let system = halted.system.as_deref().unwrap_or_default();
+    assert!(system.contains("complain"), "{halted:?}");
+}
+
+#[test]
+fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    let [saved, unsaved] = [BlockPos::new(2, 9, 2), BlockPos::new(3, 9, 2)];
+    set(&mut app, dimension, saved, "terrane:stone");
+    spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    save(&mut app);
+    set(&mut app, dimension, unsaved, "terrane:stone");
+    spawn_in_region(&mut app, dimension, HERE, walker("unsaved", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 2);
+    bomb(&mut app, dimension);
+    armed.set(false);
+    restart(&mut app, dimension);
+    update_until(&mut app, "what was saved is back", |world| is_at(world, "saved", HERE));
+    let air = BlockId::AIR;
+    update_until(&mut app, "what was not is gone", |world| block_at(world, dimension, unsaved) == Some(air));
+    assert_eq!(block_at(app.world_mut(), dimension, saved), Some(id_of(app.world(), "terrane:stone")));
+    assert_eq!(names(&mut app), ["saved"], "also from the main world");
+    set(&mut app, dimension, unsaved, "terrane:stone");
+    let ticks = region_at(app.world(), dimension, HERE.column()).unwrap().ticks;
+    update_until(&mut app, "it ticks on", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| region.ticks > ticks + 5)
+    });
+}
+
+#[test]
+fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    spawn_in_region(&mut app, dimension, THERE, walker("jumper", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    bomb(&mut app, dimension);
+    armed.set(false);
+    jump(&mut app, dimension, THERE, "jumper", HERE);
+    run_for(&mut app, Duration::from_millis(300));
+    restart(&mut app, dimension);
+    update_until(&mut app, "it arrived", |world| is_at(world, "jumper", HERE));
+    run_for(&mut app, Duration::from_millis(300));
+    assert_eq!(names(&mut app), ["jumper"]);
+    save(&mut app);
+    assert_eq!(names(&mut app), ["jumper"]);
+}
+
+#[test]
+fn an_entity_that_arrives_in_the_tick_that_panics_is_not_lost() {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    spawn_in_region(&mut app, dimension, THERE, walker("bomb", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    // It was never saved: what leaves a region is stored with it.
+    jump(&mut app, dimension, THERE, "bomb", HERE);
+    wait_halted(&mut app, 1);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Restart);
+    wait_halted(&mut app, 2);
+    armed.set(false);
+    restart(&mut app, dimension);
+    update_until(&mut app, "it arrived", |world| is_at(world, "bomb", HERE));
+    run_for(&mut app, Duration::from_millis(300));
+    assert_eq!(names(&mut app), ["bomb"]);
+}
+
+#[test]
+fn an_entity_that_left_before_the_fault_does_not_come_back_a_second_time() {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    spawn_in_region(&mut app, dimension, HERE, walker("jumper", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    save(&mut app);
+    jump(&mut app, dimension, HERE, "jumper", THERE);
+    update_until(&mut app, "it left", |world| is_at(world, "jumper", THERE));
+    bomb(&mut app, dimension);
+    armed.set(false);
+    restart(&mut app, dimension);
+    update_until(&mut app, "it arrived", |world| is_at(world, "jumper", THERE));
+    run_for(&mut app, Duration::from_millis(500));
+    assert_eq!(names(&mut app).iter().filter(|name| *name == "jumper").count(), 1);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    for place in [HERE, THERE] {
+        let sender = sender.clone();
+        in_region(&mut app, dimension, place, move |region| {
+            sender.send(region.query::<&Walker>().iter(region).filter(|it| it.name == "jumper").count()).unwrap();
+        });
+    }
+    let mut found = Vec::new();
+    update_until(&mut app, "both regions answer", |_| {
+        found.extend(receiver.try_iter());
+        found.len() == 2
+    });
+    assert_eq!(found.iter().sum::<usize>(), 1);
+}
+
+#[test]
+fn letters_to_a_halted_region_wait_for_its_restart() {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    bomb(&mut app, dimension);
+    armed.set(false);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    in_region(&mut app, dimension, HERE, move |_| sender.send(()).unwrap());
+    run_for(&mut app, Duration::from_millis(300));
+    assert!(receiver.try_recv().is_err());
+    restart(&mut app, dimension);
+    update_until(&mut app, "the letter is read", |_| receiver.try_recv().is_ok());
+}
+
+#[test]
+fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
+    let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
+    spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    save(&mut app);
+    spawn_in_region(&mut app, dimension, THERE, (walker("guest", 0.0), Viewer::new().with_radius(1)));
+    bomb(&mut app, dimension);
+    armed.set(false);
+    update_until(&mut app, "the guest is there", |world| is_at(world, "guest", THERE));
+    // By itself, since the guest holds its ground too.
+    app.world_mut().despawn(walking);
+    let mut at = THERE;
+    for column in [100, 50, 25, 12, 8, 4] {
+        let to = BlockPos::new(16 * column, 5, 0);
+        jump(&mut app, dimension, at, "guest", to);
+        update_until(&mut app, "the guest arrived", |world| {
+            is_at(world, "guest", to) && block_at(world, dimension, to).is_some()
+        });
+        at = to;
+        run_for(&mut app, Duration::from_millis(100));
+    }
+    update_until(&mut app, "the halted region is a part of a live one", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| !region.halted && region.columns > 0)
+    });
+    update_until(&mut app, "what was saved is back", |world| is_at(world, "saved", HERE));
+    assert_eq!(names(&mut app), ["guest", "saved"]);
+}
+
+#[test]
+fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_was_saved() {
+    let (mut app, dimension, [here, _], armed) = two_regions(plugin().with_ticks_per_second(4.0));
+    let saved = BlockPos::new(2, 9, 2);
+    set(&mut app, dimension, saved, "terrane:stone");
+    save(&mut app);
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    // Its ground is asked back by the very tick that panics.
+    app.world_mut().despawn(here);
+    spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
+    update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+    armed.set(false);
+    update_until(&mut app, "it is gone", |world| {
+        world.resource::<Heard<RegionDestroyed>>().0.iter().any(|gone| gone.region == region)
+    });
+    assert_eq!(block_at(app.world_mut(), dimension, HERE), None);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    let stone = id_of(app.world(), "terrane:stone");
+    update_until(&mut app, "it is loaded again", |world| block_at(world, dimension, saved) == Some(stone));
+}
+
+#[test]
+fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
+    let (mut app, dimension, [_, walking], armed) =
+        two_regions(plugin().with_region_faults(RegionFaults::HaltNeighbors));
+    spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    save(&mut app);
+    bomb(&mut app, dimension);
+    armed.set(false);
+    let beside = BlockPos::new(16 * 60, 5, 0);
+    move_viewer(&mut app, walking, beside.x as f32, 0.0);
+    update_until(&mut app, "it has ground there", |world| block_at(world, dimension, beside).is_some());
+    spawn_in_region(&mut app, dimension, beside, walker("guest", 0.0));
+    update_until(&mut app, "it is there", |world| is_at(world, "guest", beside));
+    for column in (4..60).rev().step_by(3) {
+        move_viewer(&mut app, walking, 16.0 * column as f32, 0.0);
+        viewer(&mut app, dimension, beside.x as f32, 0.0, 1);
+        run_for(&mut app, Duration::from_millis(30));
+    }
+    update_until(&mut app, "they are one, and halted", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.len() == 1 && regions[0].halted
+    });
+    let ticks = app.world().resource::<WorldStatistics>().regions[0].ticks;
+    run_for(&mut app, Duration::from_millis(600));
+    assert_eq!(app.world().resource::<WorldStatistics>().regions[0].ticks, ticks);
+    restart(&mut app, dimension);
+    update_until(&mut app, "both are there", |world| is_at(world, "saved", HERE) && is_at(world, "guest", beside));
+    update_until(&mut app, "it ticks", |world| world.resource::<WorldStatistics>().regions[0].ticks > ticks + 5);
+}
+
+#[test]
+fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
+    let (mut app, dimension, [_, walking], armed) =
+        two_regions(plugin().with_region_faults(RegionFaults::HaltNeighbors));
+    bomb(&mut app, dimension);
+    armed.set(false);
+    let beside = BlockPos::new(16 * 60, 5, 0);
+    move_viewer(&mut app, walking, beside.x as f32, 0.0);
+    update_until(&mut app, "it has ground there", |world| block_at(world, dimension, beside).is_some());
+    spawn_in_region(&mut app, dimension, beside, walker("guest", 0.0));
+    update_until(&mut app, "it is there", |world| is_at(world, "guest", beside));
+    viewer(&mut app, dimension, beside.x as f32, 0.0, 1);
+    for column in (4..60).rev().step_by(3) {
+        move_viewer(&mut app, walking, 16.0 * column as f32, 0.0);
+        run_for(&mut app, Duration::from_millis(30));
+    }
+    update_until(&mut app, "they are one, and halted", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.len() == 1 && regions[0].halted
+    });
+    let before = app.world().resource::<WorldStatistics>().bytes_saved;
+    save(&mut app);
+    run_for(&mut app, Duration::from_millis(600));
+    let after = app.world().resource::<WorldStatistics>().clone();
+    assert!(after.bytes_saved > before && after.unsaved == 0, "the guest is in the store");
+}
+
+#[test]
+fn by_a_setting_a_panic_goes_on_to_the_app() {
+    let (mut app, dimension, ..) = two_regions(plugin().with_region_faults(RegionFaults::Propagate));
+    spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
+    let forever = catch_unwind(AssertUnwindSafe(|| update_until(&mut app, "the app panics", |_| false)));
+    assert_eq!(forever.unwrap_err().downcast_ref::<&str>(), Some(&"a bomb went off"));
+}
