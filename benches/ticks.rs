@@ -117,7 +117,7 @@ fn overhead() {
     const REGIONS: i64 = 1_000;
     let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(1);
     let (mut app, _) = regions(plugin, REGIONS, 50, five_systems);
-    let rounds = 40;
+    let rounds = 300;
     let began = cpu_time();
     (0..rounds).for_each(|_| app.update());
     let ours = (cpu_time() - began) / f64::from(rounds) / REGIONS as f64;

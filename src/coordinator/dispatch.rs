@@ -235,10 +235,9 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
-        while desk.threads.tasks_out() > desk.inbound.tasks.get().len() {
-            let Ok(event) = desk.threads.events.recv() else { return };
-            desk.inbound.push(event);
-        }
+        let back = desk.inbound.tasks.get().len();
+        let others = desk.threads.wait_for_all(back);
+        desk.inbound.tasks.get().extend(others);
         if desk.inbound.tasks.get().is_empty() {
             break;
         }

@@ -161,7 +161,7 @@ impl Desk<'_> {
     /// An entity on its way has nowhere to go: what is stored of it stays, its mirror and its letters do not.
     pub fn drop_traveller(&mut self, traveller: Traveller, reason: Undeliverable) {
         self.directory.forget_journey(&traveller);
-        self.publisher.mirrors(traveller.ids().into_iter().map(MirrorUpdate::gone).collect());
+        self.publisher.mirrors(traveller.ids().iter().copied().map(MirrorUpdate::gone).collect());
         for letter in traveller.letters {
             self.undeliverable(letter, reason);
         }

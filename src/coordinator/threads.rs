@@ -21,7 +21,7 @@ use std::mem;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,17 +40,44 @@ pub(super) struct RegionJob {
 
 /// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
 #[derive(Default)]
-pub(super) struct FinishedTasks(Mutex<Vec<TaskDone>>);
+pub(super) struct FinishedTasks {
+    waiting: Mutex<Waiting>,
+    all: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tasks: Vec<TaskDone>,
+    /// Somebody waits until there are so many.
+    wanted: usize,
+}
 
 impl FinishedTasks {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn take(&self) -> Vec<TaskDone> {
-        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        mem::take(&mut self.waiting().tasks)
+    }
+
+    /// Waits until there are so many, and takes them.
+    fn take_all(&self, tasks: usize) -> Vec<TaskDone> {
+        let mut waiting = self.waiting();
+        waiting.wanted = tasks;
+        while waiting.tasks.len() < tasks {
+            waiting = self.all.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.wanted = 0;
+        mem::take(&mut waiting.tasks)
     }
 
     fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.push(done);
-        if tasks.len() == 1 {
+        let mut waiting = self.waiting();
+        waiting.tasks.push(done);
+        if waiting.tasks.len() == waiting.wanted {
+            self.all.notify_all();
+        } else if waiting.tasks.len() == 1 && waiting.wanted == 0 {
             // The coordinator is gone only while the app shuts down.
             let _ = wake.send(Event::TasksDone(self.clone()));
         }
@@ -175,9 +202,10 @@ impl Threads {
         }
     }
 
-    /// Tasks that were handed over and are not known to be finished.
-    pub fn tasks_out(&self) -> usize {
-        self.tasks_out
+
+    /// Waits for all tasks but so many, which are back already.
+    pub fn wait_for_all(&self, back: usize) -> Vec<TaskDone> {
+        self.finished.take_all(self.tasks_out.saturating_sub(back))
     }
 
     /// To be called when so many tasks came back.

@@ -221,6 +221,11 @@ impl RegionComponents {
         });
     }
 
+    /// Whether any component is mirrored.
+    pub(super) fn mirrors_anything(&self) -> bool {
+        !self.mirrors.is_empty()
+    }
+
     /// Whether some component of the entity is mirrored.
     pub(super) fn is_mirrored(&self, entity: EntityRef) -> bool {
         self.mirrors.iter().any(|mirror| (mirror.has)(entity))

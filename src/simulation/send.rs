@@ -17,11 +17,29 @@ use crate::chunk::Column;
 use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
 use bevy::ecs::change_detection::Tick;
+use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::query::{Allow, QueryState};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
+
+type ViewerData = (Entity, &'static StableId, &'static Viewer);
+type MirroredData = (EntityRef<'static>, &'static StableId, Ref<'static, Position>);
+
+pub(super) struct SendQueries {
+    viewers: QueryState<ViewerData>,
+    mirrored: QueryState<MirroredData>,
+    /// Of disabled entities too: they travel like others.
+    positions: QueryState<&'static Position, Allow<Disabled>>,
+}
+
+impl SendQueries {
+    fn new(world: &mut World) -> Self {
+        Self { viewers: world.query(), mirrored: world.query(), positions: world.query_filtered() }
+    }
+}
 
 /// Fills the outbox, and lets go what leaves the region: entities that walked out, columns that nobody needs.
 pub(super) fn send(world: &mut World) {
@@ -31,7 +49,10 @@ pub(super) fn send(world: &mut World) {
     let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
     let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
 
-    report_viewers(world, &components, &mut outbox);
+    // What every tick looks for is found by queries that remember where they looked.
+    let known = world.resource_mut::<RegionState>().queries.take();
+    let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
+    report_viewers(world, &components, &mut queries.viewers, &mut outbox);
     let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
     let is_closing = matches!(task, Task::Close);
     let (kept, give_up): (Vec<_>, Vec<_>) =
@@ -42,12 +63,16 @@ pub(super) fn send(world: &mut World) {
     outbox.entities = index.len();
     let despawned = mem::take(&mut index.despawned);
     world.resource_mut::<RegionState>().despawned.extend(despawned);
-    outbox.mirrors = mirror(world, &components);
+    outbox.mirrors = mirror(world, &components, &mut queries.mirrored);
 
     let owned = world.resource::<RegionColumns>();
     let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
     let outside = |position: &Position| position.dimension != info.dimension || !owned.contains(position.column());
-    let walked_out = roots(world, &components, outside);
+    let walked_out = match queries.positions.iter(world).any(outside) {
+        true => roots(world, &components, outside),
+        false => Vec::new(),
+    };
+    world.resource_mut::<RegionState>().queries = Some(queries);
 
     world.resource_mut::<BlockTicks>().save_columns(&leaving);
 
@@ -73,8 +98,12 @@ pub(super) fn send(world: &mut World) {
 }
 
 /// Where the viewers are; one without a position of its own is where that is what it hangs on.
-fn report_viewers(world: &mut World, components: &RegionComponents, outbox: &mut Outbox) {
-    let mut viewers = world.query::<(Entity, &StableId, &Viewer)>();
+fn report_viewers(
+    world: &mut World,
+    components: &RegionComponents,
+    viewers: &mut QueryState<ViewerData>,
+    outbox: &mut Outbox,
+) {
     let report = |(entity, id, viewer): (Entity, &StableId, &Viewer)| {
         Some(ViewerReport { id: id.0, position: place(world, components, entity)?, radius: viewer.radius })
     };
@@ -87,13 +116,15 @@ fn report_viewers(world: &mut World, components: &RegionComponents, outbox: &mut
 }
 
 /// What changed of the mirrored entities since the last time.
-fn mirror(world: &mut World, components: &RegionComponents) -> Vec<MirrorUpdate> {
+fn mirror(world: &mut World, components: &RegionComponents, query: &mut QueryState<MirroredData>) -> Vec<MirrorUpdate> {
+    if !components.mirrors_anything() {
+        return Vec::new();
+    }
     let clock = world.resource::<Time>().elapsed();
     let mut state = world.resource_mut::<RegionState>();
     let (last, before) = (state.last_send, mem::take(&mut state.mirrored));
     let now = world.change_tick();
     let (mut updates, mut shown) = (Vec::new(), FxHashSet::default());
-    let mut query = world.query::<(EntityRef, &StableId, Ref<Position>)>();
     for (entity, id, position) in query.iter(world) {
         if !components.is_mirrored(entity) {
             continue;
@@ -133,9 +164,11 @@ fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter,
     if world.resource_mut::<Waiting>().is_empty() {
         return Vec::new();
     }
-    let roots = roots(world, |position| leaving.contains(&position.column()));
-    let family = roots.into_iter().flat_map(|root| family(world, root));
-    let ids: FxHashSet<Uuid> = family.filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
+    let components = world.resource::<RegionState>().components.clone();
+    let roots = roots(world, &components, |position| leaving.contains(&position.column()));
+    let mut taken = HashSet::new();
+    let family: Vec<_> = roots.into_iter().flat_map(|root| family(world, &components, root, &mut taken)).collect();
+    let ids: FxHashSet<Uuid> = family.into_iter().filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
     let RegionState { clock, period, .. } = *world.resource::<RegionState>();
     let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
         (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),

@@ -4,6 +4,7 @@ use super::journey::{absorb, split};
 use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
+use super::send::SendQueries;
 use super::strict::SectionOwners;
 use super::unregistered::SeenArchetypes;
 use super::{
@@ -139,6 +140,7 @@ pub(super) struct RegionState {
     pub period: Duration,
     pub started: bool,
     pub last_send: Tick,
+    pub queries: Option<Box<SendQueries>>,
     /// Entities that are no more, and may still be in the store.
     pub despawned: FxHashSet<Uuid>,
     /// Where the search for components that cannot travel goes on.
@@ -181,6 +183,7 @@ impl RegionWorld {
                 period: Duration::ZERO,
                 started: false,
                 last_send: Tick::new(0),
+                queries: None,
                 despawned: FxHashSet::default(),
                 seen_archetypes: SeenArchetypes::default(),
                 began: None,
