@@ -7,7 +7,6 @@
 use super::collect::Desk;
 use super::dimension::Dimensions;
 use super::events::{SaveFailed, WorldSaved};
-use super::exchange::Event;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::{Commit, Durability, SaveBatch};
@@ -216,13 +215,12 @@ impl Desk<'_> {
     }
 
     pub fn wait_for_commit(&mut self) {
+        // It may have come in already, with other events, and not be handled yet.
+        self.finish_commits();
         while self.saves.in_flight {
             let Ok(event) = self.threads.events.recv() else { return };
-            let finished = matches!(event, Event::Committed(_));
             self.inbound.push(event);
-            if finished {
-                self.finish_commits();
-            }
+            self.finish_commits();
         }
     }
 

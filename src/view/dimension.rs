@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// are generated, loaded, simulated and saved.
 ///
 /// Despawning it saves and closes it while the app runs; [`DimensionClosed`](super::DimensionClosed) tells when that is
-/// done, and spawning a dimension of the same name, in the same frame already, goes on with it. [`RemoveDimension`] erases what is stored of it too.
-/// A [`DimensionClock`] beside it changes how its time passes.
+/// done, and spawning a dimension of the same name, in the same frame already, goes on with it. [`RemoveDimension`]
+/// erases what is stored of it too. A [`DimensionClock`] beside it changes how its time passes.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
 /// be.
