@@ -13,12 +13,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A disk that is full whenever the switch says so.
+/// A disk that is full, or slow, whenever the switch says so.
+#[derive(Default)]
 struct FullDisk {
     store: MemoryStore,
     is_full: Arc<AtomicBool>,
+    is_slow: Arc<AtomicBool>,
+    /// A slow write has begun.
+    is_writing: Arc<AtomicBool>,
 }
 
 impl KeyValueStore for FullDisk {
@@ -42,6 +46,10 @@ impl KeyValueStore for FullDisk {
         if self.is_full.load(Ordering::SeqCst) {
             let (path, reason) = (self.path().to_owned(), "no space left on device".to_owned());
             return Err(StoreError::Backend { operation: Operation::Write, family: None, path, reason });
+        }
+        if self.is_slow.load(Ordering::SeqCst) {
+            self.is_writing.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(200));
         }
         self.store.write(batch, durability)
     }
@@ -72,7 +80,7 @@ fn failures(events: &[WorldEvent]) -> usize {
 #[test]
 fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let is_full = Arc::<AtomicBool>::default();
-    let disk = FullDisk { store: MemoryStore::new(), is_full: is_full.clone() };
+    let disk = FullDisk { is_full: is_full.clone(), ..default() };
     let store = Arc::new(WorldStore::from_store(Box::new(disk)).unwrap());
     let mut blocks = BlockRegistry::new();
     blocks.register_basic_blocks();
@@ -153,4 +161,54 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let marks = store.stored_tiles(DimensionId(0)).unwrap();
     assert!(marks.iter().any(|(x, z, masks)| (*x, *z) == (0, 0) && masks[0] & 1 == 1), "and is known to be stored");
     coordinator.shut_down();
+}
+
+#[test]
+fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
+    let [is_slow, is_writing, has_ticked] = std::array::from_fn(|_| Arc::<AtomicBool>::default());
+    let disk = FullDisk { is_slow: is_slow.clone(), is_writing: is_writing.clone(), ..default() };
+    let store = Arc::new(WorldStore::from_store(Box::new(disk)).unwrap());
+    let mut blocks = BlockRegistry::new();
+    blocks.register_basic_blocks();
+    let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| blocks.id(name).unwrap());
+    let ticked = has_ticked.clone();
+    let dawdle = move |region: &mut SubApp| {
+        let ticked = ticked.clone();
+        region.add_systems(RegionTick, move || {
+            ticked.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(500));
+        });
+    };
+    let template = RegionTemplate {
+        plugins: vec![Arc::new(dawdle)],
+        components: Arc::new(RegionComponents::with_builtin()),
+        blocks: Arc::new(blocks),
+        types: AppTypeRegistry::default(),
+        error_handler: None,
+        seed: 0,
+    };
+    let config = CoordinatorConfig { autosave_period: Duration::from_millis(1), ..default() };
+    let (app, link) = coordinator_app(config, template, store).unwrap();
+    let mut coordinator = CoordinatorHandle::start(app, link.clone()).unwrap();
+    let (dimension, viewer) = (Entity::from_raw_u32(1).unwrap(), Entity::from_raw_u32(2).unwrap());
+    let (name, generator) = ("overworld".to_owned(), Arc::new(Flat::new()));
+    let spec = DimensionSpec { entity: dimension, name, heights: -64..64, generator, clock: None };
+    link.send(FromMain::OpenDimension(spec));
+    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(0, 0), radius: 0 });
+    let mut blocks = [stone, grass].into_iter().cycle();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_writing.load(Ordering::SeqCst) {
+        assert!(Instant::now() < patience, "waited in vain until something is written");
+        let block = blocks.next().unwrap();
+        link.send(FromMain::Edit(SetBlock { dimension, position: BlockPos::new(3, 20, 3), block }));
+        is_slow.store(has_ticked.load(Ordering::SeqCst), Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // What is unsaved is handed out at the end of a tick, so the next one has just begun, and takes longer.
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        coordinator.shut_down();
+        sender.send(()).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(()), "the end hangs");
 }

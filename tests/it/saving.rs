@@ -264,25 +264,3 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
         world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == 7)
     });
 }
-
-#[test]
-fn the_end_comes_whenever_a_commit_that_is_under_way_ends() {
-    let (sender, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        for number in 0..rounds(100) {
-            let mut app = game(TerranePlugin::in_memory());
-            let dimension = flat(&mut app);
-            viewer(&mut app, dimension, 0.0, 0.0, 0);
-            start(&mut app);
-            let ground = BlockPos::new(0, 0, 0);
-            update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, ground).is_some());
-            app.world_mut().write_message(SaveWorld { request: 1 });
-            app.update();
-            // The save is asked of the region at its next tick, within 50 ms.
-            std::thread::sleep(Duration::from_micros(number * 777 % 60_000));
-            drop(app);
-        }
-        sender.send(()).unwrap();
-    });
-    assert_eq!(ended.recv_timeout(Duration::from_secs(120)), Ok(()), "the end hangs");
-}
