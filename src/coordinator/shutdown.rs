@@ -76,8 +76,8 @@ impl Desk<'_> {
             let parked = mem::take(slot.parked.get());
             let is_halted = slot.halted.is_some();
             let progress = slot.progress.clone();
-            let has_work = !is_halted && !(parked.inbox.edits.is_empty() && parked.inbox.letters.is_empty());
-            if parked.world.is_none() && !has_work {
+            let is_idle = is_halted || parked.inbox.edits.is_empty() && parked.inbox.letters.is_empty();
+            if parked.world.is_none() && is_idle {
                 // Its columns are in the store or pending, its entities have records.
                 continue;
             }

@@ -202,7 +202,6 @@ impl Threads {
         }
     }
 
-
     /// Waits for all tasks but so many, which are back already.
     pub fn wait_for_all(&self, back: usize) -> Vec<TaskDone> {
         self.finished.take_all(self.tasks_out.saturating_sub(back))

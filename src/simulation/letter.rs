@@ -226,7 +226,7 @@ impl Letter {
     }
 
     /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
-    pub fn hand_over(self, world: &mut World) -> Result<(), (Self, Undeliverable)> {
+    pub fn hand_over(self, world: &mut World) -> Option<(Self, Undeliverable)> {
         if let Some(reason) = self.returned {
             match self.content {
                 Content::Message(message) => message.give_back(world, self.to, reason),
@@ -234,13 +234,13 @@ impl Letter {
                 Content::Run(_) | Content::RunOn(_, None) => {}
             }
             world.flush();
-            return Ok(());
+            return None;
         }
         let mut entity = None;
         if let Some(id) = self.entity() {
             entity = world.get_resource::<EntityIndex>().and_then(|index| index.entity(id));
             if entity.is_none() {
-                return Err((self, Undeliverable::NoSuchEntity(id)));
+                return Some((self, Undeliverable::NoSuchEntity(id)));
             }
         }
         match self.content {
@@ -253,7 +253,7 @@ impl Letter {
             }
         }
         world.flush();
-        Ok(())
+        None
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
 
 fn hand_over(world: &mut World, clock: Duration) {
     for letter in world.resource_mut::<Waiting>().due(clock) {
-        if let Err(undelivered) = letter.hand_over(world) {
+        if let Some(undelivered) = letter.hand_over(world) {
             world.resource_mut::<Mailbox>().into_inner().0.get().1.undelivered.push(undelivered);
         }
     }

@@ -276,16 +276,15 @@ pub(super) fn simulate(world: &mut World) {
     }
     let skipped = if mem::replace(&mut state.started, true) { usize::MAX } else { 0 };
     let progress = state.progress.clone();
-    world.resource_scope(|world, order: Mut<MainScheduleOrder>| {
-        let MainScheduleOrder { labels, startup_labels } = &*order;
-        let all = startup_labels.iter().chain(labels);
-        progress.name_schedules(|| all.clone().map(|label| format!("{label:?}")).collect());
-        for (number, &label) in all.enumerate().skip(skipped.min(startup_labels.len())) {
-            progress.pass(TaskStep::Schedule(u8::try_from(number).unwrap_or(u8::MAX)));
-            // A schedule that nobody added a system to does not exist.
-            let _ = world.try_run_schedule(label);
-        }
-    });
+    // A copy of a dozen labels costs less than to take the resource out and put it back.
+    let MainScheduleOrder { labels, startup_labels } = world.resource::<MainScheduleOrder>();
+    let (first, all): (usize, Vec<_>) = (startup_labels.len(), startup_labels.iter().chain(labels).copied().collect());
+    progress.name_schedules(|| all.iter().map(|label| format!("{label:?}")).collect());
+    for (number, label) in all.into_iter().enumerate().skip(skipped.min(first)) {
+        progress.pass(TaskStep::Schedule(u8::try_from(number).unwrap_or(u8::MAX)));
+        // A schedule that nobody added a system to does not exist.
+        let _ = world.try_run_schedule(label);
+    }
     progress.pass(TaskStep::Sending);
     world.resource_mut::<RegionInfo>().ticks += 1;
 }
