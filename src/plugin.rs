@@ -29,6 +29,7 @@ pub struct TerranePlugin {
     storage: StorageConfig,
     config: CoordinatorConfig,
     seed: u64,
+    parallel_from: usize,
     basic_blocks: bool,
 }
 
@@ -44,6 +45,7 @@ impl Default for TerranePlugin {
             },
             config: CoordinatorConfig::default(),
             seed: 0,
+            parallel_from: usize::MAX,
             basic_blocks: true,
         }
     }
@@ -126,6 +128,14 @@ impl TerranePlugin {
     /// panics, and the region halts.
     pub fn with_strict_regions(mut self) -> Self {
         self.config.strict = true;
+        self
+    }
+
+    /// A region with so many entities that have a stable id, or more, runs its systems in parallel, on the app's compute
+    /// threads; by default none does. It pays where the systems of a crowded region take milliseconds, and frames leave
+    /// the compute threads time.
+    pub fn with_parallel_systems_from(mut self, entities: usize) -> Self {
+        self.parallel_from = entities.max(1);
         self
     }
 
@@ -284,6 +294,7 @@ impl TerranePlugin {
             components,
             blocks,
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
+            parallel_from: self.parallel_from,
             error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };

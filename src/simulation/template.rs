@@ -7,7 +7,7 @@ use crate::block::BlockRegistry;
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
-use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
+use bevy::ecs::schedule::{MultiThreadedExecutor, ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
 use bevy::time::TimePlugin;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct RegionTemplate {
     pub types: AppTypeRegistry,
     /// The app's error handler, if it has set one.
     pub error_handler: Option<FallbackErrorHandler>,
+    /// From how many entities on a region runs its systems in parallel, on the app's compute threads.
+    pub parallel_from: usize,
     /// Where the random numbers and the entities' ids come from.
     pub seed: u64,
 }
@@ -95,7 +97,7 @@ impl RegionTemplate {
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);
         }
-        let mut region = RegionWorld::new(app, self.components.clone(), self.seed);
+        let mut region = RegionWorld::new(app, self.components.clone(), self.seed, self.parallel_from);
         for plugins in &self.plugins {
             plugins(&mut region.app);
         }
@@ -104,10 +106,7 @@ impl RegionTemplate {
         }
         region.app.finish();
         region.app.cleanup();
-        // The default executor spreads systems over the frame's compute threads and waits for them.
-        for (_, schedule) in region.app.world_mut().resource_mut::<Schedules>().iter_mut() {
-            schedule.set_executor(SingleThreadedExecutor::new());
-        }
+        set_executors(region.app.world_mut(), false);
         Ok(region)
     }
 
@@ -115,6 +114,17 @@ impl RegionTemplate {
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
         self.build().map(drop)
+    }
+}
+
+/// Which executor runs the region's schedules. The parallel one spreads systems over the frame's compute threads and
+/// waits for them: worth it only where there is much to do.
+pub(super) fn set_executors(world: &mut World, parallel: bool) {
+    for (_, schedule) in world.resource_mut::<Schedules>().iter_mut() {
+        match parallel {
+            true => schedule.set_executor(MultiThreadedExecutor::new()),
+            false => schedule.set_executor(SingleThreadedExecutor::new()),
+        };
     }
 }
 

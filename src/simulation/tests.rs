@@ -62,6 +62,7 @@ impl Regions {
             components: Arc::new(components),
             blocks: Arc::new(BlockRegistry::new()),
             types: AppTypeRegistry::default(),
+            parallel_from: usize::MAX,
             error_handler: None,
             seed: 1,
         };

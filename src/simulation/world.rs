@@ -6,6 +6,7 @@ use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
 use super::send::SendQueries;
 use super::strict::SectionOwners;
+use super::template::set_executors;
 use super::unregistered::SeenArchetypes;
 use super::{
     BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
@@ -139,6 +140,9 @@ pub(super) struct RegionState {
     pub clock: Duration,
     pub period: Duration,
     pub started: bool,
+    /// From how many entities on the systems run in parallel, and whether they do.
+    pub parallel_from: usize,
+    pub is_parallel: bool,
     pub last_send: Tick,
     pub queries: Option<Box<SendQueries>>,
     /// Entities that are no more, and may still be in the store.
@@ -162,7 +166,7 @@ pub(super) struct RegionState {
 pub(super) struct Mailbox(pub Exclusive<(Inbox, Outbox)>);
 
 impl RegionWorld {
-    pub(super) fn new(mut app: SubApp, components: Arc<RegionComponents>, seed: u64) -> Self {
+    pub(super) fn new(mut app: SubApp, components: Arc<RegionComponents>, seed: u64, parallel_from: usize) -> Self {
         app.init_resource::<RegionColumns>()
             .init_resource::<BlockTicks>()
             .add_message::<BlockTick>()
@@ -182,6 +186,8 @@ impl RegionWorld {
                 clock: Duration::ZERO,
                 period: Duration::ZERO,
                 started: false,
+                parallel_from,
+                is_parallel: false,
                 last_send: Tick::new(0),
                 queries: None,
                 despawned: FxHashSet::default(),
@@ -276,6 +282,7 @@ pub(super) fn simulate(world: &mut World) {
     }
     let skipped = if mem::replace(&mut state.started, true) { usize::MAX } else { 0 };
     let progress = state.progress.clone();
+    choose_executors(world);
     // A copy of a dozen labels costs less than to take the resource out and put it back.
     let MainScheduleOrder { labels, startup_labels } = world.resource::<MainScheduleOrder>();
     let (first, all): (usize, Vec<_>) = (startup_labels.len(), startup_labels.iter().chain(labels).copied().collect());
@@ -287,4 +294,15 @@ pub(super) fn simulate(world: &mut World) {
     }
     progress.pass(TaskStep::Sending);
     world.resource_mut::<RegionInfo>().ticks += 1;
+}
+
+/// A crowded region runs its systems in parallel; one that is half empty again does not.
+fn choose_executors(world: &mut World) {
+    let entities = world.resource::<EntityIndex>().len();
+    let mut state = world.resource_mut::<RegionState>();
+    let from = state.parallel_from;
+    let parallel = entities >= if state.is_parallel { from / 2 } else { from };
+    if mem::replace(&mut state.is_parallel, parallel) != parallel {
+        set_executors(world, parallel);
+    }
 }

@@ -91,6 +91,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         blocks: Arc::new(blocks),
         types: AppTypeRegistry::default(),
         error_handler: None,
+        parallel_from: usize::MAX,
         seed: 0,
     };
     let config = CoordinatorConfig {
@@ -185,6 +186,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
         blocks: Arc::new(blocks),
         types: AppTypeRegistry::default(),
         error_handler: None,
+        parallel_from: usize::MAX,
         seed: 0,
     };
     let config = CoordinatorConfig { autosave_period: Duration::from_millis(1), ..default() };

@@ -2,6 +2,9 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// Dead sections are cleared away soon, so that regions that part do so within a test.
 fn config() -> RegionizerConfig {
@@ -96,7 +99,7 @@ fn a_halted_region_comes_back_from_the_store_when_a_live_one_takes_over() {
     fn fail(walkers: Query<&Walker>) {
         assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     }
-    let mut app = game(TerranePlugin::in_memory().with_autosave_period(std::time::Duration::from_millis(200)));
+    let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_millis(200)));
     app.add_region_plugins(|region| {
         region.add_systems(RegionTick, fail);
     });
@@ -135,4 +138,51 @@ fn a_halted_region_comes_back_from_the_store_when_a_live_one_takes_over() {
         block_at(world, dimension, dug) == Some(block)
     });
     assert_eq!(block_at(app.world_mut(), dimension, stone), Some(block), "what was saved is there");
+}
+
+/// Two systems that meet only if they run at the same time.
+#[derive(Resource, Clone)]
+struct Meeting {
+    arrived: Arc<(Mutex<u32>, Condvar)>,
+    met: Arc<AtomicU32>,
+}
+
+impl Meeting {
+    fn wait(&self) {
+        let (arrived, all) = &*self.arrived;
+        let mut count = arrived.lock().unwrap();
+        *count += 1;
+        all.notify_all();
+        let patience = Duration::from_millis(200);
+        let (mut count, late) = all.wait_timeout_while(count, patience, |count| *count < 2).unwrap();
+        if late.timed_out() {
+            *count -= 1;
+        } else {
+            self.met.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[test]
+fn a_crowded_region_runs_its_systems_in_parallel_and_an_empty_one_does_not() {
+    for (entities, is_parallel) in [(1, false), (30, true)] {
+        let meeting = Meeting { arrived: default(), met: default() };
+        let mut app = game(lockstep().with_parallel_systems_from(20));
+        let shared = meeting.clone();
+        app.add_region_plugins(move |region| {
+            let meet = |meeting: Res<Meeting>| meeting.wait();
+            let meet_too = |meeting: Res<Meeting>| meeting.wait();
+            let crowd = |walkers: Query<&Walker>| !walkers.is_empty();
+            region.insert_resource(shared.clone()).add_systems(RegionTick, (meet, meet_too).distributive_run_if(crowd));
+        });
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+        start(&mut app);
+        update(&mut app, 10);
+        for _ in 0..entities {
+            app.world_mut().commands().spawn_in_region(dimension, BlockPos::new(0, 5, 0), walker("", 0.0));
+        }
+        update(&mut app, 4);
+        assert_eq!(meeting.met.load(Ordering::SeqCst) >= 2, is_parallel, "{entities} entities");
+    }
 }
