@@ -4,7 +4,7 @@ use super::collect::Desk;
 use super::dimension::{Closing, Holder, Stage};
 use super::events::DimensionClosed;
 use crate::simulation::{Task, Undeliverable};
-use crate::space::DimensionId;
+use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::mem;
 
@@ -39,7 +39,6 @@ impl Desk<'_> {
         dimension.closing = Some(Closing { remove, until: None });
         let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
         holders.into_iter().for_each(|holder| dimension.release(holder));
-        dimension.reload.clear();
         dimension.failed.clear();
         let id = dimension.id;
         // What waits for columns is not delivered any more.
@@ -70,15 +69,15 @@ impl Desk<'_> {
             let columns = self.columns_of(id, region);
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-            if slot.halted.is_some() && slot.parked.get().world.is_none() {
-                for column in columns {
-                    self.let_go_halted(id, region, column);
-                }
-                continue;
+            let (lost, columns): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| slot.has_lost(*column));
+            // Those that are read again, or that lack what is on its way to them, go when that is there.
+            let is_whole =
+                |column: &ColumnPos| !dimension.reload.contains_key(column) && !dimension.fetched.contains_key(column);
+            let columns: Vec<_> = columns.into_iter().filter(is_whole).collect();
+            for column in lost {
+                self.let_go_halted(id, region, column);
             }
-            if columns.is_empty() {
-                continue;
-            }
+            let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| !columns.is_empty()) else { continue };
             for column in &columns {
                 dimension.columns.insert(*column, Stage::Leaving);
             }
@@ -105,7 +104,9 @@ impl Desk<'_> {
         let remove = closing.remove;
         let Some(mut dimension) = self.dimensions.open.remove(&id) else { return };
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
-        self.dimensions.by_entity.remove(&entity);
+        if self.dimensions.by_entity.get(&entity) == Some(&id) {
+            self.dimensions.by_entity.remove(&entity);
+        }
         for traveller in mem::take(dimension.transit.get()).into_values().flatten() {
             self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(id));
         }

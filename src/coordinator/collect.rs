@@ -201,6 +201,9 @@ impl Desk<'_> {
                     let leaving = lost.iter().filter(|column| dimension.columns.get(column) == Some(&Stage::Leaving));
                     leaving.copied().collect::<Vec<_>>().into_iter().for_each(|column| dimension.keep(column));
                 }
+                if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                    dimension.fetched.retain(|column, _| !lost.contains(column));
+                }
                 slot.lost.extend(lost.into_iter().map(|column| (column, until)));
                 self.saves.request_commit(now);
                 // In the middle of a split: the parts go on with what the store has.
@@ -249,6 +252,19 @@ impl Desk<'_> {
 
     /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
     pub fn end_tick(&mut self, id: DimensionId, region: RegionId, slot: RegionSlot) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut slot = slot;
+        if dimension.regionizer.columns(region).next().is_none() {
+            // It ends with this tick, and whoever wrote to it must hear of that.
+            for letter in mem::take(&mut slot.parked.get().inbox.letters) {
+                let reason = match (letter.column(), letter.entity()) {
+                    (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
+                    (Some((_, column)), _) => Undeliverable::Unloaded(column),
+                    (None, None) => continue,
+                };
+                self.undeliverable(letter, reason);
+            }
+        }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let end = match dimension.regionizer.end_tick(region, slot) {
             Ok(end) => end,
@@ -389,7 +405,7 @@ impl Desk<'_> {
         self.directory.note_region(id, region, &appeared, &gone);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
-        self.take_fetched(id, region, fetched);
+        self.take_fetched(id, fetched);
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for (edit, error) in refused {

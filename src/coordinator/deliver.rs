@@ -6,7 +6,6 @@ use super::dimension::Stage;
 use super::events::ColumnFailed;
 use super::threads::ColumnsReady;
 use crate::generation::DistanceGraph;
-use crate::region::RegionId;
 use crate::simulation::{Departed, FetchedColumn, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::SaveBatch;
@@ -20,8 +19,8 @@ pub(super) fn deliver(mut desk: Desk) {
         for (column, result) in columns {
             desk.totals.in_flight = desk.totals.in_flight.saturating_sub(1);
             match result {
-                Ok(loaded) => desk.deliver_column(dimension, loaded, generated),
-                Err(error) => desk.column_failed(dimension, column, error),
+                Ok(loaded) => desk.deliver_column(dimension, claim, loaded, generated),
+                Err(error) => desk.column_failed(dimension, claim, column, error),
             }
         }
     }
@@ -54,10 +53,12 @@ impl Desk<'_> {
         }
     }
 
-    fn deliver_column(&mut self, id: DimensionId, loaded: LoadedColumn, generated: bool) {
+    fn deliver_column(&mut self, id: DimensionId, claim: u64, loaded: LoadedColumn, generated: bool) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         match generated {
+            // A region may have fetched it meanwhile, and what it made of it is newer.
+            true if dimension.stored.is_completed(column) => {}
             true => {
                 self.totals.generated += 1;
                 save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
@@ -65,12 +66,14 @@ impl Desk<'_> {
             false => self.totals.loaded += 1,
         }
         dimension.failed.remove(&column);
-        if dimension.fetched.remove(&column) {
+        if dimension.fetched.get(&column) == Some(&claim) {
+            dimension.fetched.remove(&column);
             // The region has its blocks already; it takes only what else came with them.
             let _ = dimension.deliver(loaded);
             return;
         }
-        if dimension.columns.get(&column) != Some(&Stage::Claimed) {
+        // The answer to an older claim may be older than what has been done since.
+        if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
             return;
         }
         if !dimension.is_held(column) {
@@ -88,11 +91,12 @@ impl Desk<'_> {
     }
 
     /// Columns that systems of a region loaded or generated within its tick. Their entities follow.
-    pub fn take_fetched(&mut self, id: DimensionId, region: RegionId, fetched: Vec<FetchedColumn>) {
+    pub fn take_fetched(&mut self, id: DimensionId, fetched: Vec<FetchedColumn>) {
         for FetchedColumn { column: blocks, generated } in fetched {
             let column = blocks.pos();
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
             match generated {
+                true if dimension.stored.is_completed(column) => {}
                 true => {
                     self.totals.generated += 1;
                     let loaded = blocks.clone().into();
@@ -104,7 +108,7 @@ impl Desk<'_> {
                 // It came to the region's inbox in the same moment, with its entities.
                 Some(Stage::Owned | Stage::Leaving) => continue,
                 // It is on its way.
-                Some(Stage::Claimed) => drop(dimension.fetched.insert(column)),
+                Some(Stage::Claimed(claim)) => drop(dimension.fetched.insert(column, claim)),
                 None => {
                     if let Err(error) = dimension.regionizer.add_column(column) {
                         bevy::log::error!("{id}: {error}");
@@ -115,7 +119,7 @@ impl Desk<'_> {
                             let _ = dimension.deliver(departed);
                         }
                         None => {
-                            dimension.fetched.insert(column);
+                            dimension.fetched.insert(column, 0);
                             self.order(id, column.batch(), vec![column]);
                         }
                     }
@@ -124,23 +128,29 @@ impl Desk<'_> {
             self.note_region_events(id);
             self.publisher.loaded(id, blocks);
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let travellers = dimension.transit.get().remove(&column).unwrap_or_default();
-            dimension.inbox(region).travellers.extend(travellers);
             if !dimension.is_held(column) {
                 dimension.unneeded.insert(column);
             }
         }
     }
 
-    fn column_failed(&mut self, id: DimensionId, column: ColumnPos, error: String) {
+    fn column_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let is_fetched = dimension.fetched.get(&column) == Some(&claim);
+        if !is_fetched && dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
+            return;
+        }
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let wait = FIRST_RETRY.saturating_mul(1 << failures.min(10)).min(LAST_RETRY);
         bevy::log::error!("{id}, column {column}: {error}; next try in {wait:?}");
+        dimension.failed.insert(column, (failures + 1, self.clock.now.saturating_add(wait)));
+        if is_fetched {
+            // The region has its blocks; only what else is stored of it is still to come.
+            return;
+        }
         dimension.forget(column);
         // Not missing until it is tried again, so that it does not block what lies behind it.
         dimension.resident.mark_completed(column);
-        dimension.failed.insert(column, (failures + 1, self.clock.now + wait));
         self.publisher.unloaded(id, column);
         self.publisher.event(ColumnFailed { dimension: id, column, error });
     }

@@ -122,8 +122,8 @@ pub(super) struct ViewerState {
 /// Where a resident column is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Ordered: it is generated or loaded.
-    Claimed,
+    /// Ordered with this claim: it is generated or loaded.
+    Claimed(u64),
     /// In its region's inbox or world.
     Owned,
     /// Its region was asked to give it up.
@@ -148,8 +148,8 @@ pub(super) struct Dimension {
     pub home: Arc<RegionHome>,
     /// Columns that regions gave up and that are not durable yet.
     pub departed: Arc<DepartedColumns>,
-    /// Columns that a region fetched within a tick; their entities are on their way.
-    pub fetched: FxHashSet<ColumnPos>,
+    /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
+    pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
     /// Letters to columns that are not there yet.
@@ -226,7 +226,7 @@ impl Dimension {
             columns: FxHashMap::default(),
             home: Arc::new(home),
             departed,
-            fetched: FxHashSet::default(),
+            fetched: FxHashMap::default(),
             transit: Default::default(),
             letters: Default::default(),
             waiting: Default::default(),
@@ -261,6 +261,12 @@ impl Dimension {
     pub fn note_merge(&mut self, from: RegionId, into: RegionId) {
         self.successors.values_mut().filter(|region| **region == from).for_each(|region| *region = into);
         self.successors.insert(from, into);
+    }
+
+    /// The region, and those that merged into it and are not reported as its own yet.
+    pub fn all_predecessors(&self, region: RegionId) -> Vec<RegionId> {
+        let merged = self.successors.iter().filter(|(_, into)| **into == region).map(|(from, _)| *from);
+        merged.chain([region]).collect()
     }
 
     /// The region has taken in what it absorbed: all that was there is reported as its own.
@@ -390,7 +396,8 @@ impl Dimension {
 
     /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
     pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
-        let owned = self.columns.get(&column) == Some(&Stage::Owned);
+        // Behind those that wait already, while what the store has of a fetched column is being read.
+        let owned = self.columns.get(&column) == Some(&Stage::Owned) && !self.fetched.contains_key(&column);
         match self.regionizer.region_at(column).filter(|_| owned) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
@@ -430,7 +437,9 @@ impl Dimension {
             self.hold(Holder::Region(*viewer), column, *radius);
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
-        match self.regionizer.region_at(column).filter(|_| loaded) {
+        // What the store has of a fetched column is still being read: whoever comes now could be among it.
+        let whole = loaded && !self.fetched.contains_key(&column);
+        match self.regionizer.region_at(column).filter(|_| whole) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.get().entry(column).or_default().push(traveller),
         }

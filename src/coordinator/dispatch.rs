@@ -170,7 +170,9 @@ impl Desk<'_> {
         mut running: Running,
         task: Task,
     ) -> Option<RegionTask> {
-        let home = self.dimensions.open.get(&id)?.home.clone();
+        let dimension = self.dimensions.open.get(&id)?;
+        let home = dimension.home.clone();
+        let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
         let parked = mem::take(running.slot.parked.get());
         let number = self.deadlines.next_assignment();
         let progress = running.slot.progress.clone();
@@ -179,7 +181,8 @@ impl Desk<'_> {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.deadlines.load += running.load;
         self.deadlines.running.insert((id, region), running);
-        let assignment = Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, progress };
+        let assignment =
+            Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress };
         Some(RegionTask { dimension: id, region, assignment })
     }
 

@@ -48,7 +48,9 @@ impl Desk<'_> {
             self.publisher.event(SaveFailed { error });
         }
         // Those that the store has come back with a restart; nobody could take away the mirrors of the others.
-        let lost = self.directory.forget_region(id, region);
+        // Those that it absorbed in this tick are still known under their old regions.
+        let regions = self.dimensions.open.get(&id).map(|open| open.all_predecessors(region)).unwrap_or_default();
+        let lost = self.directory.forget_regions(id, &regions);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
         self.publisher.event(RegionHalted { dimension: id, region, column, reason, location, system });
         if self.config.mode == TickMode::Lockstep {

@@ -51,9 +51,12 @@ impl Directory {
     }
 
     /// What was in a halted region is in no region any more. Gives its ids.
-    pub fn forget_region(&mut self, dimension: DimensionId, region: RegionId) -> Vec<Uuid> {
-        let place = Whereabouts::Region(dimension, region);
-        self.places.extract_if(|_, at| *at == place).map(|(id, _)| id).collect()
+    pub fn forget_regions(&mut self, dimension: DimensionId, regions: &[RegionId]) -> Vec<Uuid> {
+        let is_here = |at: &Whereabouts| match at {
+            Whereabouts::Region(of, region) => *of == dimension && regions.contains(region),
+            Whereabouts::OnTheWay(..) => false,
+        };
+        self.places.extract_if(|_, at| is_here(at)).map(|(id, _)| id).collect()
     }
 
     pub fn forget_dimension(&mut self, dimension: DimensionId) {

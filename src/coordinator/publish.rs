@@ -27,7 +27,7 @@ const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
 pub(super) fn publish(mut desk: Desk) {
     let now = desk.clock.now;
     if now >= desk.publisher.statistics_due {
-        desk.publisher.statistics_due = now + STATISTICS_PERIOD;
+        desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
         let statistics = desk.statistics();
         desk.publisher.news.get().statistics = Some(Arc::new(statistics));
     }

@@ -108,6 +108,12 @@ impl RegionSlot {
         recent.ticks >= 10 && recent.worst <= limit
     }
 
+    /// Whether the column's blocks went with a world that halted.
+    pub fn has_lost(&mut self, column: ColumnPos) -> bool {
+        let has_no_world = self.parked.get().world.is_none();
+        self.halted.is_some() && (has_no_world || self.lost.iter().any(|(lost, _)| *lost == column))
+    }
+
     /// Forgets a column of a halted region, if the store has all that was saved of it. Gives what waited for it.
     pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> Option<Inbox> {
         let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);

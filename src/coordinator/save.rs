@@ -137,7 +137,7 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
     let now = desk.clock.now;
     let due = now.saturating_sub(saves.began) >= desk.config.autosave_period;
     let wanted = due || !saves.requested.is_empty();
-    if saves.rounds.iter().any(|round| !round.overdue) || !wanted {
+    if saves.rounds.iter().any(|round| !round.overdue && round.number != 0) || !wanted {
         return;
     }
     let mut wanted = BTreeSet::new();
@@ -251,9 +251,7 @@ impl Desk<'_> {
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);
                     self.threads.storage.resume();
-                    // The next one is this one, with what is newer.
-                    self.saves.commits = ticket - 1;
-                    self.saves.retry_at = self.clock.now + RETRY;
+                    self.saves.retry_at = self.clock.now.saturating_add(RETRY);
                     let now = self.clock.now;
                     self.saves.request_commit(now);
                 }

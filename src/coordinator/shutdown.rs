@@ -72,10 +72,12 @@ impl Desk<'_> {
         for (id, region) in open.collect::<Vec<_>>() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let home = dimension.home.clone();
+            let time = dimension.time.clone();
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
             let is_halted = slot.halted.is_some();
             let progress = slot.progress.clone();
+            let clock = (time.now, time.period(slot.control.ticks_per_second));
             let is_idle = is_halted || parked.inbox.edits.is_empty() && parked.inbox.letters.is_empty();
             if parked.world.is_none() && is_idle {
                 // Its columns are in the store or pending, its entities have records.
@@ -83,7 +85,7 @@ impl Desk<'_> {
             }
             let number = self.deadlines.next_assignment();
             let Parked { world, inbox } = parked;
-            let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, progress };
+            let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, clock, progress };
             match self.threads.run_region_here(RegionTask { dimension: id, region, assignment }).outcome {
                 Ok((_, outbox)) => drop(self.route(id, region, outbox)),
                 Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),

@@ -192,7 +192,7 @@ impl Desk<'_> {
         let mut viewers = Vec::new();
         let (mut columns, mut remaining) = (0, 0);
         for (id, dimension) in &mut self.dimensions.open {
-            columns += dimension.columns.values().filter(|stage| **stage != Stage::Claimed).count();
+            columns += dimension.columns.values().filter(|stage| !matches!(stage, Stage::Claimed(_))).count();
             remaining += dimension.remaining();
             let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
             viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radius)));

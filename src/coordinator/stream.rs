@@ -29,11 +29,15 @@ impl Desk<'_> {
         let due: Vec<_> =
             dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
         for column in due {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
             if let Some((_, at)) = dimension.failed.get_mut(&column) {
                 // Counted on if it fails again, forgotten when it is there.
                 *at = std::time::Duration::MAX;
             }
-            dimension.make_missing(column);
+            match dimension.fetched.contains_key(&column) {
+                true => self.order(id, column.batch(), vec![column]),
+                false => dimension.make_missing(column),
+            }
         }
     }
 
@@ -48,7 +52,7 @@ impl Desk<'_> {
             .collect();
         for column in ready {
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                dimension.columns.insert(column, Stage::Claimed);
+                dimension.columns.insert(column, Stage::Claimed(0));
             }
             self.order(id, column.batch(), vec![column]);
         }
@@ -91,7 +95,7 @@ impl Desk<'_> {
                     }
                 }
                 None => {
-                    dimension.columns.insert(column, Stage::Claimed);
+                    dimension.columns.insert(column, Stage::Claimed(0));
                     missing.push(column);
                 }
             }
@@ -113,6 +117,13 @@ impl Desk<'_> {
             }
             self.totals.in_flight += columns.len();
             let claim = self.totals.next_claim(self.clock.pass);
+            for column in &columns {
+                if let Some(Stage::Claimed(number)) = dimension.columns.get_mut(column) {
+                    *number = claim;
+                } else if let Some(number) = dimension.fetched.get_mut(column) {
+                    *number = claim;
+                }
+            }
             let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
             self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
         }
@@ -125,18 +136,20 @@ impl Desk<'_> {
         let mut halted = Vec::new();
         for column in mem::take(&mut dimension.unneeded) {
             match dimension.columns.get(&column) {
+                // Its entities and scheduled ticks have not come yet.
+                Some(Stage::Owned) if dimension.fetched.contains_key(&column) => drop(later.insert(column)),
                 Some(Stage::Owned) => {
                     let Some(region) = dimension.regionizer.region_at(column) else { continue };
-                    match dimension.regionizer.data_mut(region).filter(|slot| slot.halted.is_some()) {
-                        None => {
+                    // Its blocks may have gone with a halted world.
+                    match dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
+                        true => halted.push((region, column)),
+                        false => {
                             dimension.inbox(region).give_up.push(column);
                             dimension.columns.insert(column, Stage::Leaving);
                         }
-                        // Its blocks went with the halted world.
-                        Some(_) => halted.push((region, column)),
                     }
                 }
-                Some(Stage::Claimed) => drop(later.insert(column)),
+                Some(Stage::Claimed(_)) => drop(later.insert(column)),
                 Some(Stage::Leaving) | None => {}
             }
         }

@@ -249,28 +249,32 @@ impl Threads {
     /// ends before.
     pub fn remove_dimension(&self, entity: Entity, name: String) {
         let (sender, store, ending) = (self.sender.clone(), self.store.clone(), self.ending.clone());
-        self.loading
-            .spawn(async move {
-                let mut told = Instant::now();
-                let result = store.remove_dimension(&name, |entries| {
-                    if told.elapsed() >= REMOVAL_REPORT {
-                        told = Instant::now();
-                        info!("removing dimension {name:?}: {entries} entries so far");
-                    }
-                    match ending.load(Ordering::Relaxed) {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
-                    }
-                });
-                let (entries, error) = match result {
-                    Ok(removed) if removed.finished => (removed.entries, None),
-                    // The rest is removed when a dimension of this name is asked for again.
-                    Ok(_) => return,
-                    Err(error) => (0, Some(error.to_string())),
-                };
-                let _ = sender.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }));
-            })
-            .detach();
+        let (failed, dimension) = (self.sender.clone(), name.clone());
+        let remove = move || {
+            let mut told = Instant::now();
+            let result = store.remove_dimension(&name, |entries| {
+                if told.elapsed() >= REMOVAL_REPORT {
+                    told = Instant::now();
+                    info!("removing dimension {name:?}: {entries} entries so far");
+                }
+                match ending.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
+            let (entries, error) = match result {
+                Ok(removed) if removed.finished => (removed.entries, None),
+                // The rest is removed when a dimension of this name is asked for again.
+                Ok(_) => return,
+                Err(error) => (0, Some(error.to_string())),
+            };
+            let _ = sender.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }));
+        };
+        // A thread of its own: it may take minutes, and ground must be loaded meanwhile.
+        if let Err(error) = std::thread::Builder::new().name("terrane removal".to_owned()).spawn(remove) {
+            let (name, error) = (dimension, Some(error.to_string()));
+            let _ = failed.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries: 0, error }));
+        }
     }
 
     /// Lets the region threads end when their work is done. Those that hang are left alone.

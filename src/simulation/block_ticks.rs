@@ -73,9 +73,14 @@ impl BlockTicks {
         self.due.is_empty()
     }
 
-    /// Moves on to the clock of this tick. Gives what is due, by time and place.
-    pub(super) fn advance(&mut self, clock: Duration, period: Duration) -> Vec<BlockTick> {
+    /// New ticks count from here, and so does what those that wait still have to wait.
+    pub(super) fn set_clock(&mut self, clock: Duration, period: Duration) {
         (self.clock, self.period) = (clock, period);
+    }
+
+    /// Takes out what is due at this clock, by time and place.
+    pub(super) fn take_due(&mut self) -> Vec<BlockTick> {
+        let clock = self.clock;
         let mut ticks = Vec::new();
         while let Some((due, ..)) = self.due.first()
             && *due <= clock
@@ -111,10 +116,10 @@ impl BlockTicks {
         self.chunks.get(&chunk).into_iter().flatten().map(stored).collect()
     }
 
-    /// The chunks whose ticks are not stored as they are.
-    pub(super) fn take_unsaved(&mut self) -> Vec<ChunkPos> {
+    /// The chunks whose ticks are not stored as they are, but for columns whose stored ticks have not come yet.
+    pub(super) fn take_unsaved(&mut self, is_whole: impl Fn(ColumnPos) -> bool) -> Vec<ChunkPos> {
         self.chunks.retain(|_, ticks| !ticks.is_empty());
-        let mut unsaved: Vec<_> = self.unsaved.drain().collect();
+        let mut unsaved: Vec<_> = self.unsaved.extract_if(|chunk| is_whole(chunk.column())).collect();
         unsaved.sort_unstable();
         unsaved
     }
@@ -159,7 +164,7 @@ mod tests {
 
     fn ticks() -> BlockTicks {
         let mut ticks = BlockTicks::default();
-        ticks.advance(TICK * 100, TICK);
+        ticks.set_clock(TICK * 100, TICK);
         ticks
     }
 
@@ -173,8 +178,10 @@ mod tests {
         assert!(ticks.schedule(there, "grow".into(), 1));
         assert_eq!(ticks.scheduled(here, "grow"), Some(2));
         assert!(ticks.cancel(there, "grow") && !ticks.cancel(there, "grow"));
-        assert_eq!(ticks.advance(TICK * 101, TICK), [BlockTick { block: here, kind: "rot".into() }]);
-        assert_eq!(ticks.advance(TICK * 102, TICK), [BlockTick { block: here, kind: "grow".into() }]);
+        ticks.set_clock(TICK * 101, TICK);
+        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "rot".into() }]);
+        ticks.set_clock(TICK * 102, TICK);
+        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "grow".into() }]);
         assert!(ticks.is_empty());
     }
 
@@ -183,13 +190,13 @@ mod tests {
         let mut from = ticks();
         let block = BlockPos::new(1, 2, 3);
         from.schedule(block, "grow".into(), 7);
-        from.advance(TICK * 103, TICK);
+        from.set_clock(TICK * 103, TICK);
         let taken = from.take_column(block.column());
         assert_eq!(taken, [StoredBlockTick { block, kind: "grow".into(), remaining: 4 }]);
-        assert!(from.is_empty() && from.take_unsaved().is_empty());
+        assert!(from.is_empty() && from.take_unsaved(|_| true).is_empty());
         let mut to = ticks();
         to.take_in(taken);
         assert_eq!(to.scheduled(block, "grow"), Some(4));
-        assert!(to.take_unsaved().is_empty(), "it is stored just so");
+        assert!(to.take_unsaved(|_| true).is_empty(), "it is stored just so");
     }
 }

@@ -48,6 +48,8 @@ pub struct RegionColumns {
     /// Where a column comes from that a system asks for within the tick.
     home: Option<Arc<RegionHome>>,
     pub(super) fetched: Vec<FetchedColumn>,
+    /// Fetched columns whose entities and scheduled ticks have not come yet.
+    pub(super) awaiting: FxHashSet<ColumnPos>,
     /// In strict mode: who owns what, and the accesses outside of the region.
     pub(super) strict: Option<StrictMode>,
     pub(super) changed: FxHashSet<ChunkPos>,
@@ -77,6 +79,7 @@ impl RegionColumns {
             let fetched = home.ground.fetch(column)?;
             self.insert(fetched.column.clone());
             self.fetched.push(fetched);
+            self.awaiting.insert(column);
         }
         self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
     }
@@ -130,6 +133,7 @@ impl RegionColumns {
         self.unsaved.extend(other.unsaved);
         self.sections.extend(other.sections);
         self.fetched.extend(other.fetched);
+        self.awaiting.extend(other.awaiting);
     }
 
     /// Takes out the columns that `wanted` names, sorted.

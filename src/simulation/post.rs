@@ -133,6 +133,10 @@ impl Post {
         self.out.get().append(&mut letters);
     }
 
+    pub(super) fn is_empty(&mut self) -> bool {
+        self.out.get().is_empty()
+    }
+
     pub(super) fn take(&mut self) -> Vec<Letter> {
         mem::take(self.out.get())
     }

@@ -17,16 +17,14 @@ pub(super) fn receive(world: &mut World) {
     let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, letters, sections } = inbox;
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
-    if let Task::Tick { clock, delta, period, .. } = task {
+    if let Task::Tick { clock, delta, .. } = task {
         let mut time = world.resource_mut::<Time>();
         // A pause moves the clock, but no system sees it as a long tick.
         for clock in [clock.saturating_sub(delta), clock] {
             let clock = clock.max(time.elapsed());
             time.advance_to(clock);
         }
-        let mut state = world.resource_mut::<RegionState>();
-        (state.clock, state.period) = (clock, period);
-        let due = world.resource_mut::<BlockTicks>().advance(clock, period);
+        let due = world.resource_mut::<BlockTicks>().take_due();
         world.write_message_batch(due);
     }
     world.resource_mut::<RegionColumns>().sections.extend(sections);
@@ -38,6 +36,7 @@ pub(super) fn receive(world: &mut World) {
         world.insert_resource(Migration);
         for LoadedColumn { column, entities, block_ticks } in columns {
             let mut owned = world.resource_mut::<RegionColumns>();
+            owned.awaiting.remove(&column.pos());
             // A system may have fetched it since, and edited it.
             if !owned.contains(column.pos()) {
                 owned.insert(column);

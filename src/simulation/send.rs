@@ -78,7 +78,8 @@ pub(super) fn send(world: &mut World) {
 
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
     let save = !matches!(task, Task::Tick { save: false, .. });
-    if save || !walked_out.is_empty() || !leaving.is_empty() {
+    let sends = !world.resource_mut::<Post>().is_empty();
+    if save || sends || !walked_out.is_empty() || !leaving.is_empty() {
         collect_unsaved(world, &components, info.dimension, &mut outbox);
     }
     outbox.travellers = depart_all(world, walked_out, MoveCause::Crossing);

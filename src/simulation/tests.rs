@@ -94,6 +94,7 @@ impl Regions {
             inbox,
             task,
             number: self.assignments,
+            clock: (Duration::ZERO, Duration::from_millis(50)),
             progress: Arc::default(),
         };
         let (world, outbox) = assignment.run(&self.template, &WorldPool::new(0)).unwrap();

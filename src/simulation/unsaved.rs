@@ -29,8 +29,9 @@ pub(super) fn collect_unsaved(
     for chunk in mem::take(&mut owned.unsaved) {
         outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
     }
+    let awaiting = owned.awaiting.clone();
     let mut ticks = world.resource_mut::<BlockTicks>();
-    for chunk in ticks.take_unsaved() {
+    for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
         outbox.save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
     }
     for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {

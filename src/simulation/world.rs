@@ -94,6 +94,8 @@ pub struct Assignment {
     /// The number of this assignment, never used twice while the world is open: random numbers and new entities' ids
     /// come from it.
     pub number: u64,
+    /// The dimension's clock now, and the region's period on it: also a task without a tick counts time with them.
+    pub clock: (Duration, Duration),
     /// Where the region thread says what it is doing.
     pub progress: Arc<TaskProgress>,
 }
@@ -105,7 +107,7 @@ impl Assignment {
         template: &RegionTemplate,
         pool: &WorldPool,
     ) -> Result<(Box<RegionWorld>, Outbox), RegionTemplateError> {
-        let Self { region, home, world, inbox, task, number, progress } = self;
+        let Self { region, home, world, inbox, task, number, clock, progress } = self;
         progress.begin();
         let mut world = match world {
             Some(world) => world,
@@ -116,6 +118,7 @@ impl Assignment {
                 world
             }
         };
+        world.set_clock(&task, clock);
         let outbox = world.run(region, inbox, task, number, progress);
         Ok((world, outbox))
     }
@@ -210,6 +213,18 @@ impl RegionWorld {
         let heights = heights.clone();
         world.insert_resource(RegionInfo { region, dimension, heights, section_shift: home.section_shift, ticks });
         world.resource_mut::<RegionColumns>().settle(home);
+    }
+
+    /// What waits for a time in this world, or comes in now, counts from this clock.
+    fn set_clock(&mut self, task: &Task, (now, period): (Duration, Duration)) {
+        let world = self.app.world_mut();
+        let (clock, period) = match task {
+            Task::Tick { clock, period, .. } => (*clock, *period),
+            _ => (now, period),
+        };
+        let mut state = world.resource_mut::<RegionState>();
+        (state.clock, state.period) = (clock, period);
+        world.resource_mut::<BlockTicks>().set_clock(clock, period);
     }
 
     /// The sections that are the region's own.

@@ -240,13 +240,14 @@ pub(super) fn send_closings(
     reopening.0.drain(..).for_each(|spec| link.send(FromMain::OpenDimension(spec)));
 }
 
-pub(super) fn update_lockstep(mut coordinator: ResMut<CoordinatorHandle>) {
-    coordinator.update_inline();
+/// Exclusive, so that it waits on the main thread and not on a compute thread that a region may need.
+pub(super) fn update_lockstep(world: &mut World) {
+    world.resource_mut::<CoordinatorHandle>().update_inline();
 }
 
 /// The process may end right after the app: everything is saved before.
-pub(super) fn end_with_app(mut exits: MessageReader<AppExit>, mut coordinator: ResMut<CoordinatorHandle>) {
-    if exits.read().next().is_some() {
-        coordinator.shut_down();
+pub(super) fn end_with_app(world: &mut World) {
+    if !world.resource::<Messages<AppExit>>().is_empty() {
+        world.resource_mut::<CoordinatorHandle>().shut_down();
     }
 }
