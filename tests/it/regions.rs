@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Dead sections are cleared away soon, so that regions that part do so within a test.
@@ -140,40 +140,24 @@ fn a_halted_region_comes_back_from_the_store_when_a_live_one_takes_over() {
     assert_eq!(block_at(app.world_mut(), dimension, stone), Some(block), "what was saved is there");
 }
 
-/// Two systems that meet only if they run at the same time.
-#[derive(Resource, Clone)]
-struct Meeting {
-    arrived: Arc<(Mutex<u32>, Condvar)>,
-    met: Arc<AtomicU32>,
-}
-
-impl Meeting {
-    fn wait(&self) {
-        let (arrived, all) = &*self.arrived;
-        let mut count = arrived.lock().unwrap();
-        *count += 1;
-        all.notify_all();
-        let patience = Duration::from_millis(200);
-        let (mut count, late) = all.wait_timeout_while(count, patience, |count| *count < 2).unwrap();
-        if late.timed_out() {
-            *count -= 1;
-        } else {
-            self.met.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-}
+/// The threads that a system ran on.
+#[derive(Resource, Clone, Default)]
+struct Threads(Arc<Mutex<BTreeSet<String>>>);
 
 #[test]
-fn a_crowded_region_runs_its_systems_in_parallel_and_an_empty_one_does_not() {
+fn a_crowded_region_runs_its_systems_on_the_compute_threads_and_an_empty_one_does_not() {
     for (entities, is_parallel) in [(1, false), (30, true)] {
-        let meeting = Meeting { arrived: default(), met: default() };
+        let threads = Threads::default();
         let mut app = game(lockstep().with_parallel_systems_from(20));
-        let shared = meeting.clone();
+        let shared = threads.clone();
         app.add_region_plugins(move |region| {
-            let meet = |meeting: Res<Meeting>| meeting.wait();
-            let meet_too = |meeting: Res<Meeting>| meeting.wait();
-            let crowd = |walkers: Query<&Walker>| !walkers.is_empty();
-            region.insert_resource(shared.clone()).add_systems(RegionTick, (meet, meet_too).distributive_run_if(crowd));
+            let note = |walkers: Query<&Walker>, threads: Res<Threads>| {
+                if !walkers.is_empty() {
+                    let name = std::thread::current().name().unwrap_or_default().to_owned();
+                    threads.0.lock().unwrap().insert(name);
+                }
+            };
+            region.insert_resource(shared.clone()).add_systems(RegionTick, note);
         });
         let dimension = flat(&mut app);
         viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -183,6 +167,8 @@ fn a_crowded_region_runs_its_systems_in_parallel_and_an_empty_one_does_not() {
             app.world_mut().commands().spawn_in_region(dimension, BlockPos::new(0, 5, 0), walker("", 0.0));
         }
         update(&mut app, 4);
-        assert_eq!(meeting.met.load(Ordering::SeqCst) >= 2, is_parallel, "{entities} entities");
+        let threads = threads.0.lock().unwrap();
+        let on_compute = threads.iter().any(|name| name.starts_with("Compute Task Pool"));
+        assert_eq!(on_compute, is_parallel, "{entities} entities: {threads:?}");
     }
 }
