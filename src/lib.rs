@@ -36,7 +36,7 @@ pub mod view;
 pub mod prelude {
     pub use crate::block::{BlockId, BlockRegistry, BlockType};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::{RegionFaults, TickMode};
+    pub use crate::coordinator::{RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{
         Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
     };
@@ -47,9 +47,10 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::ChunkRenderPlugin;
     pub use crate::simulation::{
-        Address, BlockTick, BlockTicks, BlockTypes, ColumnReady, EntityIndex, EntityMoved, Migration, MoveCause,
-        PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionRandom, RegionResource,
-        RegionShare, RegionSystems, RegionTick, Returned, Sender, StableId, Undeliverable, Viewer,
+        Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, EntityIndex,
+        EntityMoved, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns,
+        RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick, Returned,
+        Sender, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
