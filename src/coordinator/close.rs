@@ -39,6 +39,8 @@ impl Desk<'_> {
         dimension.closing = Some(Closing { remove, until: None });
         let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
         holders.into_iter().for_each(|holder| dimension.release(holder));
+        // What cannot be read is not waited for: it stays in the store as it is.
+        dimension.fetched.retain(|column, _| !dimension.failed.contains_key(column));
         dimension.failed.clear();
         let id = dimension.id;
         // What waits for columns is not delivered any more.

@@ -260,7 +260,10 @@ impl Desk<'_> {
                 let reason = match (letter.column(), letter.entity()) {
                     (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
                     (Some((_, column)), _) => Undeliverable::Unloaded(column),
-                    (None, None) => continue,
+                    (None, None) => {
+                        warn!("{} from {:?} ended with {region} of {id}", letter.name(), letter.from);
+                        continue;
+                    }
                 };
                 self.undeliverable(letter, reason);
             }

@@ -146,6 +146,9 @@ impl Desk<'_> {
         dimension.failed.insert(column, (failures + 1, self.clock.now.saturating_add(wait)));
         if is_fetched {
             // The region has its blocks; only what else is stored of it is still to come.
+            if dimension.is_closing() {
+                dimension.fetched.remove(&column);
+            }
             return;
         }
         dimension.forget(column);

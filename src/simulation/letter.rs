@@ -69,9 +69,6 @@ pub enum Undeliverable {
     /// The column was unloaded before the delay was over.
     #[error("column {0} was unloaded before the delay was over")]
     Unloaded(ColumnPos),
-    /// The region halted before it could take it in.
-    #[error("{0} halted")]
-    RegionHalted(RegionId),
 }
 
 /// A message that came from another world or from this one. Read it with `MessageReader<Received<M>>`.
