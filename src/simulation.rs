@@ -32,6 +32,7 @@ mod receive;
 mod records;
 mod relationships;
 mod resources;
+mod schedules;
 mod send;
 mod strict;
 mod template;

@@ -177,7 +177,7 @@ impl Desk<'_> {
                     self.saves.answered(id, region, round);
                 }
                 slot.entities = outbox.entities;
-                slot.columns = world.columns();
+                slot.columns = outbox.columns;
                 slot.viewers = outbox.viewers.len();
                 slot.parked.get().world = Some(world);
                 parts = self.route(id, region, outbox);
@@ -386,7 +386,7 @@ impl Desk<'_> {
     }
 
     /// Sends on what a region put in its outbox. Gives back the parts of a split.
-    pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Outbox) -> Vec<(RegionId, Inbox)> {
+    pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
             changed,
             travellers,
@@ -397,6 +397,7 @@ impl Desk<'_> {
             viewers,
             viewers_gone,
             refused,
+            columns: _,
             entities: _,
             fetched,
             letters,
@@ -404,7 +405,7 @@ impl Desk<'_> {
             appeared,
             gone,
             parts,
-        } = outbox;
+        } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);

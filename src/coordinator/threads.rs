@@ -95,7 +95,7 @@ pub(super) struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Box<RegionWorld>, Outbox), CaughtPanic>,
+    pub outcome: Result<(Box<RegionWorld>, Box<Outbox>), CaughtPanic>,
 }
 
 /// Columns that are wanted.

@@ -52,6 +52,8 @@ pub(super) fn arrive_all(world: &mut World, travellers: Vec<Traveller>) -> Arriv
         return arrived;
     }
     let mut state = world.resource_mut::<RegionState>();
+    // Their positions come with the change ticks that they had.
+    state.look_everywhere = true;
     state.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
     let (components, began) = (state.components.clone(), state.seen);
     let mut moved = Vec::with_capacity(travellers.len());

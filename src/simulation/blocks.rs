@@ -48,6 +48,8 @@ pub struct RegionColumns {
     /// Where a column comes from that a system asks for within the tick.
     home: Option<Arc<RegionHome>>,
     pub(super) fetched: Vec<FetchedColumn>,
+    /// Whether a column left since the last look at who stands where.
+    pub(super) lost_ground: bool,
     /// Fetched columns whose entities and scheduled ticks have not come yet.
     pub(super) awaiting: FxHashSet<ColumnPos>,
     /// In strict mode: who owns what, and the accesses outside of the region.
@@ -119,6 +121,7 @@ impl RegionColumns {
 
     pub(super) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
         let column = self.columns.remove(&position)?;
+        self.lost_ground = true;
         if let Ok(place) = self.positions.binary_search(&position) {
             self.positions.remove(place);
         }
@@ -140,6 +143,7 @@ impl RegionColumns {
     pub(super) fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> impl Iterator<Item = Column> {
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
         self.positions = kept;
+        self.lost_ground |= !taken.is_empty();
         taken.into_iter().filter_map(|position| self.columns.remove(&position))
     }
 

@@ -2,7 +2,6 @@
 
 use super::components::{Stored, TakenComponent, release_linked};
 use super::entities::{Migration, MoveCause, StableId};
-use super::post::Waiting;
 use super::records::record;
 use super::relationships::{TakenRelationships, take_relationships};
 use super::ticks::ChangeClock;
@@ -156,8 +155,8 @@ pub(super) fn depart_all(world: &mut World, roots: Vec<Entity>, cause: MoveCause
 
 /// What waits for an entity goes where it goes.
 fn take_letters_along(world: &mut World, travellers: &mut [Traveller]) {
-    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
-    let mut waiting = world.resource_mut::<Waiting>();
+    let state = world.resource_mut::<RegionState>().into_inner();
+    let (clock, period, waiting) = (state.clock, state.period, &mut state.waiting);
     if waiting.is_empty() {
         return;
     }

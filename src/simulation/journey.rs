@@ -6,7 +6,7 @@ use super::blocks::RegionColumns;
 use super::departure::{depart_all, roots};
 use super::entities::{EntityIndex, MoveCause};
 use super::mail::Part;
-use super::post::{Post, Waiting};
+use super::post::Post;
 use super::resources::{RegionShare, report_unregistered, split_resources, take_resources};
 use super::world::RegionState;
 use super::{Inbox, Letter, LoadedColumn, RegionWorld};
@@ -22,7 +22,7 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     let (components, origin) = (state.components.clone(), state.number);
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
     // Before the entities: their letters are among these, and the clock is the same for both.
-    let waiting = mem::take(&mut *source.resource_mut::<Waiting>());
+    let waiting = mem::take(&mut source.resource_mut::<RegionState>().waiting);
     let roots = roots(source, &components, |_| true);
     let travellers = depart_all(source, roots, MoveCause::Merge);
     let mut despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
@@ -35,7 +35,7 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     world.resource_mut::<BlockTicks>().append(ticks);
     let arrived = arrive_all(world, travellers);
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
-    world.resource_mut::<Waiting>().append(waiting);
+    world.resource_mut::<RegionState>().waiting.append(waiting);
     let sent = source.resource_mut::<Post>().take();
     world.resource_mut::<Post>().append(sent);
 }
@@ -57,9 +57,9 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) -> Vec<(Regio
         let mut ticks = world.resource_mut::<BlockTicks>();
         let loaded = |column: Column| LoadedColumn { block_ticks: ticks.take_column(column.pos()), ..column.into() };
         let columns = columns.into_iter().map(loaded).collect();
-        let RegionState { clock, period, .. } = *world.resource::<RegionState>();
         let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| share.contains(column));
-        let letters = world.resource_mut::<Waiting>().take_out(clock, period, leaves);
+        let state = world.resource_mut::<RegionState>().into_inner();
+        let letters = state.waiting.take_out(state.clock, state.period, leaves);
         (part.region, Inbox { travellers, columns, letters, resources, ..Inbox::default() })
     };
     let parts = parts.iter().map(split_off).collect();

@@ -196,6 +196,8 @@ pub struct Outbox {
     pub appeared: Vec<Uuid>,
     /// The stable ids that are here no longer, for whatever reason, sorted.
     pub gone: Vec<Uuid>,
+    /// Columns that the region has loaded, for the statistics.
+    pub columns: usize,
     /// Entities in the region, for the statistics.
     pub entities: usize,
     /// Columns that systems loaded or generated within the tick, as they were then.

@@ -162,7 +162,7 @@ pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, dela
 }
 
 /// Letters that have reached the region and wait for their time.
-#[derive(Resource, Default)]
+#[derive(Default)]
 pub(super) struct Waiting {
     /// By the dimension's clock, then in the order of arrival.
     letters: Exclusive<BTreeMap<(Duration, u64), Letter>>,
@@ -181,6 +181,9 @@ impl Waiting {
 
     /// Takes out what is due.
     pub fn due(&mut self, clock: Duration) -> Vec<Letter> {
+        if self.is_empty() {
+            return Vec::new();
+        }
         let later = self.letters.get().split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
         mem::replace(self.letters.get(), later).into_values().collect()
     }

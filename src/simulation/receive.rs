@@ -3,9 +3,9 @@ use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use super::entities::Migration;
 use super::letter::Letter;
-use super::post::{Post, Waiting};
+use super::post::Post;
 use super::records::spawn_stored;
-use super::world::{Mailbox, RegionState};
+use super::world::RegionState;
 use super::{Inbox, LoadedColumn, RegionInfo, Task};
 use bevy::prelude::*;
 use std::mem;
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
-    let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
+    let mut state = world.resource_mut::<RegionState>();
+    let inbox = mem::take(state.inbox());
     let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, letters, sections } = inbox;
-    let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     if let Task::Tick { clock, delta, .. } = task {
         let mut time = world.resource_mut::<Time>();
@@ -25,11 +25,14 @@ pub(super) fn receive(world: &mut World) {
             time.advance_to(clock);
         }
         let due = world.resource_mut::<BlockTicks>().take_due();
-        world.write_message_batch(due);
+        if !due.is_empty() {
+            world.write_message_batch(due);
+        }
     }
-    world.resource_mut::<RegionColumns>().sections.extend(sections);
     let info = world.resource::<RegionInfo>().clone();
-    let column = world.resource::<RegionColumns>().positions().first().copied();
+    let mut owned = world.resource_mut::<RegionColumns>();
+    owned.sections.extend(sections);
+    let column = owned.positions().first().copied();
     world.resource_mut::<Post>().set_sender(&info, column);
 
     if !columns.is_empty() {
@@ -52,10 +55,12 @@ pub(super) fn receive(world: &mut World) {
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
 
     let mut refused = Vec::new();
-    let mut owned = world.resource_mut::<RegionColumns>();
-    for edit in edits {
-        if let Err(error) = owned.set_block(edit.block, edit.to) {
-            refused.push((edit, error));
+    if !edits.is_empty() {
+        let mut owned = world.resource_mut::<RegionColumns>();
+        for edit in edits {
+            if let Err(error) = owned.set_block(edit.block, edit.to) {
+                refused.push((edit, error));
+            }
         }
     }
     take_in(world, letters);
@@ -66,15 +71,18 @@ pub(super) fn receive(world: &mut World) {
         Task::Save | Task::Split { .. } => {}
     }
     // Given up at the end of the tick, when it is known who is still there.
-    let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
+    let (inbox, outbox) = world.resource_mut::<RegionState>().into_inner().mail.get();
     inbox.give_up = give_up;
     outbox.refused = refused;
 }
 
 /// Keeps letters until their time.
 pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
-    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
-    let mut waiting = world.resource_mut::<Waiting>();
+    if letters.is_empty() {
+        return;
+    }
+    let state = world.resource_mut::<RegionState>().into_inner();
+    let (clock, period, waiting) = (state.clock, state.period, &mut state.waiting);
     for letter in letters {
         // Those without a delay stay in the order of their arrival, whatever the clock was.
         let due = match u32::try_from(letter.delay).unwrap_or(u32::MAX) {
@@ -86,9 +94,9 @@ pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
 }
 
 fn hand_over(world: &mut World, clock: Duration) {
-    for letter in world.resource_mut::<Waiting>().due(clock) {
+    for letter in world.resource_mut::<RegionState>().waiting.due(clock) {
         if let Some(undelivered) = letter.hand_over(world) {
-            world.resource_mut::<Mailbox>().into_inner().0.get().1.undelivered.push(undelivered);
+            world.resource_mut::<RegionState>().outbox().undelivered.push(undelivered);
         }
     }
 }

@@ -4,11 +4,11 @@ use super::departure::{depart_all, family, place, roots};
 use super::entities::{EntityIndex, Migration, MoveCause, StableId};
 use super::fault::raise;
 use super::letter::Undeliverable;
-use super::post::{Post, Waiting};
+use super::post::Post;
 use super::records::record;
 use super::strict::StrictMode;
 use super::unsaved::collect_unsaved;
-use super::world::{Mailbox, RegionState};
+use super::world::RegionState;
 use super::{
     Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
     ViewerReport,
@@ -32,7 +32,7 @@ pub(super) struct SendQueries {
     viewers: QueryState<ViewerData>,
     mirrored: QueryState<MirroredData>,
     /// Of disabled entities too: they travel like others.
-    positions: QueryState<&'static Position, Allow<Disabled>>,
+    positions: QueryState<Ref<'static, Position>, Allow<Disabled>>,
 }
 
 impl SendQueries {
@@ -43,20 +43,18 @@ impl SendQueries {
 
 /// Fills the outbox, and lets go what leaves the region: entities that walked out, columns that nobody needs.
 pub(super) fn send(world: &mut World) {
-    let state = world.resource::<RegionState>();
-    let (components, task) = (state.components.clone(), state.task.clone());
-    let info = world.resource::<RegionInfo>().clone();
-    let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
+    let mut state = world.resource_mut::<RegionState>();
+    let components = state.components.clone();
+    let is_closing = matches!(state.task, Task::Close);
+    let save = !matches!(state.task, Task::Tick { save: false, .. });
+    let (inbox, outbox) = state.mail.get();
     let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
-
     // What every tick looks for is found by queries that remember where they looked.
-    let known = world.resource_mut::<RegionState>().queries.take();
+    let known = state.queries.take();
     let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
     report_viewers(world, &components, &mut queries.viewers, &mut outbox);
-    let watched: FxHashSet<ColumnPos> = outbox.viewers.iter().map(|viewer| viewer.position.column()).collect();
-    let is_closing = matches!(task, Task::Close);
-    let (kept, give_up): (Vec<_>, Vec<_>) =
-        give_up.into_iter().partition(|column| watched.contains(column) && !is_closing);
+    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
+    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
     outbox.kept = kept;
 
     let mut index = world.resource_mut::<EntityIndex>();
@@ -65,22 +63,19 @@ pub(super) fn send(world: &mut World) {
     world.resource_mut::<RegionState>().despawned.extend(despawned);
     outbox.mirrors = mirror(world, &components, &mut queries.mirrored);
 
+    let walked_out = walked_out(world, &components, &mut queries);
+    world.resource_mut::<RegionState>().queries = Some(queries);
     let owned = world.resource::<RegionColumns>();
     let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
-    let outside = |position: &Position| position.dimension != info.dimension || !owned.contains(position.column());
-    let walked_out = match queries.positions.iter(world).any(outside) {
-        true => roots(world, &components, outside),
-        false => Vec::new(),
-    };
-    world.resource_mut::<RegionState>().queries = Some(queries);
-
-    world.resource_mut::<BlockTicks>().save_columns(&leaving);
+    if !leaving.is_empty() {
+        world.resource_mut::<BlockTicks>().save_columns(&leaving);
+    }
 
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
-    let save = !matches!(task, Task::Tick { save: false, .. });
     let sends = !world.resource_mut::<Post>().is_empty();
     if save || sends || !walked_out.is_empty() || !leaving.is_empty() {
-        collect_unsaved(world, &components, info.dimension, &mut outbox);
+        let dimension = world.resource::<RegionInfo>().dimension;
+        collect_unsaved(world, &components, dimension, &mut outbox);
     }
     outbox.travellers = depart_all(world, walked_out, MoveCause::Crossing);
     if !leaving.is_empty() {
@@ -95,7 +90,25 @@ pub(super) fn send(world: &mut World) {
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
     changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
-    *world.resource_mut::<Mailbox>().into_inner().0.get() = (Inbox::default(), outbox);
+    *world.resource_mut::<RegionState>().mail.get() = (Inbox::default(), outbox);
+}
+
+/// The entities that are not on the region's ground any more.
+fn walked_out(world: &mut World, components: &RegionComponents, queries: &mut SendQueries) -> Vec<Entity> {
+    let now = world.increment_change_tick();
+    let mut state = world.resource_mut::<RegionState>();
+    let (everywhere, last) = (state.look_everywhere, mem::replace(&mut state.last_look, now));
+    let everywhere = mem::take(&mut world.resource_mut::<RegionColumns>().lost_ground) || everywhere;
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let owned = world.resource::<RegionColumns>();
+    let outside = |position: &Position| position.dimension != dimension || !owned.contains(position.column());
+    // Those that stood still need not be read.
+    let may_be_outside = |position: &Ref<Position>| everywhere || position.last_changed().is_newer_than(last, now);
+    let anyone = queries.positions.iter(world).any(|position| may_be_outside(&position) && outside(&position));
+    let found = if anyone { roots(world, components, outside) } else { Vec::new() };
+    // Not all of them leave now: what hangs on another one may be let go of later.
+    world.resource_mut::<RegionState>().look_everywhere = anyone;
+    found
 }
 
 /// Where the viewers are; one without a position of its own is where that is what it hangs on.
@@ -110,8 +123,12 @@ fn report_viewers(
     };
     outbox.viewers = viewers.query(world).into_iter().filter_map(report).collect();
     outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
+    let known = &mut world.resource_mut::<RegionState>().into_inner().viewers;
+    if known.len() == outbox.viewers.len() && outbox.viewers.iter().all(|viewer| known.contains(&viewer.id)) {
+        return;
+    }
     let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|viewer| viewer.id).collect();
-    let before = mem::replace(&mut world.resource_mut::<RegionState>().viewers, now.clone());
+    let before = mem::replace(known, now.clone());
     outbox.viewers_gone = before.difference(&now).copied().collect();
     outbox.viewers_gone.sort_unstable();
 }
@@ -162,7 +179,7 @@ fn raise_faults(world: &mut World) {
 
 /// What waits for columns that are given up, and for the entities in them.
 fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
-    if world.resource_mut::<Waiting>().is_empty() {
+    if world.resource_mut::<RegionState>().waiting.is_empty() {
         return Vec::new();
     }
     let components = world.resource::<RegionState>().components.clone();
@@ -176,7 +193,8 @@ fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter,
         (_, Some(id)) if ids.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
         _ => None,
     };
-    let letters = world.resource_mut::<Waiting>().take_out(clock, period, |letter| reason(letter).is_some());
+    let letters =
+        world.resource_mut::<RegionState>().waiting.take_out(clock, period, |letter| reason(letter).is_some());
     letters.into_iter().filter_map(|letter| reason(&letter).map(|reason| (letter, reason))).collect()
 }
 

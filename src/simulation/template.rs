@@ -77,7 +77,8 @@ impl RegionTemplate {
     /// A region world that has not ticked yet, and does not know of which region it will be.
     pub(super) fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
         let mut app = SubApp::new();
-        app.update_schedule = Some(RegionMain.intern());
+        // Only to update messages, which TickSchedules does.
+        app.world_mut().resource_mut::<Schedules>().remove(First);
         app.insert_resource(self.types.clone())
             .insert_resource(BlockTypes(self.blocks.clone()))
             .init_resource::<MessageRegistry>()
@@ -104,9 +105,7 @@ impl RegionTemplate {
         if region.app.is_plugin_added::<TimePlugin>() {
             return Err(RegionTemplateError::TimePlugin);
         }
-        region.app.finish();
-        region.app.cleanup();
-        set_executors(region.app.world_mut(), false);
+        region.finish();
         Ok(region)
     }
 

@@ -99,7 +99,7 @@ impl Regions {
         };
         let (world, outbox) = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
         self.worlds.insert(region, world);
-        outbox
+        *outbox
     }
 
     fn tick_with(&mut self, region: u64, inbox: Inbox) -> Outbox {

@@ -4,9 +4,10 @@ use super::journey::{absorb, split};
 use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
+use super::schedules::TickSchedules;
 use super::send::SendQueries;
 use super::strict::SectionOwners;
-use super::template::set_executors;
+use super::template::{RegionMain, set_executors};
 use super::unregistered::SeenArchetypes;
 use super::{
     BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::region::RegionId;
 use crate::space::{DimensionId, SectionPos};
-use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -106,7 +106,7 @@ impl Assignment {
         self,
         template: &RegionTemplate,
         pool: &WorldPool,
-    ) -> Result<(Box<RegionWorld>, Outbox), RegionTemplateError> {
+    ) -> Result<(Box<RegionWorld>, Box<Outbox>), RegionTemplateError> {
         let Self { region, home, world, inbox, task, number, clock, progress } = self;
         progress.begin();
         let mut world = match world {
@@ -127,9 +127,12 @@ impl Assignment {
 /// The world of one region.
 pub struct RegionWorld {
     pub(super) app: SubApp,
+    /// [`RegionMain`](super::RegionMain): nobody else runs it, so it need not be taken out of the world for each tick.
+    main: Schedule,
 }
 
-/// The part of a region world that only this room touches.
+/// The part of a region world that only this room touches. One resource, since each that a tick looks for costs as much
+/// as a small system.
 #[derive(Resource)]
 pub(super) struct RegionState {
     pub components: Arc<RegionComponents>,
@@ -146,8 +149,16 @@ pub(super) struct RegionState {
     /// From how many entities on the systems run in parallel, and whether they do.
     pub parallel_from: usize,
     pub is_parallel: bool,
+    pub schedules: TickSchedules,
+    /// What came in and what goes out.
+    pub mail: Exclusive<(Inbox, Box<Outbox>)>,
+    pub waiting: Waiting,
     pub last_send: Tick,
     pub queries: Option<Box<SendQueries>>,
+    /// Whether an entity may be outside of the region though it has not moved since the last look.
+    pub look_everywhere: bool,
+    /// When it was looked last for entities outside, in change ticks.
+    pub last_look: Tick,
     /// Entities that are no more, and may still be in the store.
     pub despawned: FxHashSet<Uuid>,
     /// Where the search for components that cannot travel goes on.
@@ -164,9 +175,15 @@ pub(super) struct RegionState {
     pub viewers: FxHashSet<Uuid>,
 }
 
-/// What came in and what goes out.
-#[derive(Resource, Default)]
-pub(super) struct Mailbox(pub Exclusive<(Inbox, Outbox)>);
+impl RegionState {
+    pub fn inbox(&mut self) -> &mut Inbox {
+        &mut self.mail.get().0
+    }
+
+    pub fn outbox(&mut self) -> &mut Outbox {
+        &mut self.mail.get().1
+    }
+}
 
 impl RegionWorld {
     pub(super) fn new(mut app: SubApp, components: Arc<RegionComponents>, seed: u64, parallel_from: usize) -> Self {
@@ -177,8 +194,6 @@ impl RegionWorld {
             .add_message::<Returned<ColumnReady>>()
             .insert_resource(EntityIndex::new())
             .insert_resource(RegionRandom(SplitMix64::new(seed)))
-            .init_resource::<Mailbox>()
-            .init_resource::<Waiting>()
             .insert_resource(Post::new())
             .insert_resource(RegionState {
                 components,
@@ -191,8 +206,13 @@ impl RegionWorld {
                 started: false,
                 parallel_from,
                 is_parallel: false,
+                schedules: TickSchedules::default(),
+                mail: Exclusive::default(),
+                waiting: Waiting::default(),
                 last_send: Tick::new(0),
                 queries: None,
+                look_everywhere: true,
+                last_look: Tick::new(0),
                 despawned: FxHashSet::default(),
                 seen_archetypes: SeenArchetypes::default(),
                 began: None,
@@ -202,7 +222,20 @@ impl RegionWorld {
                 viewers: FxHashSet::default(),
             })
             .insert_resource(RegionInfo::nowhere());
-        Self { app }
+        Self { app, main: Schedule::new(RegionMain) }
+    }
+
+    /// The plugins are in, and nothing has run yet.
+    pub(super) fn finish(&mut self) {
+        self.app.finish();
+        self.app.cleanup();
+        let world = self.app.world_mut();
+        set_executors(world, false);
+        if let Some(main) = world.resource_mut::<Schedules>().remove(RegionMain) {
+            self.main = main;
+        }
+        let schedules = TickSchedules::new(world);
+        world.resource_mut::<RegionState>().schedules = schedules;
     }
 
     /// The world becomes that of a region.
@@ -239,7 +272,7 @@ impl RegionWorld {
         task: Task,
         number: u64,
         progress: Arc<TaskProgress>,
-    ) -> Outbox {
+    ) -> Box<Outbox> {
         let absorbed = mem::take(&mut inbox.absorbed);
         progress.pass(TaskStep::Absorbing);
         let world = self.app.world_mut();
@@ -261,23 +294,19 @@ impl RegionWorld {
         for other in absorbed {
             absorb(world, *other);
         }
-        world.resource_mut::<Mailbox>().0.get().0 = inbox;
+        *world.resource_mut::<RegionState>().inbox() = inbox;
         progress.pass(TaskStep::Receiving);
-        self.app.update();
-        let world = self.app.world_mut();
+        self.main.run(world);
+        world.clear_trackers();
         world.check_change_ticks();
-        let mut outbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().1);
+        let mut outbox = mem::take(&mut world.resource_mut::<RegionState>().mail.get().1);
+        outbox.columns = world.resource::<RegionColumns>().positions().len();
         if let Task::Split { parts, section_shift } = task {
             progress.pass(TaskStep::Splitting);
             outbox.parts = split(world, &parts, section_shift);
         }
         (outbox.appeared, outbox.gone) = world.resource_mut::<EntityIndex>().take_touched();
         outbox
-    }
-
-    /// How many columns the region has loaded.
-    pub fn columns(&self) -> usize {
-        self.app.world().resource::<RegionColumns>().positions().len()
     }
 
     /// Whether the target of the letter is in this world as far as it knows.
@@ -295,18 +324,12 @@ pub(super) fn simulate(world: &mut World) {
     if !matches!(state.task, Task::Tick { .. }) {
         return;
     }
-    let skipped = if mem::replace(&mut state.started, true) { usize::MAX } else { 0 };
+    let is_first = !mem::replace(&mut state.started, true);
     let progress = state.progress.clone();
     choose_executors(world);
-    // A copy of a dozen labels costs less than to take the resource out and put it back.
-    let MainScheduleOrder { labels, startup_labels } = world.resource::<MainScheduleOrder>();
-    let (first, all): (usize, Vec<_>) = (startup_labels.len(), startup_labels.iter().chain(labels).copied().collect());
-    progress.name_schedules(|| all.iter().map(|label| format!("{label:?}")).collect());
-    for (number, label) in all.into_iter().enumerate().skip(skipped.min(first)) {
-        progress.pass(TaskStep::Schedule(u8::try_from(number).unwrap_or(u8::MAX)));
-        // A schedule that nobody added a system to does not exist.
-        let _ = world.try_run_schedule(label);
-    }
+    let mut schedules = mem::take(&mut world.resource_mut::<RegionState>().schedules);
+    schedules.run(world, is_first, &progress);
+    world.resource_mut::<RegionState>().schedules = schedules;
     progress.pass(TaskStep::Sending);
     world.resource_mut::<RegionInfo>().ticks += 1;
 }

@@ -1,7 +1,9 @@
 use super::*;
+use crate::simulation::blocks::RegionColumns;
 use crate::simulation::{EntityMoved, Migration, RegionResource, RegionShare, RegionTick};
 use bevy::ecs::entity::EntityMapper;
 use bevy::ecs::event::EntityEvent;
+use bevy::ecs::message::{MessageRegistry, Messages};
 use bevy::ecs::observer::On;
 use std::sync::Mutex;
 
@@ -474,4 +476,51 @@ fn the_outbox_tells_which_ids_are_new_and_which_are_gone() {
     regions.open(1).spawn((StableId(Uuid::from_u128(1)), place(10)));
     let outbox = regions.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() });
     assert_eq!((outbox.appeared, outbox.gone), (vec![], ids(&[1])), "who was there for a moment is told of too");
+}
+
+#[test]
+fn who_is_let_go_of_outside_leaves_though_it_did_not_move() {
+    let mut regions = Regions::new(|_| {});
+    let world = regions.open(1);
+    let parent = world.spawn((Name::new("parent"), place(10))).id();
+    world.spawn((Name::new("child"), place(20), ChildOf(parent)));
+    for _ in 0..3 {
+        assert!(regions.tick(1).travellers.is_empty(), "it hangs on its parent");
+    }
+    let world = regions.world(1);
+    let child = named(world, "child");
+    world.entity_mut(child).remove::<ChildOf>();
+    assert_eq!(regions.tick(1).travellers.len(), 1);
+}
+
+#[test]
+fn who_stands_still_leaves_when_its_ground_is_gone() {
+    let mut regions = Regions::new(|_| {});
+    regions.open(1).spawn((Name::new("still"), place(11)));
+    regions.tick(1);
+    regions.world(1).resource_mut::<RegionColumns>().remove(column(11));
+    assert_eq!(regions.tick(1).travellers.len(), 1);
+}
+
+#[derive(Message)]
+struct Late;
+
+#[test]
+fn messages_that_a_system_registers_are_kept_for_two_ticks() {
+    let mut regions = Regions::new(|_| {});
+    regions.open(1);
+    regions.tick(1);
+    let world = regions.world(1);
+    MessageRegistry::register_message::<Late>(world);
+    world.write_message(Late);
+    let unread = |regions: &mut Regions| regions.world(1).resource::<Messages<Late>>().len();
+    let seen = [(); 3].map(|()| {
+        regions.tick(1);
+        unread(&mut regions)
+    });
+    assert_eq!(seen, [1, 0, 0]);
+    regions.world(1).write_message(Late);
+    regions.tick(1);
+    regions.tick(1);
+    assert_eq!(unread(&mut regions), 0);
 }
