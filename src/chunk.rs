@@ -1,12 +1,14 @@
-//! Chunks of blocks, columns of chunks, and their [binary format](mod@format).
+//! Chunks of blocks, columns of chunks, their [binary format](mod@format), and what they look like from afar.
 
 mod column;
 pub mod format;
 mod packed_ids;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use column::Column;
+pub use summary::{ColumnSummary, Detail, SummaryError, Surface};
 
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
