@@ -2,7 +2,7 @@
 //!
 //! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
 //! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
-//! saved pieces of the distance graph, the names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
+//! saved pieces of the distance graph, what columns look like from afar, the names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
 //! all; [`StorageThread`] does so beside the simulation.
 //!
 //! ```text
@@ -27,7 +27,9 @@ mod remove_dimension;
 mod rocks;
 mod save_batch;
 mod store;
+mod summaries;
 mod thread;
+mod tiles;
 mod world;
 
 #[cfg(test)]

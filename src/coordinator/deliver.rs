@@ -5,11 +5,13 @@ use super::collect::Desk;
 use super::dimension::Stage;
 use super::events::ColumnFailed;
 use super::threads::ColumnsReady;
+use crate::chunk::ColumnSummary;
 use crate::generation::DistanceGraph;
 use crate::simulation::{Departed, FetchedColumn, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::SaveBatch;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) fn deliver(mut desk: Desk) {
@@ -159,7 +161,7 @@ impl Desk<'_> {
     }
 }
 
-/// A new column joins the pending save together with the mark that says it is stored.
+/// A new column joins the pending save together with its summary and the mark that says it is stored.
 pub(super) fn save_generated(
     pending: &mut SaveBatch,
     stored: &mut DistanceGraph,
@@ -170,6 +172,8 @@ pub(super) fn save_generated(
     for (y, chunk) in column.chunks() {
         pending.chunks.insert((id, column.pos().chunk(y)), chunk.clone());
     }
+    let summary = Arc::new(ColumnSummary::new(column));
+    pending.summaries.insert((id, column.pos()), summary);
     stored.mark_completed(column.pos());
     let tile = column.pos().into();
     pending.tiles.insert((id, tile_key(tile)), stored.tile(tile));

@@ -3,14 +3,14 @@ use super::clock::{DimensionClock, DimensionTime};
 use super::region_slot::RegionSlot;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
-use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TileOutOfRange, TilePos};
+use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
     BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller, Viewer,
 };
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, WorldStore};
+use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,15 +65,7 @@ pub enum DimensionError {
         /// The dimension.
         name: String,
         /// What the store said.
-        source: storage::StoreError,
-    },
-    /// The stored graph of its columns is damaged.
-    #[error("dimension {name:?}: {source}")]
-    Graph {
-        /// The dimension.
-        name: String,
-        /// What is wrong.
-        source: TileOutOfRange,
+        source: StoreError,
     },
 }
 
@@ -195,12 +187,7 @@ impl Dimension {
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
-        let mut stored = DistanceGraph::new();
-        for (x, z, masks) in store.stored_tiles(id).map_err(read)? {
-            stored
-                .restore_tile(TilePos::new(x, z), &masks)
-                .map_err(|error| DimensionError::Graph { name: name.clone(), source: error })?;
-        }
+        let stored = stored_graph(store, &name, id).map_err(read)?;
         let viewers = store.viewers(id).map_err(read)?;
         let departed = Arc::<DepartedColumns>::default();
         let ground = Ground {
@@ -444,6 +431,31 @@ impl Dimension {
             None => self.transit.get().entry(column).or_default().push(traveller),
         }
     }
+}
+
+/// Which columns the store holds. If what it says of that is lost or damaged, it is found out from the columns.
+fn stored_graph(store: &WorldStore, name: &str, id: DimensionId) -> Result<DistanceGraph, StoreError> {
+    let read = || -> Result<Option<DistanceGraph>, StoreError> {
+        if store.has_lost_tiles(id)? {
+            return Ok(None);
+        }
+        let mut graph = DistanceGraph::new();
+        let restored = store
+            .stored_tiles(id)?
+            .into_iter()
+            .try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
+        Ok(restored.is_ok().then_some(graph))
+    };
+    match read() {
+        Ok(Some(graph)) => return Ok(graph),
+        Ok(None) => {}
+        Err(StoreError::Corrupt { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
+    let columns = store.rebuild_tiles(id)?;
+    info!("dimension {name:?}: found {columns} stored columns");
+    Ok(read()?.unwrap_or_default())
 }
 
 fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {

@@ -7,15 +7,18 @@ use super::entities::{EntityIndex, StableId};
 use super::records::record;
 use super::world::RegionState;
 use super::{Outbox, Position, RegionComponents, Viewer};
-use crate::space::DimensionId;
+use crate::chunk::ColumnSummary;
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use bevy::ecs::archetype::Archetype;
 use bevy::ecs::component::ComponentId;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use rustc_hash::FxHashSet;
 use std::any::TypeId;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Fills the outbox's save batch with all that is not stored as it is now.
@@ -26,8 +29,13 @@ pub(super) fn collect_unsaved(
     outbox: &mut Outbox,
 ) {
     let mut owned = world.resource_mut::<RegionColumns>();
-    for chunk in mem::take(&mut owned.unsaved) {
+    let chunks = mem::take(&mut owned.unsaved);
+    let changed: FxHashSet<ColumnPos> = chunks.iter().map(|chunk| chunk.column()).collect();
+    for chunk in chunks {
         outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
+    }
+    for column in changed.into_iter().filter_map(|column| owned.column(column)) {
+        outbox.save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
     }
     let awaiting = owned.awaiting.clone();
     let mut ticks = world.resource_mut::<BlockTicks>();

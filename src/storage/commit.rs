@@ -2,7 +2,7 @@
 
 use super::{
     Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, block_ticks, envelope,
-    keys,
+    keys, tiles,
 };
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
@@ -32,9 +32,9 @@ pub struct CommitReport {
 
 /// A commit as it is put together.
 #[derive(Default)]
-struct Commit {
-    writes: WriteBatch,
-    report: CommitReport,
+pub(super) struct Commit {
+    pub writes: WriteBatch,
+    pub report: CommitReport,
 }
 
 impl WorldStore {
@@ -49,9 +49,9 @@ impl WorldStore {
         self.add_chunks(batch, &mut commit)?;
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
+        self.add_summaries(batch, &mut commit)?;
         for (&(dimension, (x, z)), masks) in &batch.tiles {
-            let value = masks.iter().flat_map(|mask| mask.to_le_bytes()).collect();
-            commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), value);
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));
         }
 
         commit.report.bytes = commit.writes.bytes();

@@ -1,7 +1,7 @@
 //! What can go wrong with stored data, and where.
 
 use super::Family;
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -75,6 +75,8 @@ pub enum StoredItem {
     BlockTicks(DimensionId, ChunkPos),
     /// A piece of the graph of what is stored, by its x and z in steps of 32 columns.
     Tile(DimensionId, i64, i64),
+    /// What a column looks like from afar.
+    Summary(DimensionId, ColumnPos),
     /// The world's header.
     Header,
     /// The record of the dimension with this name.
@@ -94,6 +96,7 @@ impl fmt::Display for StoredItem {
             Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
+            Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
             Self::Header => f.write_str("the header"),
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
             Self::LastDimension => f.write_str("the number of the last dimension"),

@@ -22,6 +22,7 @@ const PLACE: &[u8] = b"place:";
 const VIEWER: &[u8] = b"viewer:";
 const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
+const SUMMARY: &[u8] = b"summary:";
 const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
 
@@ -48,6 +49,11 @@ pub fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     }
     let pos = ChunkPos::new(from_ordered(x), from_ordered(y), from_ordered(z));
     Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
+}
+
+/// The range of the keys of all chunks of a dimension.
+pub fn chunk_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    chunk_cube_range(dimension, ChunkPos::new(0, 0, 0), i64::BITS)
 }
 
 /// The range of the keys of the aligned 4^3 group that holds `chunk`, and of no others.
@@ -160,6 +166,25 @@ pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
     let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;
     let (x, z) = rest.split_first_chunk()?;
     Some((DimensionId(u64::from_be_bytes(*dimension)), from_ordered(*x), from_ordered(z.try_into().ok()?)))
+}
+
+/// The key of a column's summary.
+pub fn summary_key(dimension: DimensionId, column: ColumnPos) -> Vec<u8> {
+    [SUMMARY, &dimension.0.to_be_bytes(), &ordered(column.x), &ordered(column.z)].concat()
+}
+
+/// The range of all summaries of a dimension.
+pub fn summary_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = summary_key(dimension, ColumnPos::new(i64::MIN, i64::MIN));
+    first..after(&summary_key(dimension, ColumnPos::new(i64::MAX, i64::MAX)))
+}
+
+/// The column whose summary has this key.
+pub fn parse_summary_key(key: &[u8]) -> Option<(DimensionId, ColumnPos)> {
+    let (dimension, rest) = key.strip_prefix(SUMMARY)?.split_first_chunk::<8>()?;
+    let (x, z) = rest.split_first_chunk()?;
+    let column = ColumnPos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), column))
 }
 
 /// The key of a dimension's record.

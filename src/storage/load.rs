@@ -1,8 +1,7 @@
 //! Reading a world.
 
 use super::{
-    EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, StoredTile, WorldStore, block_ticks, envelope, keys,
-    record,
+    EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys, record,
 };
 use crate::block::BlockId;
 use crate::chunk::{Column, format};
@@ -61,35 +60,6 @@ impl WorldStore {
         self.load_block_ticks(&mut load)?;
         self.load_entities(&mut load)?;
         Ok(load.loaded)
-    }
-
-    /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
-    pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
-        let mut tiles = Vec::new();
-        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
-            let (dimension, x, z) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            tiles.push((x, z, self.tile_masks(dimension, (x, z), value)?));
-            Ok(())
-        })?;
-        Ok(tiles)
-    }
-
-    /// One piece of a dimension's graph of stored columns, if it is saved.
-    pub fn stored_tile(&self, dimension: DimensionId, (x, z): (i64, i64)) -> Result<Option<[u16; 64]>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::tile_key(dimension, x, z))?;
-        value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
-    }
-
-    fn tile_masks(&self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<[u16; 64], StoreError> {
-        let value: &[u8; 128] = value.try_into().map_err(|_| {
-            let reason = format!("it has {} bytes instead of 128", value.len());
-            self.corrupt(StoredItem::Tile(dimension, x, z), reason)
-        })?;
-        let mut masks = [0; 64];
-        for (mask, bytes) in masks.iter_mut().zip(value.as_chunks::<2>().0) {
-            *mask = u16::from_le_bytes(*bytes);
-        }
-        Ok(masks)
     }
 
     /// The entities of a dimension that hold ground loaded, by ascending UUID.

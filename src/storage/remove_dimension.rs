@@ -15,7 +15,7 @@ use super::world::DimensionRecord;
 use super::{
     DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, record,
 };
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::DimensionId;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use thiserror::Error;
@@ -157,11 +157,11 @@ impl Removal<'_> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        let chunks = keys::chunk_cube_range(dimension, ChunkPos::new(0, 0, 0), i64::BITS);
         for (family, range) in [
-            (Family::Chunks, chunks),
+            (Family::Chunks, keys::chunk_dimension_range(dimension)),
             (Family::Meta, keys::block_ticks_dimension_range(dimension)),
             (Family::Meta, keys::tile_range(dimension)),
+            (Family::Meta, keys::summary_dimension_range(dimension)),
         ] {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -1,8 +1,8 @@
 //! What is to be saved.
 
 use super::{EntityRecord, StoredBlockTick};
-use crate::chunk::Chunk;
-use crate::space::{ChunkPos, DimensionId};
+use crate::chunk::{Chunk, ColumnSummary};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct SaveBatch {
     pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
     /// Pieces of the graphs of stored columns, by x and z in steps of 32 columns.
     pub tiles: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]>,
+    /// What columns look like from afar.
+    pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
 }
 
 impl SaveBatch {
@@ -37,11 +39,13 @@ impl SaveBatch {
         self.block_ticks.extend(newer.block_ticks);
         self.entities.extend(newer.entities);
         self.tiles.extend(newer.tiles);
+        self.summaries.extend(newer.summaries);
     }
 
     /// The number of things to be saved.
     pub fn len(&self) -> usize {
-        self.chunks.len() + self.block_ticks.len() + self.entities.len() + self.tiles.len()
+        let Self { chunks, block_ticks, entities, tiles, summaries } = self;
+        chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len()
     }
 
     /// Whether there is nothing to be saved.
@@ -57,6 +61,7 @@ impl fmt::Debug for SaveBatch {
             .field("block_ticks", &self.block_ticks.len())
             .field("entities", &self.entities.len())
             .field("tiles", &self.tiles.len())
+            .field("summaries", &self.summaries.len())
             .finish()
     }
 }
@@ -65,6 +70,7 @@ impl fmt::Debug for SaveBatch {
 mod tests {
     use super::*;
     use crate::block::BlockId;
+    use crate::chunk::Column;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -78,14 +84,17 @@ mod tests {
         batch.tiles.insert((DimensionId(1), (0, 0)), [0; 64]);
         batch.chunks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Arc::new(Chunk::uniform(BlockId::AIR)));
         batch.block_ticks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Vec::new());
-        assert_eq!(batch.len(), 4);
-        assert_eq!(format!("{batch:?}"), "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1 }");
+        let summary = ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)));
+        batch.summaries.insert((DimensionId(1), ColumnPos::new(0, 0)), Arc::new(summary));
+        assert_eq!(batch.len(), 5);
+        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1 }";
+        assert_eq!(format!("{batch:?}"), counts);
     }
 
     proptest! {
         /// Merging a row of batches in order is the same as remembering the last value of each key.
         #[test]
-        fn the_newest_of_each_counts(changes in vec(vec((0..4_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
+        fn the_newest_of_each_counts(changes in vec(vec((0..5_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
             let dimension = DimensionId(1);
             let mut model: HashMap<(u8, i64), u16> = HashMap::new();
             let mut merged = SaveBatch::default();
@@ -99,6 +108,7 @@ mod tests {
                         0 => drop(newer.chunks.insert((dimension, ChunkPos::new(key, 0, 0)), Arc::new(chunk))),
                         1 => drop(newer.entities.insert(Uuid::from_u128(key as u128), record(key, value))),
                         2 => drop(newer.block_ticks.insert((dimension, ChunkPos::new(key, 0, 0)), ticks(key, value))),
+                        3 => drop(newer.summaries.insert((dimension, ColumnPos::new(key, 0)), summary(key, value))),
                         _ => drop(newer.tiles.insert((dimension, (key, 0)), [value; 64])),
                     }
                 }
@@ -115,10 +125,22 @@ mod tests {
                         let found = &merged.block_ticks[&(dimension, ChunkPos::new(key, 0, 0))];
                         prop_assert_eq!(found, &ticks(key, value));
                     }
+                    3 => {
+                        let found = &merged.summaries[&(dimension, ColumnPos::new(key, 0))];
+                        prop_assert_eq!(found, &summary(key, value));
+                    }
                     _ => prop_assert_eq!(merged.tiles[&(dimension, (key, 0))], [value; 64]),
                 }
             }
         }
+    }
+
+    /// A column with one block at this height.
+    fn summary(key: i64, value: u16) -> Arc<ColumnSummary> {
+        let mut column = Column::new(ColumnPos::new(key, 0));
+        let block = crate::space::BlockPos::new(key << 4, value.into(), 0);
+        column.set_block(block, BlockId::new(1));
+        Arc::new(ColumnSummary::new(&column))
     }
 
     /// Every fourth list is empty.

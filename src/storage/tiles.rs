@@ -1,0 +1,183 @@
+//! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](super::envelope).
+
+use super::{Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, envelope, keys};
+use crate::space::{ColumnPos, DimensionId};
+use std::collections::BTreeMap;
+
+const BATCHES: usize = 64;
+type Masks = [u16; BATCHES];
+
+/// The value of a tile.
+pub(super) fn encode(masks: &Masks) -> Vec<u8> {
+    let mut value = envelope::unsealed();
+    value.extend(masks.iter().flat_map(|mask| mask.to_le_bytes()));
+    // Nobody asks how often a tile changed.
+    envelope::seal(&mut value, 0);
+    value
+}
+
+fn decode(value: &[u8]) -> Result<Masks, String> {
+    let payload = envelope::open(value).map_err(|error| error.to_string())?.payload;
+    let payload: &[u8; 2 * BATCHES] =
+        payload.try_into().map_err(|_| format!("it has {} bytes instead of {}", payload.len(), 2 * BATCHES))?;
+    let mut masks = [0; BATCHES];
+    for (mask, bytes) in masks.iter_mut().zip(payload.as_chunks::<2>().0) {
+        *mask = u16::from_le_bytes(*bytes);
+    }
+    Ok(masks)
+}
+
+impl WorldStore {
+    /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
+    pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
+        let mut tiles = Vec::new();
+        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
+            let (dimension, x, z) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            tiles.push((x, z, self.tile_masks(dimension, (x, z), value)?));
+            Ok(())
+        })?;
+        Ok(tiles)
+    }
+
+    /// One piece of a dimension's graph of stored columns, if it is saved.
+    pub fn stored_tile(&self, dimension: DimensionId, (x, z): (i64, i64)) -> Result<Option<Masks>, StoreError> {
+        let value = self.store.get(Family::Meta, &keys::tile_key(dimension, x, z))?;
+        value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
+    }
+
+    fn tile_masks(&self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<Masks, StoreError> {
+        decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, x, z), reason))
+    }
+
+    /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
+    pub fn has_lost_tiles(&self, dimension: DimensionId) -> Result<bool, StoreError> {
+        let is_empty = |range: std::ops::Range<Vec<u8>>| {
+            self.store.scan(Family::Meta, &range.start..&range.end, 1).map(|found| found.is_empty())
+        };
+        Ok(is_empty(keys::tile_range(dimension))? && !is_empty(keys::summary_dimension_range(dimension))?)
+    }
+
+    /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
+    /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world.
+    ///
+    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk.
+    pub fn rebuild_tiles(&self, dimension: DimensionId) -> Result<u64, StoreError> {
+        let _writing = self.lock_writes();
+        let mut tiles = BTreeMap::new();
+        self.scan_all(Family::Meta, keys::summary_dimension_range(dimension), |key, _| {
+            let (_, column) = keys::parse_summary_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            insert(&mut tiles, column);
+            Ok(())
+        })?;
+        self.scan_all(Family::Chunks, keys::chunk_dimension_range(dimension), |key, _| {
+            let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(Family::Chunks, key))?;
+            insert(&mut tiles, chunk.column());
+            Ok(())
+        })?;
+        let mut writes = WriteBatch::default();
+        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, _| {
+            writes.delete(Family::Meta, key.to_vec());
+            Ok(())
+        })?;
+        let mut columns = 0;
+        for ((x, z), masks) in tiles {
+            columns += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
+            writes.put(Family::Meta, keys::tile_key(dimension, x, z), encode(&masks));
+        }
+        self.store.write(writes, Durability::Sync)?;
+        Ok(columns)
+    }
+}
+
+fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
+    let batch = column.batch();
+    let masks = tiles.entry((batch.x >> 3, batch.z >> 3)).or_insert([0; BATCHES]);
+    let bit = (column.x & 3) + 4 * (column.z & 3);
+    masks[((batch.x & 7) + 8 * (batch.z & 7)) as usize] |= 1 << bit;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockId;
+    use crate::chunk::{Chunk, Column, ColumnSummary};
+    use crate::generation::{DistanceGraph, TilePos};
+    use crate::storage::test_store::TestStore;
+    use crate::storage::{KeyValueStore, SaveBatch};
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    const DIMENSION: DimensionId = DimensionId(3);
+
+    fn coordinate() -> impl Strategy<Value = i64> {
+        prop_oneof![-70..70_i64, Just(i64::MIN >> 4), Just(i64::MAX >> 4)]
+    }
+
+    fn columns() -> impl Strategy<Value = BTreeSet<(i64, i64)>> {
+        btree_set((coordinate(), coordinate()), 0..40)
+    }
+
+    /// Columns with a summary, and columns of which only a chunk is there; and the graph of some others.
+    fn batch(summarized: &BTreeSet<(i64, i64)>, chunks: &BTreeSet<(i64, i64)>) -> SaveBatch {
+        let mut batch = SaveBatch::default();
+        for &(x, z) in summarized {
+            let column = Column::new(ColumnPos::new(x, z));
+            batch.summaries.insert((DIMENSION, column.pos()), Arc::new(ColumnSummary::new(&column)));
+        }
+        for &(x, z) in chunks {
+            let chunk = Arc::new(Chunk::uniform(BlockId::new(2)));
+            batch.chunks.insert((DIMENSION, ColumnPos::new(x, z).chunk(x)), chunk);
+        }
+        batch
+    }
+
+    fn graph(store: &TestStore) -> DistanceGraph {
+        let mut graph = DistanceGraph::new();
+        for (x, z, masks) in store.world().stored_tiles(DIMENSION).unwrap() {
+            graph.restore_tile(TilePos::new(x, z), &masks).unwrap();
+        }
+        graph
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn a_rebuilt_graph_knows_every_column_and_no_other(summarized in columns(), chunks in columns(), old: bool) {
+            let store = TestStore::default();
+            let mut batch = batch(&summarized, &chunks);
+            if old {
+                batch.tiles.insert((DIMENSION, (0, 0)), [u16::MAX; BATCHES]);
+                batch.tiles.insert((DIMENSION, (9, 9)), [1; BATCHES]);
+            }
+            store.world().commit(&batch, Durability::Process).unwrap();
+            let all: BTreeSet<_> = summarized.union(&chunks).copied().collect();
+            prop_assert_eq!(store.world().has_lost_tiles(DIMENSION).unwrap(), !old && !summarized.is_empty());
+            prop_assert_eq!(store.world().rebuild_tiles(DIMENSION).unwrap(), all.len() as u64);
+            let graph = graph(&store);
+            prop_assert!(all.iter().all(|(x, z)| graph.is_completed(ColumnPos::new(*x, *z))));
+            prop_assert_eq!(store.world().stored_tiles(DIMENSION).unwrap().iter()
+                .flat_map(|(.., masks)| masks).map(|mask| mask.count_ones() as usize).sum::<usize>(), all.len());
+            prop_assert!(!store.world().has_lost_tiles(DIMENSION).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_damaged_tile_is_an_error_that_names_it() {
+        let store = TestStore::default();
+        let tiles = [((DIMENSION, (1, -2)), [5; BATCHES])].into();
+        store.world().commit(&SaveBatch { tiles, ..SaveBatch::default() }, Durability::Process).unwrap();
+        assert_eq!(store.world().stored_tile(DIMENSION, (1, -2)), Ok(Some([5; BATCHES])));
+        let key = keys::tile_key(DIMENSION, 1, -2);
+        for length in [0, 40, store.get(Family::Meta, &key).unwrap().unwrap().len()] {
+            store.tamper(Family::Meta, &key, |value| {
+                value.resize(length, 0);
+                value.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
+            });
+            let error = store.world().stored_tiles(DIMENSION).unwrap_err().to_string();
+            assert!(error.contains("graph tile [1, -2]"), "{error}");
+        }
+    }
+}
