@@ -38,8 +38,9 @@ pub use events::{
     RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
+pub use fault::RegionFault;
 pub use history::{TickHistory, TickWindow, Window};
-pub use statistics::{RegionStatistics, Statistics};
+pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 
 use crate::region::RegionizerConfig;

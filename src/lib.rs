@@ -36,7 +36,7 @@ pub mod view;
 pub mod prelude {
     pub use crate::block::{BlockId, BlockRegistry, BlockType};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::{RegionFaults, RegionStatistics, TickMode, TickWindow};
+    pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{
         Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
     };
@@ -58,8 +58,8 @@ pub mod prelude {
         BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
         DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, DimensionRemoved, LetterLost,
         Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
-        RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension,
-        SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions,
+        RemoveDimension, SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

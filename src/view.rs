@@ -13,8 +13,9 @@ mod requests;
 
 pub use crate::coordinator::{
     BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionOpened, DimensionRemoved, LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
+    DimensionOpened, DimensionRemoved, LetterLost, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
+    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
+    WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};

@@ -157,7 +157,7 @@ impl Desk<'_> {
         }
     }
 
-    fn finish_task(&mut self, done: TaskDone) {
+    pub fn finish_task(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
         self.deadlines.load -= running.load;
@@ -250,10 +250,19 @@ impl Desk<'_> {
         columns
     }
 
-    /// Gives a region back to the regionizer, plans its next tick, and begins to take apart what split.
-    pub fn end_tick(&mut self, id: DimensionId, region: RegionId, slot: RegionSlot) {
+    /// Gives a region back to the regionizer, and halts it if that was ordered meanwhile.
+    pub fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
+        let is_to_halt = mem::take(&mut slot.is_to_halt);
+        self.give_back(id, region, slot);
+        if is_to_halt && let Some(dimension) = self.dimensions.open.get(&id) {
+            let region = dimension.successor(region);
+            self.halt_by_order(id, region);
+        }
+    }
+
+    /// Plans the region's next tick, and begins to take apart what split.
+    fn give_back(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut slot = slot;
         if dimension.regionizer.columns(region).next().is_none() {
             // It ends with this tick, and whoever wrote to it must hear of that.
             for letter in mem::take(&mut slot.parked.get().inbox.letters) {

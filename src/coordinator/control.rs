@@ -37,6 +37,7 @@ impl Desk<'_> {
             return warn!("an order for {region} of {id} came to nothing: the region is gone");
         };
         match order {
+            RegionOrder::Halt => return self.halt_by_order(id, region),
             RegionOrder::Pause => {
                 slot.control.paused = true;
                 slot.control.steps = 0;

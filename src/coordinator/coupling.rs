@@ -17,6 +17,9 @@ pub struct Coupling {
     pub ends: [(Entity, BlockPos); 2],
 }
 
+/// Regions that tick together.
+pub(super) type Group = BTreeSet<(DimensionId, RegionId)>;
+
 /// All couplings, by their entity in the main world.
 #[derive(Resource, Default)]
 pub(super) struct Couplings {
@@ -25,34 +28,45 @@ pub(super) struct Couplings {
 
 impl Couplings {
     /// The regions that are coupled with this one, directly or through others, itself included.
-    pub fn group(
-        &self,
-        dimensions: &Dimensions,
-        dimension: DimensionId,
-        region: RegionId,
-    ) -> BTreeSet<(DimensionId, RegionId)> {
-        let mut group = BTreeSet::from([(dimension, region)]);
-        if self.places.is_empty() {
-            return group;
+    pub fn group(&self, dimensions: &Dimensions, dimension: DimensionId, region: RegionId) -> Group {
+        let group = Group::from([(dimension, region)]);
+        if self.places.is_empty() { group } else { join(group, &mut self.pairs(dimensions)) }
+    }
+
+    /// All regions that are coupled with another, in groups.
+    pub fn groups(&self, dimensions: &Dimensions) -> Vec<Group> {
+        let mut pairs = self.pairs(dimensions);
+        pairs.retain(|[one, other]| one != other);
+        let mut groups = Vec::new();
+        while let Some(pair) = pairs.pop() {
+            groups.push(join(Group::from(pair), &mut pairs));
         }
+        groups
+    }
+
+    /// The regions at both ends of each coupling.
+    fn pairs(&self, dimensions: &Dimensions) -> Vec<[(DimensionId, RegionId); 2]> {
         let at = |(entity, block): (Entity, BlockPos)| {
             let id = *dimensions.by_entity.get(&entity)?;
             Some((id, dimensions.open.get(&id)?.regionizer.region_at(block.column())?))
         };
-        let mut pairs: Vec<_> =
-            self.places.values().filter_map(|coupling| Some([at(coupling.ends[0])?, at(coupling.ends[1])?])).collect();
-        loop {
-            let before = pairs.len();
-            pairs.retain(|[one, other]| {
-                let joins = group.contains(one) || group.contains(other);
-                if joins {
-                    group.extend([*one, *other]);
-                }
-                !joins
-            });
-            if pairs.len() == before {
-                return group;
+        self.places.values().filter_map(|coupling| Some([at(coupling.ends[0])?, at(coupling.ends[1])?])).collect()
+    }
+}
+
+/// Takes all pairs that hang together with the group into it.
+fn join(mut group: Group, pairs: &mut Vec<[(DimensionId, RegionId); 2]>) -> Group {
+    loop {
+        let before = pairs.len();
+        pairs.retain(|[one, other]| {
+            let joins = group.contains(one) || group.contains(other);
+            if joins {
+                group.extend([*one, *other]);
             }
+            !joins
+        });
+        if pairs.len() == before {
+            return group;
         }
     }
 }

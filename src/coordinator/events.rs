@@ -1,6 +1,6 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::DimensionError;
+use super::{DimensionError, RegionFault};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
@@ -58,6 +58,16 @@ pub enum RegionOrder {
     TickRate(Option<f64>),
     /// Begin again from the store after it halted.
     Restart,
+    /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
+    /// waits to merge cannot.
+    Halt,
+}
+
+impl RegionHalted {
+    pub(super) fn new(dimension: DimensionId, region: RegionId, fault: &RegionFault) -> Self {
+        let RegionFault { reason, location, system, column } = fault.clone();
+        Self { dimension, region, column, reason, location, system }
+    }
 }
 
 /// Makes a message type of each event, and one type that can be any of them.
@@ -169,7 +179,7 @@ events! {
         column: Option<ColumnPos>,
         /// What the panic said.
         reason: String,
-        /// Where in the source the panic was raised; `None` if a system returned an error.
+        /// Where in the source the panic was raised; `None` if a system returned an error, and for an order to halt.
         location: Option<String>,
         /// The system that panicked, where its name is known.
         system: Option<String>,

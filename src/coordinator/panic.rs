@@ -13,7 +13,15 @@ pub(super) struct CaughtPanic {
     pub location: Option<String>,
     /// The system that ran, if the program knows the names of its functions.
     pub system: Option<String>,
-    pub payload: Box<dyn Any + Send>,
+    /// What to go on panicking with; `None` if it was no panic but an order.
+    pub payload: Option<Box<dyn Any + Send>>,
+}
+
+impl CaughtPanic {
+    /// What stands for a panic where the game ordered a region to halt.
+    pub fn by_order() -> Self {
+        Self { reason: "halted by order".to_owned(), location: None, system: None, payload: None }
+    }
 }
 
 thread_local! {
@@ -41,7 +49,7 @@ pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
             Some(system) => (None, Some(system)),
             None => raised.map_or((None, None), |(location, system)| (Some(location), system)),
         };
-        CaughtPanic { reason, location, system, payload }
+        CaughtPanic { reason, location, system, payload: Some(payload) }
     })
 }
 

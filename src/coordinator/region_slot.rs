@@ -1,8 +1,8 @@
 //! What the coordinator keeps of each region.
 
-use super::TickHistory;
 use super::clock::DimensionTime;
 use super::save::Saves;
+use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, Part, RegionWorld, TaskProgress};
 use crate::space::{ColumnPos, SectionPos};
@@ -24,6 +24,8 @@ pub(super) struct RegionSlot {
     /// Parts that split off and are not handed over yet.
     pub parts: Vec<Part>,
     pub halted: Option<Halted>,
+    /// It is away, and halts when it is back.
+    pub is_to_halt: bool,
     /// Columns whose blocks went with a halted world: read again from the store when the region lives again and the
     /// commit with this number is durable.
     pub lost: Vec<(ColumnPos, u64)>,
@@ -65,10 +67,11 @@ impl Control {
 }
 
 /// Why a region does not tick any more, until it is restarted or merges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Halted {
     /// What merges with it halts too.
     pub holds_others: bool,
+    pub fault: Arc<RegionFault>,
 }
 
 impl RegionSlot {
@@ -147,6 +150,7 @@ impl RegionData for RegionSlot {
             made_steps: None,
             parts: Vec::new(),
             halted: None,
+            is_to_halt: false,
             lost: Vec::new(),
             history: TickHistory::new(),
             columns: 0,
@@ -177,7 +181,7 @@ impl RegionData for RegionSlot {
             (false, true) => {}
             (false, false) => self.control.merge(other.control),
         }
-        self.halted = match (self.halted, other.halted) {
+        self.halted = match (self.halted.take(), other.halted) {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
         };
@@ -205,7 +209,7 @@ impl RegionData for RegionSlot {
             control: self.control.clone(),
             last_clock: self.last_clock,
             made_steps: self.made_steps,
-            halted: self.halted,
+            halted: self.halted.clone(),
             history: self.history.clone(),
             ..Self::new(part.id)
         };
@@ -297,7 +301,9 @@ mod tests {
     #[test]
     fn what_halted_lives_again_with_a_live_region_unless_it_holds_others() {
         for holds_others in [false, true] {
-            let halted = || RegionSlot { halted: Some(Halted { holds_others }), ..slot() };
+            let reason = "a bomb went off".to_owned();
+            let fault = Arc::new(RegionFault { reason, location: None, system: None, column: None });
+            let halted = || RegionSlot { halted: Some(Halted { holds_others, fault: fault.clone() }), ..slot() };
             for (mut into, from) in [(slot(), halted()), (halted(), slot())] {
                 into.merge(RegionId::new(1), from);
                 assert_eq!(into.halted.is_some(), holds_others);

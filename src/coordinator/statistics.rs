@@ -1,6 +1,6 @@
 use super::collect::Desk;
-use super::dimension::{Holder, Stage};
-use super::{TickHistory, TickWindow, Window};
+use super::dimension::{Dimension, Holder, Stage};
+use super::{DimensionClock, RegionFault, TickHistory, TickWindow, Window};
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
@@ -81,6 +81,8 @@ pub struct Statistics {
     pub save_time: Duration,
     /// Things that wait for the next commit.
     pub unsaved: usize,
+    /// Every open dimension, by its number.
+    pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
     pub regions: Vec<RegionStatistics>,
     /// Where viewers are.
@@ -103,6 +105,17 @@ impl Statistics {
     }
 }
 
+/// One dimension in the [`Statistics`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DimensionStatistics {
+    /// Its number in the world.
+    pub dimension: DimensionId,
+    /// How its time passes, whoever said so.
+    pub clock: DimensionClock,
+    /// What its clock shows.
+    pub now: Duration,
+}
+
 /// One region in the [`Statistics`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionStatistics {
@@ -114,10 +127,20 @@ pub struct RegionStatistics {
     pub state: RegionState,
     /// Its tick panicked, or it is held by a region whose tick did.
     pub halted: bool,
+    /// Why it halted, if it did.
+    pub fault: Option<Arc<RegionFault>>,
     /// It was told to pause, or its dimension was.
     pub paused: bool,
+    /// It was told to pause itself, whatever its dimension does.
+    pub paused_itself: bool,
+    /// Its own ticks a second, if it was told to have such.
+    pub tick_rate: Option<f64>,
     /// How long its task has been running, if that is over the watchdog's limit.
     pub hung: Option<Duration>,
+    /// The last marker that it passed, if it is hung: a step of ours, or the game's schedule that runs.
+    pub hung_in: Option<String>,
+    /// The regions that it is coupled with, directly or through others.
+    pub coupled: Vec<(DimensionId, RegionId)>,
     /// Its columns.
     pub columns: usize,
     /// Entities with a stable id in it.
@@ -143,8 +166,13 @@ impl RegionStatistics {
             region,
             state: RegionState::Ready,
             halted: false,
+            fault: None,
             paused: false,
+            paused_itself: false,
+            tick_rate: None,
             hung: None,
+            hung_in: None,
+            coupled: Vec::new(),
             columns: 0,
             entities: 0,
             viewers: 0,
@@ -188,6 +216,17 @@ impl Desk<'_> {
     pub fn statistics(&mut self) -> Statistics {
         let now = self.clock.now;
         let limit = self.config.watchdog_limit;
+        let coupled = self.couplings.groups(&self.dimensions);
+        let coupled = |region| {
+            let group = coupled.iter().find(|group| group.contains(&region));
+            group.into_iter().flatten().copied().filter(|other| *other != region).collect()
+        };
+        let time = |(id, open): (&DimensionId, &Dimension)| DimensionStatistics {
+            dimension: *id,
+            clock: open.time.settings,
+            now: open.time.now,
+        };
+        let dimensions = self.dimensions.open.iter().map(time).collect();
         let mut regions = Vec::new();
         let mut viewers = Vec::new();
         let (mut columns, mut remaining) = (0, 0);
@@ -206,8 +245,13 @@ impl Desk<'_> {
                 let mut entry = RegionStatistics {
                     state,
                     halted: slot.halted.is_some(),
+                    fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
                     paused: slot.control.paused || dimension.time.settings.paused,
+                    paused_itself: slot.control.paused,
+                    tick_rate: slot.control.ticks_per_second,
                     hung,
+                    hung_in: hung.map(|_| slot.progress.step()),
+                    coupled: coupled((*id, region)),
                     columns: slot.columns,
                     entities: slot.entities,
                     viewers: slot.viewers,
@@ -251,6 +295,7 @@ impl Desk<'_> {
             bytes_saved: self.saves.bytes,
             save_time: self.saves.time,
             unsaved: self.saves.pending.len(),
+            dimensions,
             regions,
             viewers,
             section_shift: self.config.regionizer.section_shift,

@@ -340,7 +340,7 @@ fn run_task(task: RegionTask, template: &RegionTemplate, pool: &WorldPool) -> Ta
             reason: error.to_string(),
             location: None,
             system: None,
-            payload: Box::new(error.to_string()),
+            payload: Some(Box::new(error.to_string())),
         })
     });
     TaskDone { dimension, region, took: started.elapsed(), outcome }

@@ -415,7 +415,9 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     update_until(&mut app, "statistics know it", |world| {
         region_at(world, dimension, HERE.column()).is_some_and(|region| region.hung.is_some())
     });
-    assert_eq!(region_at(app.world(), dimension, THERE.column()).unwrap().hung, None);
+    assert_eq!(region_at(app.world(), dimension, HERE.column()).unwrap().hung_in.as_deref(), Some("RegionTick"));
+    let other = region_at(app.world(), dimension, THERE.column()).unwrap();
+    assert_eq!((other.hung, other.hung_in), (None, None));
 
     // New ground beside it becomes a transient region, which waits for it.
     move_viewer(&mut app, there, 16.0 * 12.0, 0.0);

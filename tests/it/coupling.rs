@@ -150,6 +150,11 @@ fn a_chain_of_three_is_one_group_and_a_letter_reaches_its_end_within_it() {
     diary.take();
     delays.0.lock().unwrap().clear();
     update(&mut app, 50);
+    for place in places {
+        let own = region_of(&app, place);
+        let others: Vec<_> = regions.into_iter().filter(|region| *region != own).collect();
+        assert_eq!(region_at(app.world(), place.0, place.1.column()).unwrap().coupled, others);
+    }
     let ticks = ticks_of(&diary, &regions);
     assert_eq!(ticks.len(), 150);
     assert!(are_groups(&ticks, &regions), "{ticks:?}");

@@ -196,6 +196,56 @@ fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
 }
 
 #[test]
+fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
+    for is_paused in [false, true] {
+        let (mut app, dimension, ..) = two_regions(plugin());
+        let [saved, unsaved] = [BlockPos::new(2, 9, 2), BlockPos::new(3, 9, 2)];
+        set(&mut app, dimension, saved, "terrane:stone");
+        save(&mut app);
+        set(&mut app, dimension, unsaved, "terrane:stone");
+        if is_paused {
+            order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+            run_for(&mut app, Duration::from_millis(200));
+        }
+        order(&mut app, dimension, HERE.column(), RegionOrder::Halt);
+        wait_halted(&mut app, 1);
+        let region = region_at(app.world(), dimension, HERE.column()).unwrap();
+        let fault = region.fault.unwrap();
+        assert_eq!((fault.reason.as_str(), &fault.location, &fault.system), ("halted by order", &None, &None));
+        assert_eq!(heard::<RegionHalted>(&app)[0].column, fault.column);
+        assert_eq!(region_at(app.world(), dimension, THERE.column()).unwrap().fault, None);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        in_region(&mut app, dimension, HERE, move |_| sender.send(()).unwrap());
+        restart(&mut app, dimension);
+        if is_paused {
+            order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+        }
+        update_until(&mut app, "what waited for it is there", |_| receiver.try_recv().is_ok());
+        update_until(&mut app, "what was not saved is gone", |world| {
+            block_at(world, dimension, unsaved) == Some(BlockId::AIR)
+        });
+        assert_eq!(block_at(app.world_mut(), dimension, saved), Some(id_of(app.world(), "terrane:stone")));
+        assert_eq!(region_at(app.world(), dimension, HERE.column()).unwrap().fault, None);
+    }
+}
+
+#[test]
+fn an_order_to_halt_ends_no_app_in_lockstep() {
+    let mut app = game(lockstep());
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    let is_halted = |app: &App| region_at(app.world(), dimension, HERE.column()).unwrap().halted;
+    for (told, halted) in [(RegionOrder::Halt, true), (RegionOrder::Restart, false)] {
+        order(&mut app, dimension, HERE.column(), told);
+        update(&mut app, 10);
+        assert_eq!(is_halted(&app), halted);
+    }
+    assert!(block_at(app.world_mut(), dimension, HERE).is_some());
+}
+
+#[test]
 fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
     let (mut app, dimension, _, armed) = two_regions(plugin());
     spawn_in_region(&mut app, dimension, THERE, walker("jumper", 0.0));
