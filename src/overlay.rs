@@ -1,7 +1,9 @@
 //! The egui overlay: what the simulation does at this moment.
 //!
-//! A window with a summary, a map of the regions and a table of them. F3 shows and hides it, and so does the resource
-//! [`Overlay`].
+//! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them or a log of what
+//! happened to them. A click on a region opens another one with all that is known of it, and with what it can be told to
+//! do: pause, step, tick at a rate of its own, halt, restart. All of it goes through [`view`](crate::view), as a game
+//! would do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
 //!
 //! ```no_run
 //! use bevy_terrane::overlay::OverlayPlugin;
@@ -17,21 +19,33 @@
 //!
 //! It is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
 
+mod clocks;
 mod color;
 mod format;
+mod log;
 mod map;
+mod selected;
+mod state;
 mod summary;
 mod table;
+mod wish;
 
-use crate::coordinator::Statistics;
+use crate::coordinator::{DimensionClock, Statistics};
+use crate::region::RegionId;
 use crate::space::{DimensionId, SectionPos};
-use crate::view::{Dimension, DimensionOpen, PublishedColumns, WorldStatistics};
+use crate::view::{
+    ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionHung, RegionMerged, RegionRestarted, RegionSplit, StepDimension, WorldStatistics,
+};
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
+use log::{Filter, RegionLog};
 use map::Map;
 use rustc_hash::{FxHashMap, FxHashSet};
-use table::SortBy;
+use selected::Selected;
+use table::Table;
+use wish::{RegionKey, Wish, Wishes};
 
 /// Adds the overlay, and `EguiPlugin` if the app does not have it. It is added after `DefaultPlugins`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,17 +54,19 @@ pub struct OverlayPlugin {
     pub visible: bool,
 }
 
-/// Whether the overlay is shown.
+/// Whether the overlay is shown, and which region it shows more of.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlay {
     /// F3 switches it.
     pub visible: bool,
+    /// The region that the map highlights, with a window of its own. A click selects it, and it follows a merge.
+    pub selected: Option<(DimensionId, RegionId)>,
 }
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
         if !app.world().contains_resource::<Overlay>() {
-            app.insert_resource(Overlay { visible: self.visible });
+            app.insert_resource(Overlay { visible: self.visible, selected: None });
         }
         if !app.is_plugin_added::<WindowPlugin>() {
             error!("there is no overlay: OverlayPlugin must be added after DefaultPlugins, in an app that has windows");
@@ -59,11 +75,27 @@ impl Plugin for OverlayPlugin {
         if !app.is_plugin_added::<EguiPlugin>() {
             app.add_plugins(EguiPlugin::default());
         }
+        add_log(app);
         app.init_resource::<WorldStatistics>()
             .init_resource::<PublishedColumns>()
+            .add_message::<StepDimension>()
+            .add_message::<ControlRegion>()
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
             .add_systems(EguiPrimaryContextPass, show.run_if(|overlay: Res<Overlay>| overlay.visible));
     }
+}
+
+/// The log is kept while the overlay is hidden too.
+fn add_log(app: &mut App) {
+    app.init_resource::<RegionLog>()
+        .add_message::<RegionCreated>()
+        .add_message::<RegionSplit>()
+        .add_message::<RegionMerged>()
+        .add_message::<RegionHalted>()
+        .add_message::<RegionHung>()
+        .add_message::<RegionRestarted>()
+        .add_message::<RegionDestroyed>()
+        .add_systems(Update, log::note);
 }
 
 fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
@@ -72,13 +104,66 @@ fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     }
 }
 
-/// What the window remembers from frame to frame.
+/// What the open dimensions are called, and how they are reached.
+#[derive(Default)]
+struct DimensionNames {
+    open: FxHashMap<DimensionId, (String, Entity, Option<DimensionClock>)>,
+}
+
+impl DimensionNames {
+    fn name(&self, id: DimensionId) -> String {
+        self.open.get(&id).map_or_else(|| id.0.to_string(), |(name, ..)| name.clone())
+    }
+
+    /// Its entity, and the clock that the game gave it.
+    fn entity(&self, id: DimensionId) -> Option<(Entity, Option<DimensionClock>)> {
+        self.open.get(&id).map(|(_, entity, clock)| (*entity, *clock))
+    }
+
+    fn len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// What the windows remember from frame to frame.
 #[derive(Default)]
 struct Remembered {
     map: Map,
-    sort_by: SortBy,
+    table: Table,
+    tab: Tab,
+    filter: Filter,
+    details: Selected,
     occupied: FxHashSet<(DimensionId, SectionPos)>,
     is_filled: bool,
+    /// What is outlined on the map.
+    outlined: Option<RegionKey>,
+}
+
+/// What the lower part of the window lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tab {
+    #[default]
+    Regions,
+    Log,
+}
+
+impl Remembered {
+    /// Takes in new statistics.
+    fn update(&mut self, statistics: &Statistics) {
+        self.map.update(statistics, &self.occupied, self.outlined);
+        self.table.update(statistics);
+    }
+
+    /// The map shows what was selected.
+    fn follow(&mut self, statistics: &Statistics, selected: Option<RegionKey>) {
+        if self.outlined != selected {
+            self.outlined = selected;
+            if let Some((dimension, _)) = selected {
+                self.map.dimension = dimension;
+            }
+            self.map.update(statistics, &self.occupied, selected);
+        }
+    }
 }
 
 fn show(
@@ -86,64 +171,102 @@ fn show(
     mut overlay: ResMut<Overlay>,
     statistics: Res<WorldStatistics>,
     columns: Res<PublishedColumns>,
-    dimensions: Query<(&Dimension, &DimensionOpen)>,
+    log: Res<RegionLog>,
+    dimensions: Query<(Entity, &Dimension, &DimensionOpen, Option<&DimensionClock>)>,
     mut remembered: Local<Remembered>,
+    mut sender: Wishes,
 ) -> Result {
     let context = contexts.ctx_mut()?;
-    let Remembered { map, occupied, is_filled, .. } = &mut *remembered;
-    if statistics.is_changed() || !*is_filled {
-        *is_filled = true;
-        occupied.clear();
+    if statistics.is_changed() || !remembered.is_filled {
+        remembered.is_filled = true;
         let shift = statistics.section_shift;
-        occupied.extend(columns.iter().map(|(dimension, column)| (dimension, column.pos().section(shift))));
-        map.update(&statistics, occupied);
+        remembered.occupied.clear();
+        remembered.occupied.extend(columns.iter().map(|(dimension, column)| (dimension, column.pos().section(shift))));
+        remembered.update(&statistics);
     }
-    let names: FxHashMap<_, _> =
-        dimensions.iter().map(|(dimension, open)| (open.id, dimension.name().to_owned())).collect();
-    let dimension_name = |id: DimensionId| names.get(&id).cloned().unwrap_or_else(|| id.0.to_string());
-
-    // Only a click on the cross closes it: the resource is not to look changed in every frame.
-    if !window(context, &statistics, &mut remembered, dimension_name) {
-        overlay.visible = false;
-    }
+    let open = dimensions.iter().map(|(entity, dimension, open, clock)| {
+        let name = dimension.name().to_owned();
+        (open.id, (name, entity, clock.copied()))
+    });
+    let view = View { statistics: &statistics, log: &log, names: &DimensionNames { open: open.collect() } };
+    let mut selected = overlay.selected;
+    let mut wishes = Vec::new();
+    let is_open = windows(context, &view, &mut remembered, &mut selected, &mut wishes);
+    wishes.into_iter().for_each(|wish| sender.send(wish));
+    // The resource is not to look changed in every frame.
+    overlay.set_if_neq(Overlay { visible: is_open, selected });
     Ok(())
 }
 
-/// Returns whether the window stays open.
-fn window(
+/// What there is to show.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    statistics: &'a Statistics,
+    log: &'a RegionLog,
+    names: &'a DimensionNames,
+}
+
+/// Returns whether the overlay stays open.
+fn windows(
     context: &egui::Context,
-    statistics: &Statistics,
+    view: &View,
     remembered: &mut Remembered,
-    dimension_name: impl Fn(DimensionId) -> String,
+    selected: &mut Option<RegionKey>,
+    wishes: &mut Vec<Wish>,
 ) -> bool {
-    let Remembered { map, sort_by, occupied, .. } = remembered;
+    remembered.follow(view.statistics, *selected);
     let mut is_open = true;
     egui::Window::new("Terrane")
         .default_pos([12.0, 12.0])
-        .default_size([520.0, 640.0])
-        .min_width(360.0)
+        .default_size([620.0, 660.0])
+        .min_width(560.0)
         .min_height(320.0)
         .open(&mut is_open)
         .show(context, |ui| {
-            summary::show(ui, statistics);
-            ui.add_space(6.0);
-            let available = ui.available_size();
-            let size = egui::vec2(available.x, (available.y * 0.55).clamp(140.0, 420.0));
-            if map.show(ui, size, statistics, &dimension_name) {
-                map.update(statistics, occupied);
-            }
-            ui.add_space(6.0);
-            table::show(ui, statistics, sort_by, |region| dimension_name(region.dimension));
+            section(ui, "simulation", |ui| summary::show(ui, view.statistics));
+            section(ui, "dimensions", |ui| clocks::show(ui, &view.statistics.dimensions, view.names, wishes));
+            section(ui, "map", |ui| show_map(ui, view, remembered, selected));
+            ui.add_space(4.0);
+            show_lists(ui, view, remembered, selected);
         });
+    remembered.details.show(context, view.statistics, view.names, selected, wishes);
     is_open
+}
+
+/// A part of the window that can be folded.
+fn section(ui: &mut egui::Ui, title: &str, contents: impl FnOnce(&mut egui::Ui)) {
+    egui::CollapsingHeader::new(title).default_open(true).show_unindented(ui, contents);
+}
+
+fn show_map(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selected: &mut Option<RegionKey>) {
+    let available = ui.available_size();
+    let size = egui::vec2(available.x, (available.y * 0.5).clamp(120.0, 420.0));
+    if remembered.map.show(ui, size, view.statistics, view.names, selected) {
+        remembered.map.update(view.statistics, &remembered.occupied, remembered.outlined);
+    }
+}
+
+/// The table of the regions, or the log.
+fn show_lists(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selected: &mut Option<RegionKey>) {
+    let Remembered { table, tab, filter, .. } = remembered;
+    ui.horizontal(|ui| {
+        ui.selectable_value(tab, Tab::Regions, "regions");
+        ui.selectable_value(tab, Tab::Log, "log");
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match tab {
+            Tab::Regions => table.windows(ui, view.statistics),
+            Tab::Log => log::filters(ui, filter),
+        });
+    });
+    match tab {
+        Tab::Regions => table.show(ui, view.statistics, view.names, selected),
+        Tab::Log => log::show(ui, view.log, *filter, view.names, selected),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::RegionStatistics;
-    use crate::coordinator::TickWindow;
-    use crate::region::RegionId;
+    use crate::coordinator::{DimensionStatistics, RegionStatistics, TickWindow};
     use crate::space::ColumnPos;
     use bevy::input::InputPlugin;
     use std::time::Duration;
@@ -166,38 +289,74 @@ mod tests {
             }
         };
         let viewers = (0..regions).map(|id| (DimensionId(id % 2), ColumnPos::new(id as i64 * 144 + 40, 40), 12));
+        let clock = |id: u64| DimensionStatistics {
+            dimension: DimensionId(id),
+            clock: DimensionClock::default(),
+            now: Duration::from_secs(id * 5_000),
+        };
+        let mut regions: Vec<_> = (0..regions).map(region).collect();
+        regions.sort_unstable_by_key(|region| (region.dimension, region.region));
         Statistics {
-            regions: (0..regions).map(region).collect(),
+            regions,
+            dimensions: (0..2).map(clock).collect(),
             viewers: viewers.collect(),
             section_shift: 4,
             ..default()
         }
     }
 
-    #[test]
-    fn the_window_keeps_its_place_whatever_there_is_to_show() {
-        for regions in [0, 1, 7, 500] {
-            let context = egui::Context::default();
-            let statistics = statistics(regions);
-            let mut remembered = Remembered::default();
-            remembered.map.update(&statistics, &remembered.occupied);
-            let mut sizes = Vec::new();
-            let mut shapes = 0;
-            for _ in 0..6 {
-                let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, egui::vec2(1280.0, 720.0));
-                let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 300.0));
-                let input = egui::RawInput { screen_rect: Some(screen), events: vec![pointer], ..default() };
-                let output = context.run_ui(input, |ui| {
-                    assert!(window(ui.ctx(), &statistics, &mut remembered, |id| format!("dimension_{}", id.0)));
-                });
-                shapes = output.shapes.len();
-                sizes.push(context.memory(|memory| memory.area_rect(egui::Id::new("Terrane"))).unwrap());
-            }
-            assert!(shapes > 20, "{regions} regions give {shapes} shapes");
-            let last = sizes[5];
-            assert_eq!(sizes[4], last, "it does not grow by itself");
-            assert!(last.width() < 580.0 && last.height() < 700.0, "{regions} regions: {last:?}");
+    fn names() -> DimensionNames {
+        let mut world = World::new();
+        let open = [0, 1].map(|id| (DimensionId(id), (format!("dimension_{id}"), world.spawn_empty().id(), None)));
+        DimensionNames { open: open.into_iter().collect() }
+    }
+
+    /// Shows the overlay on a small screen, six frames long. Gives the last frame, and where the windows were.
+    fn show_a_while(statistics: &Statistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
+        let context = egui::Context::default();
+        let names = names();
+        let mut remembered = Remembered::default();
+        let view = View { statistics, log: &RegionLog::default(), names: &names };
+        remembered.update(statistics);
+        let mut places = Vec::new();
+        let mut last = None;
+        for _ in 0..6 {
+            let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 400.0));
+            let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
+            let mut selected = Some(selected);
+            last = Some(context.run_ui(input, |ui| {
+                assert!(windows(ui.ctx(), &view, &mut remembered, &mut selected, &mut Vec::new()));
+            }));
+            let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
+            places.push([place("Terrane"), place("Terrane region")]);
         }
+        (last.unwrap(), places)
+    }
+
+    const SCREEN: egui::Rect = egui::Rect { min: egui::Pos2::ZERO, max: egui::pos2(1280.0, 720.0) };
+
+    #[test]
+    fn the_windows_keep_their_places_on_a_small_screen_whatever_there_is_to_show() {
+        for regions in [0, 1, 7, 500] {
+            let (last, places) = show_a_while(&statistics(regions), (DimensionId(1), RegionId::new(3)));
+            assert!(last.shapes.len() > 20, "{regions} regions give {} shapes", last.shapes.len());
+            assert_eq!(places[4], places[5], "they do not grow by themselves");
+            let [overlay, region] = places[5];
+            assert!(SCREEN.contains_rect(overlay) && SCREEN.contains_rect(region), "{regions}: {overlay} {region}");
+            assert!(!overlay.intersects(region), "{regions}: {overlay} {region}");
+        }
+    }
+
+    #[test]
+    fn only_the_rows_that_are_seen_are_laid_out() {
+        let shapes = |regions| {
+            let mut statistics = statistics(regions);
+            // The map is not what is measured here.
+            statistics.regions.iter_mut().for_each(|region| region.sections = Vec::new().into());
+            statistics.viewers.clear();
+            show_a_while(&statistics, (DimensionId(1), RegionId::new(3))).0.shapes.len()
+        };
+        assert!(shapes(10_000) <= shapes(100) + 20);
     }
 
     #[test]

@@ -60,6 +60,20 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
+/// A time on a clock: `0:07`, `4:05`, `3:02:09`.
+pub(super) fn time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds / 3_600 {
+        0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),
+    }
+}
+
+/// A share of 1, as in a table: `7 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// Ticks a second: `20.0`.
 pub(super) fn rate(ticks_per_second: Option<f64>) -> String {
     ticks_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"))
@@ -111,6 +125,13 @@ mod tests {
         for (nanoseconds, long, short) in expected {
             let time = Duration::from_nanos(nanoseconds);
             assert_eq!((duration(time).as_str(), milliseconds(time).as_str()), (long, short));
+        }
+    }
+
+    #[test]
+    fn a_clock_has_hours_when_it_needs_them() {
+        for (seconds, text) in [(7, "0:07"), (245, "4:05"), (10_929, "3:02:09")] {
+            assert_eq!(time(Duration::from_secs(seconds)), text);
         }
     }
 

@@ -1,5 +1,7 @@
+use super::DimensionNames;
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
+use super::wish::RegionKey;
 use crate::coordinator::Statistics;
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_egui::egui::{Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2};
@@ -81,6 +83,17 @@ pub(super) struct Map {
     pub dimension: DimensionId,
     /// Sections in a row along z that look the same.
     runs: Vec<Run>,
+    /// The edges of the selected region: where it ends between two sections, the first of them inside.
+    outline: Vec<(SectionPos, Side)>,
+}
+
+/// A side of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    West,
+    East,
+    North,
+    South,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +105,13 @@ struct Run {
 
 impl Map {
     /// Takes in new statistics; `occupied` are the sections with columns.
-    pub fn update(&mut self, statistics: &Statistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
+    pub fn update(
+        &mut self,
+        statistics: &Statistics,
+        occupied: &FxHashSet<(DimensionId, SectionPos)>,
+        selected: Option<RegionKey>,
+    ) {
+        self.outline = selected.and_then(|region| outline(statistics, region)).unwrap_or_default();
         let dimensions = dimensions(statistics);
         if let Some(first) = dimensions.first()
             && !dimensions.contains(&self.dimension)
@@ -118,24 +137,25 @@ impl Map {
         }
     }
 
-    /// The map, as large as `size`. Returns whether another dimension was chosen.
+    /// The map, as large as `size`. A click selects a region. Returns whether another dimension was chosen.
     pub fn show(
         &mut self,
         ui: &mut Ui,
         size: Vec2,
         statistics: &Statistics,
-        dimension_name: impl Fn(DimensionId) -> String,
+        names: &DimensionNames,
+        selected: &mut Option<RegionKey>,
     ) -> bool {
         let before = self.dimension;
         let dimensions = dimensions(statistics);
         if dimensions.len() > 1 {
             ui.horizontal_wrapped(|ui| {
                 for id in dimensions {
-                    ui.selectable_value(&mut self.dimension, id, dimension_name(id));
+                    ui.selectable_value(&mut self.dimension, id, names.name(id));
                 }
             });
         }
-        let (response, painter) = ui.allocate_painter(size, Sense::hover());
+        let (response, painter) = ui.allocate_painter(size, Sense::click());
         let visuals = ui.visuals();
         painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
         let Some(transform) = MapTransform::fit(self.runs.iter().flat_map(Run::ends), response.rect) else {
@@ -146,12 +166,18 @@ impl Map {
         };
         self.paint_sections(&painter, transform);
         self.paint_viewers(&painter, transform, statistics, visuals.strong_text_color());
+        if selected.is_some_and(|(dimension, _)| dimension == self.dimension) {
+            self.paint_outline(&painter, transform);
+        }
 
         let hovered = response.hover_pos().map(|place| transform.section_at(place));
         let region = hovered.and_then(|section| {
             let here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
-            here.into_iter().find(|region| region.sections.binary_search(&section).is_ok()).zip(Some(section))
+            here.into_iter().find(|region| region.contains(section)).zip(Some(section))
         });
+        if response.clicked() {
+            *selected = region.map(|(region, _)| (region.dimension, region.region));
+        }
         if let Some((region, section)) = region {
             painter.add(bevy_egui::egui::Shape::rect_stroke(
                 transform.section(section),
@@ -163,7 +189,7 @@ impl Map {
                 ui.horizontal(|ui| {
                     super::table::swatch(ui, region_color(region.region));
                     ui.label(RichText::new(region.region.to_string()).strong());
-                    ui.label(if region.halted { "halted".to_owned() } else { region.state.to_string() });
+                    ui.label(super::state::text(region));
                 });
                 ui.label(format!(
                     "{} TPS, {} ms a tick",
@@ -198,6 +224,22 @@ impl Map {
         painter.add(Arc::new(squares));
     }
 
+    /// A dark line under a light one, to be seen on every color.
+    fn paint_outline(&self, painter: &Painter, transform: MapTransform) {
+        for (width, color) in [(4.0, Color32::BLACK), (2.0, Color32::WHITE)] {
+            for (section, side) in &self.outline {
+                let square = transform.section(*section);
+                let ends = match side {
+                    Side::West => [square.left_top(), square.left_bottom()],
+                    Side::East => [square.right_top(), square.right_bottom()],
+                    Side::North => [square.left_top(), square.right_top()],
+                    Side::South => [square.left_bottom(), square.right_bottom()],
+                };
+                painter.line_segment(ends, Stroke::new(width, color));
+            }
+        }
+    }
+
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &Statistics, color: Color32) {
         let points_to_a_column = f64::from(transform.scale) / f64::from(statistics.section_shift).exp2();
         let here = statistics.viewers.iter().filter(|(dimension, ..)| *dimension == self.dimension);
@@ -210,6 +252,28 @@ impl Map {
             painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));
         }
     }
+}
+
+/// Where the region ends; `None` if there is no such region.
+fn outline(statistics: &Statistics, selected: RegionKey) -> Option<Vec<(SectionPos, Side)>> {
+    let regions = &statistics.regions;
+    let place = regions.binary_search_by_key(&selected, |region| (region.dimension, region.region)).ok()?;
+    let region = &regions[place];
+    let sides = |section: &SectionPos| {
+        let SectionPos { x, z } = *section;
+        let beside = |x: Option<i64>, z: Option<i64>| Some(SectionPos::new(x?, z?));
+        [
+            (Side::West, beside(x.checked_sub(1), Some(z))),
+            (Side::East, beside(x.checked_add(1), Some(z))),
+            (Side::North, beside(Some(x), z.checked_sub(1))),
+            (Side::South, beside(Some(x), z.checked_add(1))),
+        ]
+    };
+    let edges = region.sections.iter().flat_map(|section| {
+        let is_edge = |(_, other): &(Side, Option<SectionPos>)| other.is_none_or(|other| !region.contains(other));
+        sides(section).into_iter().filter(is_edge).map(|(side, _)| (*section, side))
+    });
+    Some(edges.collect())
 }
 
 impl Run {
@@ -291,6 +355,24 @@ mod tests {
     }
 
     #[test]
+    fn the_outline_of_a_region_goes_round_it() {
+        let statistics = Statistics {
+            regions: vec![region(0, 1, &[(0, 0), (0, 1), (i64::MAX, 0)]), region(1, 1, &[(1, 0)])],
+            ..Default::default()
+        };
+        let of = |id| outline(&statistics, (DimensionId(1), RegionId::new(id)));
+        let [first, second, far] = [(0, 0), (0, 1), (i64::MAX, 0)].map(|(x, z)| SectionPos::new(x, z));
+        let expected = [
+            (first, vec![Side::West, Side::East, Side::North]),
+            (second, vec![Side::West, Side::East, Side::South]),
+            (far, vec![Side::West, Side::East, Side::North, Side::South]),
+        ];
+        let expected = expected.into_iter().flat_map(|(at, sides)| sides.into_iter().map(move |side| (at, side)));
+        assert_eq!(of(0), Some(expected.collect()));
+        assert_eq!(of(2), None);
+    }
+
+    #[test]
     fn runs_join_sections_that_look_the_same() {
         let statistics = Statistics {
             regions: vec![
@@ -305,7 +387,7 @@ mod tests {
             occupied.insert((DimensionId(1), SectionPos::new(x, z)));
         }
         let mut map = Map::default();
-        map.update(&statistics, &occupied);
+        map.update(&statistics, &occupied, None);
         assert_eq!(map.dimension, DimensionId(1), "the first one that there is");
         let (own, buffer) = (region_color(RegionId::new(0)), buffer_color(RegionId::new(0)));
         let run = |x, z, length, color| Run { first: SectionPos::new(x, z), length, color };
@@ -318,7 +400,7 @@ mod tests {
         ];
         assert_eq!(map.runs, expected);
         map.dimension = DimensionId(2);
-        map.update(&statistics, &occupied);
+        map.update(&statistics, &occupied, None);
         assert_eq!(map.runs, [run(7, 7, 1, buffer)]);
     }
 }

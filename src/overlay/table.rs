@@ -1,133 +1,292 @@
+use super::DimensionNames;
 use super::color::region_color;
-use super::format::{count, milliseconds, rate};
-use crate::coordinator::{RegionStatistics, Statistics};
-use crate::region::RegionState;
-use bevy_egui::egui::{Align, Color32, Grid, Layout, Response, RichText, ScrollArea, Sense, Ui, Vec2};
+use super::format::{UNKNOWN, count, milliseconds, percent, rate};
+use super::state::{Condition, text};
+use super::wish::RegionKey;
+use crate::coordinator::{RegionStatistics, Statistics, Window};
+use bevy_egui::egui::text::{LayoutJob, TextWrapping};
+use bevy_egui::egui::{
+    Align, Color32, FontId, Rect, Response, ScrollArea, Sense, Shape, Stroke, TextStyle, Ui, Vec2, pos2, vec2,
+};
 use std::cmp::Ordering;
 
-/// Rows that are shown at most.
-const MOST_ROWS: usize = 30;
-
-/// What the rows are sorted by.
+/// What the rows are sorted by: the columns of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SortBy {
     Region,
+    Dimension,
+    State,
     Columns,
     Entities,
     Viewers,
     Rate,
     #[default]
     Median,
+    Ninety,
     Worst,
-    Sections,
+    Busy,
+}
+
+/// One column: its title, what that means, and its width in points. A width of 0 takes what the others leave.
+struct Column {
+    by: SortBy,
+    title: &'static str,
+    hint: &'static str,
+    width: f32,
+}
+
+const COLUMNS: [Column; 11] = [
+    Column { by: SortBy::Region, title: "region", hint: "the region's number", width: 52.0 },
+    Column { by: SortBy::Dimension, title: "dimension", hint: "the dimension that it lies in", width: 60.0 },
+    Column { by: SortBy::State, title: "state", hint: "what it does; what needs attention first", width: 0.0 },
+    Column { by: SortBy::Columns, title: "columns", hint: "loaded columns", width: 46.0 },
+    Column { by: SortBy::Entities, title: "entities", hint: "entities that can travel", width: 48.0 },
+    Column { by: SortBy::Viewers, title: "viewers", hint: "viewers in it", width: 42.0 },
+    Column { by: SortBy::Rate, title: "TPS", hint: "ticks a second; the slowest first", width: 36.0 },
+    Column { by: SortBy::Median, title: "ms/tick", hint: "median time of a tick, in ms", width: 44.0 },
+    Column { by: SortBy::Ninety, title: "95 %", hint: "95 of 100 ticks take no longer, in ms", width: 40.0 },
+    Column { by: SortBy::Worst, title: "worst", hint: "the longest tick, in ms", width: 40.0 },
+    Column { by: SortBy::Busy, title: "busy", hint: "utilisation: the share of the time spent ticking", width: 38.0 },
+];
+
+/// Points between two columns.
+const GAP: f32 = 6.0;
+/// What the scroll bar needs.
+const SCROLL_BAR: f32 = 10.0;
+
+/// What the table remembers.
+pub(super) struct Table {
+    pub sort_by: SortBy,
+    pub is_reversed: bool,
+    pub window: Window,
+    /// The regions' places in the statistics, in the order of the rows.
+    order: Vec<usize>,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { sort_by: SortBy::default(), is_reversed: false, window: Window::FiveSeconds, order: Vec::new() }
+    }
 }
 
 impl SortBy {
     /// What asks for attention comes first: the large, the slow.
-    fn compare(self, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
-        let by_id = (a.dimension, a.region).cmp(&(b.dimension, b.region));
-        let rate = |region: &RegionStatistics| region.ticks_per_second().unwrap_or(f64::INFINITY);
-        let order = match self {
-            Self::Region => Ordering::Equal,
+    fn compare(self, window: Window, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
+        let rate = |region: &RegionStatistics| region.window(window).ticks_per_second.unwrap_or(f64::INFINITY);
+        let (ticks_of_a, ticks_of_b) = (a.window(window), b.window(window));
+        match self {
+            Self::Region => a.region.cmp(&b.region),
+            Self::Dimension => a.dimension.cmp(&b.dimension),
+            Self::State => Condition::of(a).cmp(&Condition::of(b)),
             Self::Columns => b.columns.cmp(&a.columns),
             Self::Entities => b.entities.cmp(&a.entities),
             Self::Viewers => b.viewers.cmp(&a.viewers),
             Self::Rate => rate(a).total_cmp(&rate(b)),
-            Self::Median => b.windows[0].median.cmp(&a.windows[0].median),
-            Self::Worst => b.windows[0].worst.cmp(&a.windows[0].worst),
-            Self::Sections => b.sections.len().cmp(&a.sections.len()),
-        };
-        order.then(by_id)
+            Self::Median => ticks_of_b.median.cmp(&ticks_of_a.median),
+            Self::Ninety => ticks_of_b.p95.cmp(&ticks_of_a.p95),
+            Self::Worst => ticks_of_b.worst.cmp(&ticks_of_a.worst),
+            Self::Busy => ticks_of_b.utilisation.total_cmp(&ticks_of_a.utilisation),
+        }
     }
 }
 
-/// The first rows of all regions in this order.
-fn first_rows(regions: &[RegionStatistics], sort_by: SortBy, most: usize) -> Vec<&RegionStatistics> {
-    let mut rows: Vec<_> = regions.iter().collect();
-    if rows.len() > most && most > 0 {
-        rows.select_nth_unstable_by(most - 1, |a, b| sort_by.compare(a, b));
+impl Table {
+    /// Takes in new statistics: only then are the rows sorted.
+    pub fn update(&mut self, statistics: &Statistics) {
+        let regions = &statistics.regions;
+        self.order.clear();
+        self.order.extend(0..regions.len());
+        let Self { sort_by, is_reversed, window, .. } = *self;
+        self.order.sort_unstable_by(|a, b| {
+            let order = sort_by.compare(window, &regions[*a], &regions[*b]);
+            // The statistics list them by dimension and id.
+            (if is_reversed { order.reverse() } else { order }).then(a.cmp(b))
+        });
     }
-    rows.truncate(most);
-    rows.sort_unstable_by(|a, b| sort_by.compare(a, b));
-    rows
-}
 
-/// The regions, one a row. A click on a title sorts by it.
-pub(super) fn show(
-    ui: &mut Ui,
-    statistics: &Statistics,
-    sort_by: &mut SortBy,
-    dimension_name: impl Fn(&RegionStatistics) -> String,
-) {
-    let rows = first_rows(&statistics.regions, *sort_by, MOST_ROWS);
-    ScrollArea::both().id_salt("regions").auto_shrink(false).show(ui, |ui| {
-        Grid::new("regions").striped(true).num_columns(10).spacing([12.0, 3.0]).min_col_width(28.0).show(ui, |ui| {
-            titles(ui, sort_by);
-            for region in &rows {
-                row(ui, region, dimension_name(region));
+    /// The buttons that choose how far back the times look.
+    pub fn windows(&mut self, ui: &mut Ui, statistics: &Statistics) {
+        let before = self.window;
+        for (window, name) in Window::ALL.into_iter().zip(WINDOW_NAMES).rev() {
+            ui.selectable_value(&mut self.window, window, name);
+        }
+        if before != self.window {
+            self.update(statistics);
+        }
+    }
+
+    /// The regions, one a row. A click on a title sorts by it, a second one turns the order round; a click on a row
+    /// selects its region.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        statistics: &Statistics,
+        names: &DimensionNames,
+        selected: &mut Option<RegionKey>,
+    ) {
+        let columns = places(ui.available_width(), names.len() > 1);
+        self.titles(ui, statistics, &columns);
+        let height = ui.text_style_height(&TextStyle::Body);
+        let rows = self.order.len();
+        ScrollArea::vertical().id_salt("regions").auto_shrink(false).show_rows(ui, height, rows, |ui, range| {
+            for place in range {
+                let region = self.order.get(place).and_then(|index| statistics.regions.get(*index));
+                let Some(region) = region else { continue };
+                let key = (region.dimension, region.region);
+                let is_selected = *selected == Some(key);
+                if self.row(ui, height, &columns, place, region, is_selected, names).clicked() {
+                    *selected = Some(key);
+                }
             }
         });
-        let hidden = statistics.regions.len() - rows.len();
-        if hidden > 0 {
-            ui.weak(format!("and {} more", count(hidden as u64)));
+    }
+
+    fn titles(&mut self, ui: &mut Ui, statistics: &Statistics, columns: &[Place]) {
+        let height = ui.text_style_height(&TextStyle::Small) + 6.0;
+        let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+        for place in columns {
+            let Column { by, title, hint, .. } = &COLUMNS[place.column];
+            let rect = place.rect(row);
+            let response = ui.interact(rect, ui.id().with(title), Sense::click()).on_hover_text(*hint);
+            let is_chosen = self.sort_by == *by;
+            let visuals = ui.style().interact_selectable(&response, is_chosen);
+            if is_chosen || response.hovered() {
+                ui.painter().rect_filled(rect.expand2(vec2(GAP / 2.0 - 1.0, 0.0)), 2.0, visuals.weak_bg_fill);
+            }
+            let font = TextStyle::Small.resolve(ui.style());
+            cell_in(ui, rect, (*title).to_owned(), visuals.text_color(), place.align(), font);
+            if is_chosen {
+                arrow(ui, rect, visuals.text_color(), self.is_reversed);
+            }
+            if response.clicked() {
+                self.is_reversed = is_chosen && !self.is_reversed;
+                self.sort_by = *by;
+                self.update(statistics);
+            }
         }
-    });
+    }
+
+    fn row(
+        &self,
+        ui: &mut Ui,
+        height: f32,
+        columns: &[Place],
+        place: usize,
+        region: &RegionStatistics,
+        is_selected: bool,
+        names: &DimensionNames,
+    ) -> Response {
+        let (rect, mut response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::click());
+        let visuals = ui.visuals();
+        let fill = match (is_selected, response.hovered(), place % 2) {
+            (true, ..) => visuals.selection.bg_fill,
+            (_, true, _) => visuals.widgets.hovered.weak_bg_fill,
+            (.., 1) => visuals.faint_bg_color,
+            _ => Color32::TRANSPARENT,
+        };
+        let text_color = if is_selected { visuals.strong_text_color() } else { visuals.text_color() };
+        ui.painter().rect_filled(rect.expand2(vec2(2.0, 1.0)), 2.0, fill);
+        for place in columns {
+            let by = COLUMNS[place.column].by;
+            let mut at = place.rect(rect);
+            if by == SortBy::Region {
+                swatch_at(ui, at, region_color(region.region));
+                at.min.x += 15.0;
+            }
+            let condition = Condition::of(region);
+            let color = match by {
+                SortBy::State if !is_selected || condition < Condition::Paused => condition.color(ui),
+                _ => text_color,
+            };
+            let is_cut = cell(ui, at, self.value(by, region, names), color, place.align());
+            if is_cut {
+                response = response.on_hover_text(self.value(by, region, names));
+            }
+        }
+        response
+    }
+
+    fn value(&self, by: SortBy, region: &RegionStatistics, names: &DimensionNames) -> String {
+        let ticks = region.window(self.window);
+        let time = |time| if ticks.ticks == 0 { UNKNOWN.to_owned() } else { milliseconds(time) };
+        match by {
+            SortBy::Region => region.region.index().to_string(),
+            SortBy::Dimension => names.name(region.dimension),
+            SortBy::State => text(region),
+            SortBy::Columns => count(region.columns as u64),
+            SortBy::Entities => count(region.entities as u64),
+            SortBy::Viewers => count(region.viewers as u64),
+            SortBy::Rate => rate(ticks.ticks_per_second),
+            SortBy::Median => time(ticks.median),
+            SortBy::Ninety => time(ticks.p95),
+            SortBy::Worst => time(ticks.worst),
+            SortBy::Busy => percent(ticks.utilisation),
+        }
+    }
 }
 
-fn titles(ui: &mut Ui, sort_by: &mut SortBy) {
-    let mut title = |ui: &mut Ui, text: &str, by: SortBy, hint: &str| {
-        let text = RichText::new(text).small().strong();
-        ui.selectable_value(sort_by, by, text).on_hover_text(hint);
+/// In the order of [`Window::ALL`].
+pub(super) const WINDOW_NAMES: [&str; 3] = ["5 s", "15 s", "1 min"];
+
+/// Where a column lies in its row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place {
+    column: usize,
+    left: f32,
+    width: f32,
+}
+
+impl Place {
+    fn rect(self, row: Rect) -> Rect {
+        Rect::from_min_size(pos2(row.left() + self.left, row.top()), vec2(self.width, row.height()))
+    }
+
+    /// Words to the left, numbers to the right.
+    fn align(self) -> Align {
+        match COLUMNS[self.column].by {
+            SortBy::Region | SortBy::Dimension | SortBy::State => Align::Min,
+            _ => Align::Max,
+        }
+    }
+}
+
+/// All columns side by side, or all but the dimension.
+fn places(width: f32, has_dimensions: bool) -> Vec<Place> {
+    let shown: Vec<_> =
+        (0..COLUMNS.len()).filter(|at| has_dimensions || COLUMNS[*at].by != SortBy::Dimension).collect();
+    let fixed: f32 = shown.iter().map(|at| COLUMNS[*at].width + GAP).sum();
+    let rest = (width - SCROLL_BAR - fixed).max(60.0);
+    let mut left = 2.0;
+    let place = |column: usize| {
+        let width = if COLUMNS[column].width > 0.0 { COLUMNS[column].width } else { rest };
+        let place = Place { column, left, width };
+        left += width + GAP;
+        place
     };
-    let plain = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).small().strong());
-    title(ui, "region", SortBy::Region, "sort by id");
-    plain(ui, "dimension");
-    plain(ui, "state");
-    right(ui, |ui| title(ui, "columns", SortBy::Columns, "sort by columns"));
-    right(ui, |ui| title(ui, "entities", SortBy::Entities, "sort by entities"));
-    right(ui, |ui| title(ui, "viewers", SortBy::Viewers, "sort by viewers"));
-    right(ui, |ui| title(ui, "TPS", SortBy::Rate, "ticks a second, over five seconds; the slowest first"));
-    right(ui, |ui| title(ui, "ms/tick", SortBy::Median, "median time of a tick, over five seconds"));
-    right(ui, |ui| title(ui, "worst", SortBy::Worst, "longest tick of the last five seconds, in ms"));
-    right(ui, |ui| title(ui, "sections", SortBy::Sections, "sort by sections"));
-    ui.end_row();
+    shown.into_iter().map(place).collect()
 }
 
-fn row(ui: &mut Ui, region: &RegionStatistics, dimension: String) {
-    ui.horizontal(|ui| {
-        swatch(ui, region_color(region.region));
-        ui.label(region.region.index().to_string());
-    });
-    ui.label(dimension);
-    if region.halted {
-        ui.colored_label(ui.visuals().error_fg_color, "halted");
-    } else if let Some(running_for) = region.hung {
-        ui.colored_label(ui.visuals().warn_fg_color, format!("hung for {} s", running_for.as_secs()));
-    } else if region.paused {
-        ui.weak("paused");
-    } else if region.state == RegionState::Transient {
-        ui.weak(region.state.to_string());
-    } else {
-        ui.label(region.state.to_string());
-    }
-    let number = |ui: &mut Ui, text: String| right(ui, |ui| ui.label(text));
-    number(ui, count(region.columns as u64));
-    number(ui, count(region.entities as u64));
-    number(ui, count(region.viewers as u64));
-    number(ui, rate(region.ticks_per_second()));
-    if region.ticks_per_second().is_some() {
-        number(ui, milliseconds(region.windows[0].median));
-        number(ui, milliseconds(region.windows[0].worst));
-    } else {
-        number(ui, super::format::UNKNOWN.to_owned());
-        number(ui, super::format::UNKNOWN.to_owned());
-    }
-    number(ui, count(region.sections.len() as u64));
-    ui.end_row();
+/// Text in one line, cut where its place ends. Returns whether it was cut.
+pub(super) fn cell(ui: &Ui, rect: Rect, text: String, color: Color32, align: Align) -> bool {
+    cell_in(ui, rect, text, color, align, TextStyle::Body.resolve(ui.style()))
 }
 
-fn right<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
-    ui.with_layout(Layout::right_to_left(Align::Center), contents).inner
+fn cell_in(ui: &Ui, rect: Rect, text: String, color: Color32, align: Align, font: FontId) -> bool {
+    let mut job = LayoutJob::simple_singleline(text, font, color);
+    job.wrap = TextWrapping::truncate_at_width(rect.width());
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let left = if align == Align::Max { rect.right() - galley.size().x } else { rect.left() };
+    let is_cut = galley.elided;
+    ui.painter().galley(pos2(left, rect.center().y - galley.size().y / 2.0), galley, color);
+    is_cut
+}
+
+/// Says which way the rows are sorted: above the title's end.
+fn arrow(ui: &Ui, title: Rect, color: Color32, is_reversed: bool) {
+    let (tip, base) = if is_reversed { (-2.0, 0.5) } else { (0.5, -2.0) };
+    let center = pos2(title.center().x, title.top() + 2.0);
+    let points = vec![center + vec2(-3.0, base), center + vec2(3.0, base), center + vec2(0.0, tip)];
+    ui.painter().add(Shape::convex_polygon(points, color, Stroke::NONE));
 }
 
 /// A small square of a region's color.
@@ -135,6 +294,12 @@ pub(super) fn swatch(ui: &mut Ui, color: Color32) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
     ui.painter().rect_filled(rect, 2.0, color);
     response
+}
+
+/// The same at the left of a place.
+pub(super) fn swatch_at(ui: &Ui, rect: Rect, color: Color32) {
+    let center = pos2(rect.left() + 5.0, rect.center().y);
+    ui.painter().rect_filled(Rect::from_center_size(center, Vec2::splat(10.0)), 2.0, color);
 }
 
 #[cfg(test)]
@@ -149,25 +314,44 @@ mod tests {
     fn region(id: u64, columns: usize, rate: Option<f64>, median: u64) -> RegionStatistics {
         let median = Duration::from_millis(median);
         let recent = TickWindow { ticks_per_second: rate, median, worst: median, ..default() };
-        let windows = [recent, recent, recent];
+        // A minute ago it was the other way round.
+        let before = TickWindow { median: Duration::from_millis(10) - median, ..recent };
+        let windows = [recent, recent, before];
         RegionStatistics { columns, windows, ..RegionStatistics::new(DimensionId(0), RegionId::new(id)) }
     }
 
+    fn ids(table: &Table, statistics: &Statistics) -> Vec<u64> {
+        table.order.iter().map(|index| statistics.regions[*index].region.index()).collect()
+    }
+
     #[test]
-    fn rows_are_sorted_and_cut() {
-        let regions = [
-            region(4, 10, None, 0),
-            region(1, 30, Some(20.0), 2),
-            region(3, 30, Some(12.5), 9),
-            region(2, 20, Some(19.0), 5),
-        ];
-        let ids = |sort_by, most| -> Vec<u64> {
-            first_rows(&regions, sort_by, most).iter().map(|region| region.region.index()).collect()
+    fn rows_are_sorted_both_ways_and_over_each_window() {
+        let paused = RegionStatistics { paused: true, ..region(2, 20, Some(19.0), 5) };
+        let regions = vec![region(1, 30, Some(20.0), 2), paused, region(3, 30, Some(12.5), 9), region(4, 10, None, 0)];
+        let statistics = Statistics { regions, ..default() };
+        let sorted = |sort_by, is_reversed, window| {
+            let mut table = Table { sort_by, is_reversed, window, ..default() };
+            table.update(&statistics);
+            ids(&table, &statistics)
         };
-        assert_eq!(ids(SortBy::Region, 9), [1, 2, 3, 4]);
-        assert_eq!(ids(SortBy::Columns, 9), [1, 3, 2, 4]);
-        assert_eq!(ids(SortBy::Rate, 9), [3, 2, 1, 4]);
-        assert_eq!(ids(SortBy::Median, 2), [3, 2]);
-        assert_eq!(ids(SortBy::Worst, 0), [0; 0]);
+        let five = Window::FiveSeconds;
+        assert_eq!(sorted(SortBy::Region, false, five), [1, 2, 3, 4]);
+        assert_eq!(sorted(SortBy::Region, true, five), [4, 3, 2, 1]);
+        assert_eq!(sorted(SortBy::Columns, false, five), [1, 3, 2, 4]);
+        assert_eq!(sorted(SortBy::Columns, true, five), [4, 2, 1, 3]);
+        assert_eq!(sorted(SortBy::Rate, false, five), [3, 2, 1, 4]);
+        assert_eq!(sorted(SortBy::State, false, five), [2, 1, 3, 4]);
+        assert_eq!(sorted(SortBy::Median, false, five), [3, 2, 1, 4]);
+        assert_eq!(sorted(SortBy::Median, false, Window::OneMinute), [4, 1, 2, 3]);
+    }
+
+    #[test]
+    fn columns_lie_side_by_side_within_the_row() {
+        for has_dimensions in [false, true] {
+            let places = places(608.0, has_dimensions);
+            assert_eq!(places.len(), COLUMNS.len() - usize::from(!has_dimensions));
+            assert!(places.windows(2).all(|pair| pair[0].left + pair[0].width <= pair[1].left));
+            assert!(places.iter().all(|place| place.left + place.width <= 608.0 && place.width >= 40.0), "{places:?}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod failures;
 mod faults;
 mod independence;
 mod lockstep;
+mod overlay;
 mod plugins;
 mod regions;
 mod render;

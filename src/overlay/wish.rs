@@ -1,0 +1,43 @@
+use crate::coordinator::{ControlRegion, DimensionClock, RegionOrder, StepDimension};
+use crate::region::RegionId;
+use crate::space::DimensionId;
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+
+/// A region, as the overlay names it.
+pub(super) type RegionKey = (DimensionId, RegionId);
+
+/// What was clicked: told to the simulation as any game would do it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wish {
+    Clock(Entity, DimensionClock),
+    Step(StepDimension),
+    Order(ControlRegion),
+}
+
+impl Wish {
+    pub fn order((dimension, region): RegionKey, order: RegionOrder) -> Self {
+        Self::Order(ControlRegion { dimension, region, order })
+    }
+}
+
+/// The ways into the simulation.
+#[derive(SystemParam)]
+pub(super) struct Wishes<'w, 's> {
+    commands: Commands<'w, 's>,
+    steps: MessageWriter<'w, StepDimension>,
+    orders: MessageWriter<'w, ControlRegion>,
+}
+
+impl Wishes<'_, '_> {
+    pub fn send(&mut self, wish: Wish) {
+        match wish {
+            Wish::Clock(dimension, clock) => {
+                // It may have gone in this frame.
+                self.commands.entity(dimension).try_insert(clock);
+            }
+            Wish::Step(step) => drop(self.steps.write(step)),
+            Wish::Order(order) => drop(self.orders.write(order)),
+        }
+    }
+}

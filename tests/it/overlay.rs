@@ -1,0 +1,304 @@
+//! What is clicked in the overlay has its effect in the simulation.
+
+#![cfg(all(feature = "overlay", feature = "render"))]
+
+use crate::support::*;
+use bevy::asset::AssetPlugin;
+use bevy::image::ImagePlugin;
+use bevy::input::InputPlugin;
+use bevy::shader::Shader;
+use bevy::window::{ExitCondition, WindowPlugin};
+use bevy_egui::egui::{self, Event, Pos2, Rect, Shape};
+use bevy_egui::{
+    EguiContext, EguiFullOutput, EguiInput, EguiMultipassSchedule, EguiPlugin, EguiPostUpdateSet,
+    EguiPrimaryContextPass, PrimaryEguiContext,
+};
+use bevy_terrane::overlay::Overlay;
+use bevy_terrane::prelude::*;
+use std::time::Duration;
+
+const HERE: BlockPos = BlockPos::new(0, 5, 0);
+const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
+const SCREEN: Rect = Rect { min: Pos2::ZERO, max: Pos2::new(1280.0, 720.0) };
+
+/// Every text that was drawn in the last frame, and where.
+#[derive(Resource, Default)]
+struct Seen(Vec<(String, Rect)>);
+
+fn read_screen(mut seen: ResMut<Seen>, output: Single<&EguiFullOutput>) {
+    seen.0.clear();
+    let Some(output) = &output.0 else { return };
+    fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<(String, Rect)>) {
+        match shape {
+            Shape::Text(text) if clip.intersects(text.visual_bounding_rect()) => {
+                seen.push((text.galley.text().to_owned(), text.visual_bounding_rect()));
+            }
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, clip, seen)),
+            _ => {}
+        }
+    }
+    output.shapes.iter().for_each(|clipped| collect(&clipped.shape, clipped.clip_rect, &mut seen.0));
+}
+
+fn go_off(walkers: Query<&Walker>) {
+    assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
+}
+
+/// A game with the overlay on a screen that nobody sees, a region here and one there.
+fn two_regions(plugin: TerranePlugin) -> (App, Entity) {
+    let mut app = game(plugin);
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, go_off);
+    });
+    let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
+    app.add_plugins((InputPlugin, no_window, AssetPlugin::default(), ImagePlugin::default()))
+        .init_asset::<Shader>()
+        .add_plugins((EguiPlugin::default(), OverlayPlugin { visible: true }))
+        .init_resource::<Seen>()
+        .add_systems(
+            PostUpdate,
+            read_screen.after(EguiPostUpdateSet::EndPass).before(EguiPostUpdateSet::ProcessOutput),
+        );
+    app.world_mut().spawn((
+        EguiContext::default(),
+        PrimaryEguiContext,
+        EguiMultipassSchedule::new(EguiPrimaryContextPass),
+    ));
+    let dimension = flat(&mut app);
+    for block in [HERE, THERE] {
+        viewer(&mut app, dimension, block.x as f32, 0.0, 1);
+    }
+    start(&mut app);
+    frame_until(&mut app, "both tick", |app| {
+        [HERE, THERE].iter().all(|place| {
+            region_at(app.world(), dimension, place.column())
+                .is_some_and(|region| region.ticks > 0 && region.columns > 0)
+        })
+    });
+    (app, dimension)
+}
+
+/// One frame with these events.
+fn frame(app: &mut App, events: Vec<Event>) {
+    let time = app.world().resource::<Time<Real>>().elapsed_secs_f64();
+    let mut input = app.world_mut().query::<&mut EguiInput>();
+    let mut input = input.single_mut(app.world_mut()).expect("a context");
+    input.0.screen_rect = Some(SCREEN);
+    input.0.time = Some(time);
+    input.0.events = events;
+    app.update();
+}
+
+fn frame_until(app: &mut App, what: &str, mut done: impl FnMut(&App) -> bool) {
+    for _ in 0..3_000 {
+        frame(app, Vec::new());
+        if done(app) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let seen: Vec<_> = app.world().resource::<Seen>().0.iter().map(|(text, _)| text).collect();
+    panic!("waited in vain until {what}; the screen says {seen:?}");
+}
+
+fn places(app: &App, text: &str) -> Vec<Rect> {
+    app.world().resource::<Seen>().0.iter().filter(|(seen, _)| seen == text).map(|(_, place)| *place).collect()
+}
+
+fn is_seen(app: &App, part: &str) -> bool {
+    app.world().resource::<Seen>().0.iter().any(|(seen, _)| seen.contains(part))
+}
+
+fn press(place: Pos2, pressed: bool) -> Event {
+    Event::PointerButton { pos: place, button: egui::PointerButton::Primary, pressed, modifiers: default() }
+}
+
+/// Where the table shows a region: its number stands at the left, and nothing else of the overlay is a number there.
+fn row_of(app: &App, region: RegionId) -> Pos2 {
+    let rows = places(app, &region.index().to_string());
+    rows.iter().find(|place| place.left() < 60.0).expect("a row").center()
+}
+
+/// Clicks on the last of the texts that say this: those of the region's window are drawn after the others.
+fn click(app: &mut App, text: &str) {
+    frame(app, Vec::new());
+    let place = places(app, text).last().unwrap_or_else(|| panic!("{text} is not on the screen")).center();
+    click_at(app, place);
+}
+
+fn click_at(app: &mut App, place: Pos2) {
+    frame(app, vec![Event::PointerMoved(place)]);
+    frame(app, vec![press(place, true)]);
+    frame(app, vec![press(place, false)]);
+    // Hints go away when the pointer does.
+    frame(app, vec![Event::PointerMoved(Pos2::new(1_270.0, 710.0))]);
+}
+
+/// Drags the number that is shown as this text to the right.
+fn drag(app: &mut App, text: &str) {
+    frame(app, Vec::new());
+    let place = places(app, text).last().unwrap_or_else(|| panic!("{text} is not on the screen")).center();
+    frame(app, vec![Event::PointerMoved(place)]);
+    frame(app, vec![press(place, true)]);
+    for step in 1..=10 {
+        frame(app, vec![Event::PointerMoved(place + egui::vec2(4.0 * step as f32, 0.0))]);
+    }
+    frame(app, vec![press(place, false)]);
+    frame(app, vec![Event::PointerMoved(Pos2::new(1_270.0, 710.0))]);
+}
+
+fn here(app: &App, dimension: Entity) -> RegionStatistics {
+    region_at(app.world(), dimension, HERE.column()).expect("a region")
+}
+
+fn select_here(app: &mut App, dimension: Entity) -> RegionId {
+    let region = here(app, dimension);
+    app.world_mut().resource_mut::<Overlay>().selected = Some((region.dimension, region.region));
+    frame(app, Vec::new());
+    region.region
+}
+
+fn clock_of(app: &App, dimension: Entity) -> DimensionClock {
+    app.world().get::<DimensionClock>(dimension).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_dimension_is_paused_stepped_and_resumed() {
+    let (mut app, dimension) = two_regions(lockstep());
+    let ticks = |app: &App| app.world().resource::<WorldStatistics>().regions.iter().map(|one| one.ticks).sum::<u64>();
+    click(&mut app, "pause");
+    assert!(clock_of(&app, dimension).paused);
+    frame_until(&mut app, "it is paused", |app| here(app, dimension).paused);
+    let before = ticks(&app);
+    click(&mut app, "step");
+    frame_until(&mut app, "each made a step", |app| ticks(app) == before + 2);
+    click(&mut app, "resume");
+    assert!(!clock_of(&app, dimension).paused);
+    frame_until(&mut app, "they tick again", |app| ticks(app) > before + 10);
+}
+
+#[test]
+fn a_dimensions_tick_rate_and_speed_are_dragged() {
+    let (mut app, dimension) = two_regions(lockstep());
+    drag(&mut app, " TPS");
+    let clock = clock_of(&app, dimension);
+    assert!(clock.ticks_per_second > 20.5 && clock.rate == 1.0 && !clock.paused, "{clock:?}");
+    drag(&mut app, "× ");
+    let after = clock_of(&app, dimension);
+    assert!(after.rate > 1.05 && after.ticks_per_second == clock.ticks_per_second, "{after:?}");
+    frame_until(&mut app, "the simulation keeps to it", |app| {
+        app.world().resource::<WorldStatistics>().dimensions[0].clock == after
+    });
+}
+
+#[test]
+fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
+    let (mut app, dimension) = two_regions(lockstep());
+    let selected = |app: &App| app.world().resource::<Overlay>().selected;
+    let ids = [HERE, THERE].map(|place| {
+        let region = region_at(app.world(), dimension, place.column()).unwrap();
+        (region.dimension, region.region)
+    });
+    let row = row_of(&app, ids[1].1);
+    click_at(&mut app, row);
+    assert_eq!(selected(&app), Some(ids[1]));
+    assert!(is_seen(&app, &format!("Region {}", ids[1].1.index())));
+    click(&mut app, "log");
+    click(&mut app, &format!("{} created", ids[0].1.index()));
+    assert_eq!(selected(&app), Some(ids[0]));
+    // The two regions stand at both ends of the map.
+    let map = places(&app, "map")[0];
+    frame(&mut app, vec![Event::PointerMoved(Pos2::new(300.0, map.bottom() + 60.0))]);
+    let at = (0..60).map(|step| Pos2::new(580.0 - step as f32, map.bottom() + 75.0)).collect::<Vec<_>>();
+    for place in at {
+        frame(&mut app, vec![Event::PointerMoved(place), press(place, true), press(place, false)]);
+        if selected(&app) == Some(ids[1]) {
+            return;
+        }
+    }
+    panic!("no click on the map's right end selects the region there");
+}
+
+#[test]
+fn one_region_is_paused_stepped_and_resumed_while_the_other_goes_on() {
+    let (mut app, dimension) = two_regions(lockstep());
+    select_here(&mut app, dimension);
+    let other = |app: &App| region_at(app.world(), dimension, THERE.column()).unwrap();
+    click(&mut app, "pause");
+    frame_until(&mut app, "it is paused", |app| here(app, dimension).paused_itself);
+    assert!(!clock_of(&app, dimension).paused && !other(&app).paused);
+    frame_until(&mut app, "the overlay says so", |app| is_seen(app, "paused"));
+    let before = here(&app, dimension).ticks;
+    click(&mut app, "step");
+    frame_until(&mut app, "it made a step", |app| here(app, dimension).ticks == before + 1);
+    click(&mut app, "resume");
+    frame_until(&mut app, "it ticks again", |app| here(app, dimension).ticks > before + 5);
+}
+
+#[test]
+fn a_region_gets_a_tick_rate_of_its_own_and_loses_it_again() {
+    let (mut app, dimension) = two_regions(lockstep());
+    select_here(&mut app, dimension);
+    click(&mut app, "own tick rate");
+    frame_until(&mut app, "it has its own", |app| here(app, dimension).tick_rate == Some(20.0));
+    drag(&mut app, " TPS");
+    frame_until(&mut app, "it is another", |app| here(app, dimension).tick_rate.is_some_and(|rate| rate > 20.5));
+    assert_eq!(clock_of(&app, dimension).ticks_per_second, 20.0);
+    click(&mut app, "own tick rate");
+    frame_until(&mut app, "it has none", |app| here(app, dimension).tick_rate.is_none());
+}
+
+#[test]
+fn a_halted_region_says_why_and_where_and_is_restarted() {
+    let plugin = TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600));
+    let (mut app, dimension) = two_regions(plugin);
+    let region = select_here(&mut app, dimension).index();
+    spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
+    frame_until(&mut app, "it halted", |app| here(app, dimension).halted);
+    frame(&mut app, Vec::new());
+    for text in ["a bomb went off", "overlay.rs:", "go_off", "near column"] {
+        assert!(is_seen(&app, text), "{text} is not on the screen");
+    }
+    click(&mut app, "log");
+    click(&mut app, "faults");
+    assert!(is_seen(&app, &format!("{region} halted: a bomb went off")));
+    click(&mut app, "restart");
+    frame_until(&mut app, "it lives again", |app| {
+        let region = here(app, dimension);
+        !region.halted && region.columns > 0
+    });
+    frame_until(&mut app, "the overlay says so", |app| is_seen(app, &format!("{region} restarted from the store")));
+    assert!(!is_seen(&app, "near column"));
+}
+
+#[test]
+fn a_region_is_halted_by_hand() {
+    let (mut app, dimension) = two_regions(lockstep());
+    select_here(&mut app, dimension);
+    click(&mut app, "halt");
+    frame_until(&mut app, "it halted", |app| here(app, dimension).halted);
+    frame_until(&mut app, "the overlay says why", |app| is_seen(app, "halted by order"));
+}
+
+#[test]
+fn the_table_looks_back_over_the_window_that_is_chosen_and_sorts_by_the_title_that_is_clicked() {
+    let (mut app, dimension) = two_regions(lockstep());
+    let mut ids = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
+    ids.sort();
+    let is_sorted = |app: &App| row_of(app, ids[0]).y < row_of(app, ids[1]).y;
+    click(&mut app, "region");
+    assert!(is_sorted(&app));
+    click(&mut app, "region");
+    assert!(!is_sorted(&app), "the other way round");
+    click(&mut app, "1 min");
+    assert!(!is_sorted(&app));
+}
+
+#[test]
+fn closing_the_windows_is_told_to_the_game() {
+    let (mut app, dimension) = two_regions(lockstep());
+    select_here(&mut app, dimension);
+    app.world_mut().resource_mut::<Overlay>().visible = false;
+    frame(&mut app, Vec::new());
+    assert!(app.world().resource::<Seen>().0.is_empty());
+}
