@@ -61,12 +61,24 @@ pub struct Overlay {
     pub visible: bool,
     /// The region that the map highlights, with a window of its own. A click selects it, and it follows a merge.
     pub selected: Option<(DimensionId, RegionId)>,
+    /// What the lower part of its window lists.
+    pub list: OverlayList,
+}
+
+/// What the lower part of the overlay's window lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OverlayList {
+    /// The regions, as a table.
+    #[default]
+    Regions,
+    /// What happened to regions, the newest first.
+    Log,
 }
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
         if !app.world().contains_resource::<Overlay>() {
-            app.insert_resource(Overlay { visible: self.visible, selected: None });
+            app.insert_resource(Overlay { visible: self.visible, ..default() });
         }
         if !app.is_plugin_added::<WindowPlugin>() {
             error!("there is no overlay: OverlayPlugin must be added after DefaultPlugins, in an app that has windows");
@@ -130,21 +142,12 @@ impl DimensionNames {
 struct Remembered {
     map: Map,
     table: Table,
-    tab: Tab,
     filter: Filter,
     details: Selected,
     occupied: FxHashSet<(DimensionId, SectionPos)>,
     is_filled: bool,
     /// What is outlined on the map.
     outlined: Option<RegionKey>,
-}
-
-/// What the lower part of the window lists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Tab {
-    #[default]
-    Regions,
-    Log,
 }
 
 impl Remembered {
@@ -189,12 +192,12 @@ fn show(
         (open.id, (name, entity, clock.copied()))
     });
     let view = View { statistics: &statistics, log: &log, names: &DimensionNames { open: open.collect() } };
-    let mut selected = overlay.selected;
+    let mut shown = *overlay;
     let mut wishes = Vec::new();
-    let is_open = windows(context, &view, &mut remembered, &mut selected, &mut wishes);
+    windows(context, &view, &mut remembered, &mut shown, &mut wishes);
     wishes.into_iter().for_each(|wish| sender.send(wish));
     // The resource is not to look changed in every frame.
-    overlay.set_if_neq(Overlay { visible: is_open, selected });
+    overlay.set_if_neq(shown);
     Ok(())
 }
 
@@ -206,15 +209,15 @@ struct View<'a> {
     names: &'a DimensionNames,
 }
 
-/// Returns whether the overlay stays open.
+/// Shows the windows. A click changes what the overlay shows, or is a wish.
 fn windows(
     context: &egui::Context,
     view: &View,
     remembered: &mut Remembered,
-    selected: &mut Option<RegionKey>,
+    overlay: &mut Overlay,
     wishes: &mut Vec<Wish>,
-) -> bool {
-    remembered.follow(view.statistics, *selected);
+) {
+    remembered.follow(view.statistics, overlay.selected);
     let mut is_open = true;
     egui::Window::new("Terrane")
         .default_pos([12.0, 12.0])
@@ -225,12 +228,12 @@ fn windows(
         .show(context, |ui| {
             section(ui, "simulation", |ui| summary::show(ui, view.statistics));
             section(ui, "dimensions", |ui| clocks::show(ui, &view.statistics.dimensions, view.names, wishes));
-            section(ui, "map", |ui| show_map(ui, view, remembered, selected));
+            section(ui, "map", |ui| show_map(ui, view, remembered, &mut overlay.selected));
             ui.add_space(4.0);
-            show_lists(ui, view, remembered, selected);
+            show_lists(ui, view, remembered, overlay);
         });
-    remembered.details.show(context, view.statistics, view.names, selected, wishes);
-    is_open
+    overlay.visible = is_open;
+    remembered.details.show(context, view.statistics, view.names, &mut overlay.selected, wishes);
 }
 
 /// A part of the window that can be folded.
@@ -247,19 +250,20 @@ fn show_map(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selecte
 }
 
 /// The table of the regions, or the log.
-fn show_lists(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selected: &mut Option<RegionKey>) {
-    let Remembered { table, tab, filter, .. } = remembered;
+fn show_lists(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, overlay: &mut Overlay) {
+    let Remembered { table, filter, .. } = remembered;
+    let Overlay { selected, list, .. } = overlay;
     ui.horizontal(|ui| {
-        ui.selectable_value(tab, Tab::Regions, "regions");
-        ui.selectable_value(tab, Tab::Log, "log");
-        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match tab {
-            Tab::Regions => table.windows(ui, view.statistics),
-            Tab::Log => log::filters(ui, filter),
+        ui.selectable_value(list, OverlayList::Regions, "regions");
+        ui.selectable_value(list, OverlayList::Log, "log");
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
+            OverlayList::Regions => table.windows(ui, view.statistics),
+            OverlayList::Log => log::filters(ui, filter),
         });
     });
-    match tab {
-        Tab::Regions => table.show(ui, view.statistics, view.names, selected),
-        Tab::Log => log::show(ui, view.log, *filter, view.names, selected),
+    match list {
+        OverlayList::Regions => table.show(ui, view.statistics, view.names, selected),
+        OverlayList::Log => log::show(ui, view.log, *filter, view.names, selected),
     }
 }
 
@@ -323,9 +327,9 @@ mod tests {
         for _ in 0..6 {
             let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 400.0));
             let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
-            let mut selected = Some(selected);
+            let mut overlay = Overlay { visible: true, selected: Some(selected), ..default() };
             last = Some(context.run_ui(input, |ui| {
-                assert!(windows(ui.ctx(), &view, &mut remembered, &mut selected, &mut Vec::new()));
+                windows(ui.ctx(), &view, &mut remembered, &mut overlay, &mut Vec::new());
             }));
             let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
             places.push([place("Terrane"), place("Terrane region")]);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// W A S D fly, Space and Shift (or E and Q) up and down, Ctrl faster, the right mouse button turns the view;
 /// the left button breaks the block under the pointer, the middle one or R places one; F3 shows the regions.
 ///
-/// Without a display, or with --headless, it simulates for a while and leaves two pictures in target/demo/.
+/// Without a display, or with --headless, it simulates for a while and leaves three pictures in target/demo/.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "demo", verbatim_doc_comment)]
 pub struct Arguments {

@@ -53,9 +53,13 @@ fn report_trouble(
     mut halted: MessageReader<RegionHalted>,
     mut columns: MessageReader<ColumnFailed>,
     mut saves: MessageReader<SaveFailed>,
+    rehearsal: Option<Res<crate::rehearsal::Rehearsal>>,
 ) {
+    let is_on_purpose = rehearsal.is_some_and(|rehearsal| rehearsal.is_on());
     for RegionHalted { region, reason, .. } in halted.read() {
-        report(format_args!("{region} halted: {reason}"));
+        if !is_on_purpose {
+            report(format_args!("{region} halted: {reason}"));
+        }
     }
     for ColumnFailed { column, error, .. } in columns.read() {
         report(format_args!("column {column}: {error}"));

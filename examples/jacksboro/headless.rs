@@ -1,14 +1,14 @@
-//! Without a window: simulate, save, take two pictures, end.
+//! Without a window: simulate, save, take three pictures, end.
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
 use crate::summary::Record;
-use crate::{failure, progress, scene, view};
+use crate::{failure, progress, rehearsal, scene, view};
 use bevy::camera::RenderTarget;
 use bevy::render::render_resource::TextureFormat;
 use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
 use bevy_egui::PrimaryEguiContext;
-use bevy_terrane::overlay::Overlay;
+use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::MeshProgress;
 use std::path::PathBuf;
@@ -28,6 +28,7 @@ impl Plugin for HeadlessPlugin {
     fn build(&self, app: &mut App) {
         app.add_systems(Startup, spawn_camera)
             .add_systems(Update, (glide, go_on))
+            .init_resource::<rehearsal::Rehearsal>()
             .insert_resource(Stage { phase: Phase::Opening, since: Instant::now() });
     }
 }
@@ -51,7 +52,14 @@ enum Phase {
     WarmingUp { picture: usize, frames: u32 },
     /// The picture with this number comes back from the graphics card.
     Capturing { picture: usize },
+    /// Regions halt, restart and pause, for the last picture.
+    Rehearsing,
+    /// They live again.
+    Leaving,
 }
+
+/// The pictures' files, in the order in which they are taken: the land, the overlay, and regions that do not tick in it.
+const PICTURES: [&str; 3] = ["jacksboro.png", "overlay.png", "halted.png"];
 
 #[derive(Resource)]
 struct Stage {
@@ -123,6 +131,8 @@ struct Desk<'w, 's> {
     viewpoints: Res<'w, view::Viewpoints>,
     overlay: ResMut<'w, Overlay>,
     camera: Single<'w, 's, (&'static mut Camera, &'static mut Transform), (With<Camera3d>, Without<Glider>)>,
+    rehearsal: rehearsal::Stage<'w, 's>,
+    dimension: Single<'w, 's, Entity, With<Dimension>>,
     exit: MessageWriter<'w, AppExit>,
 }
 
@@ -162,13 +172,26 @@ fn go_on(
         Phase::WarmingUp { picture, frames } => stage.phase = Phase::WarmingUp { picture, frames: frames + 1 },
         // One frame is enough: it is drawn in seconds where a processor does the work of a graphics card.
         Phase::Capturing { .. } => desk.camera.0.is_active = false,
+        Phase::Rehearsing => {
+            desk.camera.0.is_active = false;
+            if desk.rehearsal.is_set(*dimension, centre()) {
+                desk.begin_picture(&mut stage, 2);
+            }
+        }
+        Phase::Leaving if elapsed > Duration::from_millis(500) => drop(desk.exit.write(AppExit::Success)),
+        Phase::Leaving => desk.camera.0.is_active = false,
         _ => {}
     }
 }
 
+/// The block in the middle of what the camera keeps loaded.
+fn centre() -> BlockPos {
+    BlockPos::new(view::CENTRE.x, 0, view::CENTRE.y)
+}
+
 /// Whether all columns around the camera are published.
 fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool {
-    let centre = BlockPos::new(view::CENTRE.x, 0, view::CENTRE.y).column();
+    let centre = centre().column();
     let radius = i64::from(radius);
     let disc = (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z)));
     let mut disc = disc.filter(|(x, z)| x * x + z * z <= radius * radius);
@@ -178,7 +201,12 @@ fn is_complete(blocks: &PublishedBlocks, dimension: Entity, radius: u32) -> bool
 impl Desk<'_, '_> {
     fn begin_picture(&mut self, stage: &mut Stage, picture: usize) {
         self.look(self.viewpoints.to_the_ground);
-        self.overlay.visible = picture == 1;
+        self.overlay.visible = picture > 0;
+        self.overlay.selected = match picture {
+            1 => self.rehearsal.region_at(*self.dimension, centre()),
+            _ => self.rehearsal.halted(),
+        };
+        self.overlay.list = if picture == 2 { OverlayList::Log } else { OverlayList::Regions };
         stage.go_to(Phase::WarmingUp { picture, frames: 0 });
     }
 
@@ -197,10 +225,13 @@ impl Desk<'_, '_> {
             ) {
                 Ok(Some(path)) => {
                     desk.record.add_picture(path);
-                    if picture == 0 {
-                        desk.begin_picture(&mut stage, 1);
-                    } else {
-                        desk.exit.write(AppExit::Success);
+                    match picture {
+                        0 => desk.begin_picture(&mut stage, 1),
+                        1 => stage.go_to(Phase::Rehearsing),
+                        _ => {
+                            desk.rehearsal.end();
+                            stage.go_to(Phase::Leaving);
+                        }
                     }
                 }
                 // Drawn again, until the patience is over.
@@ -219,7 +250,7 @@ impl Desk<'_, '_> {
 
 /// Writes the picture to its file; `None` if nothing can be seen on it yet.
 fn store(captured: &ScreenshotCaptured, picture: usize) -> Result<Option<PathBuf>, String> {
-    let path = PathBuf::from(FOLDER).join(["jacksboro.png", "overlay.png"][picture]);
+    let path = PathBuf::from(FOLDER).join(PICTURES[picture]);
     let failed = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
     let image = captured.image.clone().try_into_dynamic().map_err(|error| failed(&error))?.to_rgb8();
     // Sky alone has few colours below the middle.

@@ -14,6 +14,7 @@
 //! | `scene.rs`, `view.rs` | light, sky, and bodies for mirrored entities |
 //! | `progress.rs`, `summary.rs` | the statistics of the simulation |
 //! | `headless.rs` | a run without a window that leaves pictures |
+//! | `rehearsal.rs` | orders to regions: halt, restart, pause |
 //! | `arguments.rs`, `failure.rs` | the command line, and what can go wrong |
 
 mod arguments;
@@ -25,6 +26,7 @@ mod landmarks;
 mod landscape;
 mod palette;
 mod progress;
+mod rehearsal;
 mod scene;
 mod summary;
 mod view;

@@ -62,7 +62,7 @@ impl Desk<'_> {
         let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
         match &payload {
             Some(_) => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
-            None => info!("{region} of {id}{place} {reason}"),
+            None => info!("{region} of {id}{place} halted {reason}"),
         }
         if self.saves.halted(id, region) {
             let error = format!("{region} halted: what it changed since its last save is lost");

@@ -20,7 +20,7 @@ pub(super) struct CaughtPanic {
 impl CaughtPanic {
     /// What stands for a panic where the game ordered a region to halt.
     pub fn by_order() -> Self {
-        Self { reason: "halted by order".to_owned(), location: None, system: None, payload: None }
+        Self { reason: "by order".to_owned(), location: None, system: None, payload: None }
     }
 }
 

@@ -92,9 +92,11 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The least ticks a second of all regions, over five seconds; `None` before there is enough to count.
+    /// The least ticks a second of all regions that are to tick, over five seconds; `None` before there is enough to
+    /// count.
     pub fn slowest_region(&self) -> Option<f64> {
-        self.regions.iter().filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
+        let ticking = self.regions.iter().filter(|region| !region.halted && !region.paused);
+        ticking.filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
     }
 
     /// The median of the regions' ticks a second, over five seconds.

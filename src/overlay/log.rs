@@ -156,9 +156,10 @@ pub(super) fn note(
 
 /// The buttons that choose what is shown.
 pub(super) fn filters(ui: &mut Ui, filter: &mut Filter) {
-    ui.selectable_value(filter, Filter::All, "all");
-    ui.selectable_value(filter, Filter::Faults, "faults");
+    // From right to left.
     ui.selectable_value(filter, Filter::Selected, "selected region");
+    ui.selectable_value(filter, Filter::Faults, "faults");
+    ui.selectable_value(filter, Filter::All, "all");
 }
 
 /// The log, the newest entry on top. A click on one selects its region.

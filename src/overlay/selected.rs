@@ -139,7 +139,7 @@ fn figures(ui: &mut Ui, region: &RegionStatistics, section_shift: u32) {
     if let Some((low, high)) = region.bounds() {
         for (axis, low, high) in [("x", low.x, high.x), ("z", low.z, high.z)] {
             let [low, high] = block_bounds(low, high, section_shift);
-            ui.label(format!("{axis}  {low} to {high}")).on_hover_text("its bounds, in blocks");
+            ui.label(format!("blocks from {axis} = {low} to {high}"));
         }
     }
 }

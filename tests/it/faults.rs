@@ -211,7 +211,7 @@ fn a_region_halts_by_order_and_begins_again_with_what_was_saved() {
         wait_halted(&mut app, 1);
         let region = region_at(app.world(), dimension, HERE.column()).unwrap();
         let fault = region.fault.unwrap();
-        assert_eq!((fault.reason.as_str(), &fault.location, &fault.system), ("halted by order", &None, &None));
+        assert_eq!((fault.reason.as_str(), &fault.location, &fault.system), ("by order", &None, &None));
         assert_eq!(heard::<RegionHalted>(&app)[0].column, fault.column);
         assert_eq!(region_at(app.world(), dimension, THERE.column()).unwrap().fault, None);
         let (sender, receiver) = std::sync::mpsc::channel();

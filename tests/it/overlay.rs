@@ -13,7 +13,7 @@ use bevy_egui::{
     EguiContext, EguiFullOutput, EguiInput, EguiMultipassSchedule, EguiPlugin, EguiPostUpdateSet,
     EguiPrimaryContextPass, PrimaryEguiContext,
 };
-use bevy_terrane::overlay::Overlay;
+use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use std::time::Duration;
 
@@ -275,9 +275,10 @@ fn a_halted_region_says_why_and_where_and_is_restarted() {
 fn a_region_is_halted_by_hand() {
     let (mut app, dimension) = two_regions(lockstep());
     select_here(&mut app, dimension);
+    app.world_mut().resource_mut::<Overlay>().list = OverlayList::Log;
     click(&mut app, "halt");
     frame_until(&mut app, "it halted", |app| here(app, dimension).halted);
-    frame_until(&mut app, "the overlay says why", |app| is_seen(app, "halted by order"));
+    frame_until(&mut app, "the overlay says why", |app| is_seen(app, "halted: by order"));
 }
 
 #[test]
@@ -295,10 +296,14 @@ fn the_table_looks_back_over_the_window_that_is_chosen_and_sorts_by_the_title_th
 }
 
 #[test]
-fn closing_the_windows_is_told_to_the_game() {
+fn the_window_of_a_region_that_is_gone_says_so() {
     let (mut app, dimension) = two_regions(lockstep());
-    select_here(&mut app, dimension);
-    app.world_mut().resource_mut::<Overlay>().visible = false;
-    frame(&mut app, Vec::new());
-    assert!(app.world().resource::<Seen>().0.is_empty());
+    let region = select_here(&mut app, dimension);
+    let viewers: Vec<_> = app.world_mut().query_filtered::<Entity, With<Viewer>>().iter(app.world()).collect();
+    for viewer in viewers {
+        app.world_mut().despawn(viewer);
+    }
+    frame_until(&mut app, "it is gone", |app| is_seen(app, "There is no such region now."));
+    click(&mut app, "log");
+    assert!(is_seen(&app, &format!("{} destroyed", region.index())));
 }
