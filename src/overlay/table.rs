@@ -351,7 +351,7 @@ mod tests {
             let places = places(608.0, has_dimensions);
             assert_eq!(places.len(), COLUMNS.len() - usize::from(!has_dimensions));
             assert!(places.windows(2).all(|pair| pair[0].left + pair[0].width <= pair[1].left));
-            assert!(places.iter().all(|place| place.left + place.width <= 608.0 && place.width >= 40.0), "{places:?}");
+            assert!(places.iter().all(|place| place.left + place.width <= 608.0 && place.width >= 36.0), "{places:?}");
         }
     }
 }
