@@ -196,8 +196,8 @@ fn a_removal_may_end_after_any_write() {
     store.record_writes();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     ends.extend(store.take_history());
-    // None, the mark, three pages each of entities, chunks, ticks and tiles, the name.
-    assert_eq!(ends.len(), 1 + 1 + 4 * 3 + 1);
+    // None, the mark, three pages each of entities, chunks, ticks, tiles and summaries, the name.
+    assert_eq!(ends.len(), 1 + 1 + 5 * 3 + 1);
     for (writes, end) in ends.into_iter().enumerate() {
         check_resumable(&TestStore::on(end), &expected, &format!("after write {writes}"));
     }
