@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
-    let inbox = mem::take(&mut world.resource_mut::<Mailbox>().0.get().0);
-    let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, letters, sections } = inbox;
+    // What is not taken out yet survives a panic of the game's hooks and observers.
+    let (columns, sections) = (mem::take(&mut inbox(world).columns), mem::take(&mut inbox(world).sections));
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     if let Task::Tick { clock, delta, .. } = task {
@@ -48,16 +48,21 @@ pub(super) fn receive(world: &mut World) {
         }
         world.remove_resource::<Migration>();
     }
+    let travellers = mem::take(&mut inbox(world).travellers);
     let arrived = arrive_all(world, travellers);
+    let resources = mem::take(&mut inbox(world).resources);
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
 
+    let edits = mem::take(&mut inbox(world).edits);
     let mut refused = Vec::new();
     let mut owned = world.resource_mut::<RegionColumns>();
-    for edit in edits {
+    for edit in &edits {
         if let Err(error) = owned.set_block(edit.block, edit.to) {
-            refused.push((edit, error));
+            refused.push((*edit, error));
         }
     }
+    world.resource_mut::<RegionState>().edits = edits;
+    let letters = mem::take(&mut inbox(world).letters);
     take_in(world, letters);
     // What is handed over in a task without a tick could leave with its entity before anyone reads it.
     match task {
@@ -65,10 +70,12 @@ pub(super) fn receive(world: &mut World) {
         Task::Close => hand_over(world, Duration::ZERO),
         Task::Save | Task::Split { .. } => {}
     }
-    // Given up at the end of the tick, when it is known who is still there.
-    let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
-    inbox.give_up = give_up;
-    outbox.refused = refused;
+    // What is to be given up stays until the end of the tick, when it is known who is still there.
+    world.resource_mut::<Mailbox>().into_inner().0.get().1.refused = refused;
+}
+
+fn inbox(world: &mut World) -> &mut Inbox {
+    &mut world.resource_mut::<Mailbox>().into_inner().0.get().0
 }
 
 /// Keeps letters until their time.
@@ -86,7 +93,8 @@ pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
 }
 
 fn hand_over(world: &mut World, clock: Duration) {
-    for letter in world.resource_mut::<Waiting>().due(clock) {
+    world.resource_mut::<Waiting>().come_due(clock);
+    while let Some(letter) = world.resource_mut::<Waiting>().next_due() {
         if let Some(undelivered) = letter.hand_over(world) {
             world.resource_mut::<Mailbox>().into_inner().0.get().1.undelivered.push(undelivered);
         }

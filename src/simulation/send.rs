@@ -46,8 +46,13 @@ pub(super) fn send(world: &mut World) {
     let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     let info = world.resource::<RegionInfo>().clone();
+    // Before anything leaves.
+    raise_faults(world);
     let (inbox, outbox) = world.resource_mut::<Mailbox>().into_inner().0.get();
-    let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
+    let give_up = mem::take(&mut inbox.give_up);
+    // Letters stay within reach: what leaves now may have hooks that panic.
+    let undelivered = mem::take(&mut outbox.undelivered);
+    let mut outbox = mem::replace(outbox, Outbox { undelivered, ..Outbox::default() });
 
     // What every tick looks for is found by queries that remember where they looked.
     let known = world.resource_mut::<RegionState>().queries.take();
@@ -82,20 +87,27 @@ pub(super) fn send(world: &mut World) {
     if save || sends || !walked_out.is_empty() || !leaving.is_empty() {
         collect_unsaved(world, &components, info.dimension, &mut outbox);
     }
-    outbox.travellers = depart_all(world, walked_out, MoveCause::Crossing);
+    let travellers = depart_all(world, walked_out, MoveCause::Crossing);
+    mailed(world).travellers = travellers;
     if !leaving.is_empty() {
-        outbox.undelivered.extend(letters_of(world, &leaving));
+        let letters = letters_of(world, &leaving);
+        mailed(world).undelivered.extend(letters);
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
     }
     outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
-    raise_faults(world);
 
     let mut owned = world.resource_mut::<RegionColumns>();
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
     changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
-    *world.resource_mut::<Mailbox>().into_inner().0.get() = (Inbox::default(), outbox);
+    let (inbox, mailed) = world.resource_mut::<Mailbox>().into_inner().0.get();
+    (outbox.travellers, outbox.undelivered) = (mem::take(&mut mailed.travellers), mem::take(&mut mailed.undelivered));
+    (*inbox, *mailed) = (Inbox::default(), outbox);
+}
+
+fn mailed(world: &mut World) -> &mut Outbox {
+    &mut world.resource_mut::<Mailbox>().into_inner().0.get().1
 }
 
 /// Where the viewers are; one without a position of its own is where that is what it hangs on.

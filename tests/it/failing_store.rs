@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 /// A disk that is full, or slow, whenever the switch says so.
 #[derive(Default)]
-struct FullDisk {
-    store: MemoryStore,
-    is_full: Arc<AtomicBool>,
-    is_slow: Arc<AtomicBool>,
+pub struct FullDisk {
+    pub store: MemoryStore,
+    pub is_full: Arc<AtomicBool>,
+    pub is_slow: Arc<AtomicBool>,
     /// A slow write has begun.
-    is_writing: Arc<AtomicBool>,
+    pub is_writing: Arc<AtomicBool>,
 }
 
 impl KeyValueStore for FullDisk {
