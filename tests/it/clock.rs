@@ -500,3 +500,25 @@ fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_
     assert_eq!(ticks[0], ticks[1], "both count from where the one region was");
     assert!(ticks[0] > merged.ticks);
 }
+
+#[test]
+fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_itself() {
+    let (mut app, dimension, _, diary) = two_regions(lockstep());
+    let regions = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    let running = *app.world().get::<DimensionClock>(dimension).unwrap_or(&DimensionClock::default());
+    clock(&mut app, dimension, DimensionClock { paused: true, ..running });
+    update(&mut app, 5);
+    diary.take();
+    app.world_mut().write_message(StepDimension { dimension, ticks: 5 });
+    update(&mut app, 10);
+    let ticks = counts(&diary.take());
+    assert_eq!((ticks.get(&regions[0]), ticks.get(&regions[1])), (None, Some(&5)));
+    order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+    update(&mut app, 10);
+    assert_eq!(diary.take().len(), 0);
+    app.world_mut().write_message(StepDimension { dimension, ticks: 2 });
+    update(&mut app, 10);
+    let ticks = counts(&diary.take());
+    assert_eq!((ticks[&regions[0]], ticks[&regions[1]]), (2, 2));
+}
