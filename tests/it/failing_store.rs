@@ -21,6 +21,8 @@ pub struct FullDisk {
     pub store: MemoryStore,
     pub is_full: Arc<AtomicBool>,
     pub is_slow: Arc<AtomicBool>,
+    /// Ranges of what it holds cannot be read; single keys can, as a commit does.
+    pub is_unreadable: Arc<AtomicBool>,
     /// A slow write has begun.
     pub is_writing: Arc<AtomicBool>,
 }
@@ -39,6 +41,10 @@ impl KeyValueStore for FullDisk {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if self.is_unreadable.load(Ordering::SeqCst) {
+            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
+            return Err(StoreError::Backend { operation: Operation::Scan, family: None, path, reason });
+        }
         self.store.scan(family, range, limit)
     }
 

@@ -12,6 +12,7 @@ mod entities;
 mod failing_store;
 mod failures;
 mod faults;
+mod fetching;
 mod halting;
 mod independence;
 mod lockstep;
