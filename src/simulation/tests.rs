@@ -3,6 +3,7 @@
 mod losses;
 mod model;
 mod moves;
+mod salvage;
 mod saving;
 
 use super::{
