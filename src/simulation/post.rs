@@ -20,7 +20,12 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 ///
 /// What is sent is delivered before the next tick of whoever owns the target then: in order for one sender and one
 /// target, also across merges, splits and journeys. A message whose target is not there comes back to the sender as
-/// [`Returned`](super::Returned).
+/// [`Returned`](super::Returned), and so does one that was handed over in a tick that panics. If the sender's region is
+/// gone too, the main world gets a `LetterLost`.
+///
+/// Messages and closures are not stored, neither on their way nor while they wait for their time: a crash loses them,
+/// though the sender's state of that tick may be saved already, and so does the end of the app if their place is not
+/// loaded or their delay is not over. What carries value should be an entity that goes there, or a block tick.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -78,7 +83,7 @@ impl Post {
         self.sender = Sender::Region { dimension: info.dimension, region: info.region, column };
     }
 
-    /// Sends `message`.
+    /// Sends `message`. It is not stored: a crash loses what is on its way.
     pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
         if !self.known.0.contains(&TypeId::of::<M>()) {
             self.unknown.push(type_name::<M>());
