@@ -391,6 +391,12 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     assert_eq!(stored(), 0);
     save(&mut app);
     assert_eq!(stored(), 1, "the guest is in the store");
+
+    // And by the end of its dimension, in which nobody restarts it.
+    listen::<DimensionClosed>(&mut app);
+    app.world_mut().despawn(dimension);
+    update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
+    assert_eq!(stored(), 1);
 }
 
 #[test]
