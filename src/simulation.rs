@@ -32,6 +32,7 @@ mod receive;
 mod records;
 mod relationships;
 mod resources;
+mod salvage;
 mod schedules;
 mod send;
 mod strict;
@@ -48,7 +49,7 @@ pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
 pub use entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use exclusive::Exclusive;
-pub use ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground};
+pub use ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
 pub use letter::{
     Address, Letter, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity, Sender, Undeliverable,
 };
@@ -61,6 +62,7 @@ pub use post::{ColumnReady, Post};
 pub use progress::TaskProgress;
 pub use random::{RegionRandom, SplitMix64};
 pub use resources::{RegionResource, RegionShare, ResourcePart};
+pub use salvage::Salvage;
 pub use strict::SectionOwners;
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
 pub use unregistered::UnregisteredComponents;

@@ -1,8 +1,9 @@
 //! Closes dimensions while the app runs: everything of them is saved, then they are gone from memory.
 
+use super::DimensionError;
 use super::collect::Desk;
-use super::dimension::{Closing, Holder, Stage};
-use super::events::DimensionClosed;
+use super::dimension::{Closing, DimensionSpec, Holder, Stage};
+use super::events::{DimensionClosed, DimensionFailed, DimensionRemoved};
 use crate::simulation::{Task, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -11,12 +12,7 @@ use std::mem;
 pub(super) fn close(mut desk: Desk) {
     for removed in mem::take(&mut desk.inbound.removed) {
         desk.dimensions.removing.remove(&removed.name);
-        let name = removed.name.clone();
-        if let Some(error) = &removed.error {
-            error!("dimension {name:?} could not be removed: {error}");
-        }
-        desk.publisher.event(removed);
-        desk.reopen(&name);
+        desk.end_removal(removed);
     }
     let closing: Vec<_> =
         desk.dimensions.open.iter().filter(|(_, open)| open.is_closing()).map(|(id, _)| *id).collect();
@@ -30,7 +26,10 @@ impl Desk<'_> {
     /// Nothing new begins in the dimension; what it holds is handed out as its regions end their ticks.
     pub fn close_dimension(&mut self, entity: Entity, remove: bool) {
         // It may be one that still waits until another of its name is gone.
-        self.dimensions.reopen.retain(|spec| spec.entity != entity);
+        let waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.entity == entity).collect();
+        if remove {
+            waiting.into_iter().for_each(|spec| self.remove_unopened(spec));
+        }
         let Some(dimension) = self.dimensions.by_entity(entity) else { return };
         if let Some(closing) = &mut dimension.closing {
             closing.remove |= remove;
@@ -43,11 +42,16 @@ impl Desk<'_> {
         dimension.fetched.retain(|column, _| !dimension.failed.contains_key(column));
         dimension.failed.clear();
         let id = dimension.id;
-        // What waits for columns is not delivered any more.
-        for (_, letters) in mem::take(dimension.letters.get()) {
-            for letter in letters {
-                self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
-            }
+        self.return_letters(id);
+    }
+
+    /// What waits for columns of a dimension that closes is not delivered any more.
+    fn return_letters(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut letters: Vec<_> = mem::take(dimension.letters.get()).into_values().flatten().collect();
+        letters.append(dimension.recalled.get());
+        for letter in letters {
+            self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
         }
     }
 
@@ -56,6 +60,35 @@ impl Desk<'_> {
         if self.dimensions.removing.insert(name.clone()) {
             self.threads.remove_dimension(entity, name);
         }
+    }
+
+    /// What waits for its name is to be erased: that is what is stored under this name when it would be opened.
+    fn remove_unopened(&mut self, spec: DimensionSpec) {
+        let closing = self.dimensions.open.values_mut().find(|open| open.spec.name == spec.name);
+        if let Some(closing) = closing.and_then(|open| open.closing.as_mut()) {
+            closing.remove = true;
+        }
+        self.dimensions.unopened.push(spec);
+    }
+
+    fn end_removal(&mut self, removed: DimensionRemoved) {
+        let DimensionRemoved { name, error, .. } = &removed;
+        if let Some(error) = error {
+            error!("dimension {name:?} could not be removed: {error}");
+        }
+        for spec in self.dimensions.unopened.extract_if(.., |spec| spec.name == *name) {
+            self.publisher.event(DimensionRemoved { entity: spec.entity, ..removed.clone() });
+        }
+        if let Some(reason) = error {
+            // It would fail again and again: whoever wants it can ask again.
+            for spec in self.dimensions.reopen.extract_if(.., |spec| spec.name == *name) {
+                let error = DimensionError::NotRemoved { name: name.clone(), reason: reason.clone() };
+                self.publisher.event(DimensionFailed { entity: spec.entity, error: error.into() });
+            }
+        }
+        let name = name.clone();
+        self.publisher.event(removed);
+        self.reopen(&name);
     }
 
     /// Opens the dimensions that waited until the one of the same name was gone.
@@ -104,6 +137,7 @@ impl Desk<'_> {
             return;
         }
         let remove = closing.remove;
+        self.return_letters(id);
         let Some(mut dimension) = self.dimensions.open.remove(&id) else { return };
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
         if self.dimensions.by_entity.get(&entity) == Some(&id) {

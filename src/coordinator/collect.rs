@@ -16,7 +16,7 @@ use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{
-    BlockAccessError, BlockEdit, Departed, Inbox, Outbox, Part, Position, RegionShare, Task, Undeliverable,
+    BlockAccessError, BlockEdit, Departed, Inbox, Letter, Outbox, Part, Position, RegionShare, Task, Undeliverable,
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
@@ -163,7 +163,7 @@ impl Desk<'_> {
         self.deadlines.load -= running.load;
         let mut slot = running.slot;
         let now = self.clock.now;
-        let mut parts = Vec::new();
+        let parts;
         let mut left = FxHashSet::default();
         match outcome {
             Ok((world, outbox)) => {
@@ -179,41 +179,10 @@ impl Desk<'_> {
                 slot.entities = outbox.entities;
                 slot.columns = outbox.columns;
                 slot.viewers = outbox.viewers.len();
-                slot.parked.get().world = Some(world);
+                slot.parked.get().world = world;
                 parts = self.route(id, region, outbox);
             }
-            Err(panic) => {
-                slot.halted = Some(self.halt(id, region, panic));
-                if let Some(dimension) = self.dimensions.open.get(&id) {
-                    // The world knew them; the next one will have to be told.
-                    slot.parked.get().inbox.sections = dimension.regionizer.sections(region).collect();
-                }
-                // Read again only when what left the region before is durable: it must not come back a second time.
-                let until = self.saves.durable_with();
-                let mut lost = self.columns_of(id, region);
-                if let Some(dimension) = self.dimensions.open.get_mut(&id)
-                    && let Some(waiting) = dimension.waiting.get().get(&region)
-                {
-                    lost.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
-                }
-                if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                    // What it was asked to give up it still has, and nobody else will ask again.
-                    let leaving = lost.iter().filter(|column| dimension.columns.get(column) == Some(&Stage::Leaving));
-                    leaving.copied().collect::<Vec<_>>().into_iter().for_each(|column| dimension.keep(column));
-                }
-                if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                    dimension.fetched.retain(|column, _| !lost.contains(column));
-                }
-                slot.lost.extend(lost.into_iter().map(|column| (column, until)));
-                self.saves.request_commit(now);
-                // In the middle of a split: the parts go on with what the store has.
-                for part in &running.parts {
-                    let columns = self.columns_of(id, *part);
-                    if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                        dimension.reload.extend(columns.into_iter().map(|column| (column, until)));
-                    }
-                }
-            }
+            Err(fault) => parts = self.fall(id, region, &mut slot, &running.parts, fault),
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         for (part, inbox) in parts {
@@ -264,18 +233,8 @@ impl Desk<'_> {
     fn give_back(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         if dimension.regionizer.columns(region).next().is_none() {
-            // It ends with this tick, and whoever wrote to it must hear of that.
-            for letter in mem::take(&mut slot.parked.get().inbox.letters) {
-                let reason = match (letter.column(), letter.entity()) {
-                    (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
-                    (Some((_, column)), _) => Undeliverable::Unloaded(column),
-                    (None, None) => {
-                        warn!("{} from {:?} ended with {region} of {id}", letter.name(), letter.from);
-                        continue;
-                    }
-                };
-                self.undeliverable(letter, reason);
-            }
+            let letters = mem::take(&mut slot.parked.get().inbox.letters);
+            self.end_letters(id, region, letters);
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let end = match dimension.regionizer.end_tick(region, slot) {
@@ -318,6 +277,26 @@ impl Desk<'_> {
         let task = Task::Split { parts, section_shift: shift };
         if let Some(task) = self.begin_task(id, region, running, task) {
             self.threads.run_regions(task);
+        }
+    }
+
+    /// A region ends with this tick, and whoever wrote to it must hear of that.
+    fn end_letters(&mut self, id: DimensionId, region: RegionId, letters: Vec<Letter>) {
+        for letter in letters {
+            let reason = match (letter.column(), letter.entity()) {
+                (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),
+                (Some((_, column)), _) => Undeliverable::Unloaded(column),
+                (None, None) if letter.is_returned() => Undeliverable::DimensionNotOpen(id),
+                // It was for all regions that there are.
+                (None, None) => continue,
+            };
+            self.undeliverable(letter, reason);
+        }
+        // What it wrote to itself came back to it.
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
+        for letter in back {
+            self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
         }
     }
 
@@ -369,9 +348,10 @@ impl Desk<'_> {
                     self.publisher.event(RegionMerged { dimension: id, from, into });
                     let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
                     self.deadlines.plan(slot.due, id, into);
-                    if slot.halted.is_none() {
+                    if slot.halted.is_none() && !slot.lost.is_empty() {
                         // A live region took over from a halted one.
-                        dimension.reload.extend(mem::take(&mut slot.lost));
+                        let revived = slot.revive(|id| self.directory.knows(id));
+                        dimension.read_again(revived);
                     }
                 }
                 RegionEvent::Split { from, into } => {
@@ -416,9 +396,10 @@ impl Desk<'_> {
             parts,
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
+        // Before what was changed in them since.
+        self.take_fetched(id, fetched);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
-        self.take_fetched(id, fetched);
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for (edit, error) in refused {

@@ -6,14 +6,28 @@ use super::events::{ControlRegion, RegionOrder, RegionRestarted, StepDimension};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
-use std::mem;
 
 impl Desk<'_> {
     pub fn set_clock(&mut self, dimension: Entity, clock: DimensionClock) {
         let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
-        dimension.time.settings = clock;
+        let was_paused = std::mem::replace(&mut dimension.time.settings, clock).paused;
         let id = dimension.id;
+        if was_paused && !clock.paused {
+            self.end_steps(id);
+        }
         self.replan(id);
+    }
+
+    /// Steps that a region has not made when the clock runs again are not made up for in the next pause.
+    fn end_steps(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let steps = Some(dimension.time.steps);
+        for region in dimension.regionizer.regions() {
+            let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
+            if let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) {
+                slot.made_steps = steps;
+            }
+        }
     }
 
     pub fn step(&mut self, step: StepDimension) {
@@ -46,12 +60,15 @@ impl Desk<'_> {
             RegionOrder::Resume => {
                 slot.control.paused = false;
                 slot.last_clock = None;
+                // The dimension's steps meanwhile were not for it.
+                slot.made_steps = Some(dimension.time.steps);
             }
             RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
             RegionOrder::TickRate(rate) => slot.control.ticks_per_second = rate,
             RegionOrder::Restart => {
                 if slot.halted.take().is_some() {
-                    dimension.reload.extend(mem::take(&mut slot.lost));
+                    let revived = slot.revive(|id| self.directory.knows(id));
+                    dimension.read_again(revived);
                     self.publisher.event(RegionRestarted { dimension: id, region });
                 }
             }

@@ -107,6 +107,8 @@ impl Desk<'_> {
                 false => self.totals.loaded += 1,
             }
             match dimension.columns.insert(column, Stage::Owned) {
+                // Its region halted, and it is about to be read again: only for what else is stored of it.
+                Some(_) if dimension.reload.contains_key(&column) => drop(dimension.fetched.insert(column, 0)),
                 // It came to the region's inbox in the same moment, with its entities.
                 Some(Stage::Owned | Stage::Leaving) => continue,
                 // It is on its way.

@@ -1,6 +1,6 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
-use super::region_slot::RegionSlot;
+use super::region_slot::{RegionSlot, Revived};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
@@ -67,6 +67,14 @@ pub enum DimensionError {
         /// What the store said.
         source: StoreError,
     },
+    /// One of its name had to be erased before, and could not be.
+    #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {reason}")]
+    NotRemoved {
+        /// The dimension.
+        name: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// The tallest dimension: all of a column is generated and loaded at once.
@@ -82,6 +90,8 @@ pub(super) struct Dimensions {
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
     pub reopen: Vec<DimensionSpec>,
+    /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
+    pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
 }
@@ -152,6 +162,12 @@ pub(super) struct Dimension {
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
     /// Columns of a halted region that a live one took over, and the commit that must be durable before.
     pub reload: BTreeMap<ColumnPos, u64>,
+    /// Those of them that are being read.
+    pub reloading: BTreeSet<ColumnPos>,
+    /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
+    pub recalled: Exclusive<Vec<Letter>>,
+    /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
+    pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
     /// Some of its regions may neither tick nor be halted: paused by themselves, or held by one that halted.
     pub has_idle_regions: bool,
@@ -219,6 +235,9 @@ impl Dimension {
             waiting: Default::default(),
             failed: BTreeMap::new(),
             reload: BTreeMap::new(),
+            reloading: BTreeSet::new(),
+            recalled: Default::default(),
+            orphans: Vec::new(),
             time,
             has_idle_regions: false,
             successors: FxHashMap::default(),
@@ -338,10 +357,21 @@ impl Dimension {
         self.columns.remove(&column);
         self.unneeded.remove(&column);
         self.fetched.remove(&column);
+        self.is_found(column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
         }
         self.make_missing(column);
+    }
+
+    /// Columns that failed and that nobody wants any more are like others that are not there.
+    pub fn forget_unwanted_failures(&mut self) {
+        let Self { failed, holds, fetched, columns, .. } = self;
+        let is_unwanted = |column: &ColumnPos| {
+            !holds.contains_key(column) && !fetched.contains_key(column) && !columns.contains_key(column)
+        };
+        let unwanted: Vec<_> = failed.extract_if(.., |column, _| is_unwanted(column)).collect();
+        unwanted.into_iter().for_each(|(column, _)| self.make_missing(column));
     }
 
     pub fn make_missing(&mut self, column: ColumnPos) {
@@ -366,7 +396,9 @@ impl Dimension {
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
         let travellers = self.transit.get().remove(&position).unwrap_or_default();
-        let letters = self.letters.get().remove(&position).unwrap_or_default();
+        let mut letters = self.letters.get().remove(&position).unwrap_or_default();
+        letters.splice(..0, self.recalled_to(&loaded));
+        self.is_found(position);
         // The live entity is newer than the record of its journey.
         loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
         let inbox = self.inbox(region);
@@ -381,10 +413,41 @@ impl Dimension {
         Some(column)
     }
 
+    /// The column has been read again, or is nobody's any more.
+    fn is_found(&mut self, column: ColumnPos) {
+        self.reload.remove(&column);
+        self.reloading.remove(&column);
+        self.departed.find_again(column);
+    }
+
+    /// What waits for the entities in a column that comes.
+    fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
+        let recalled = self.recalled.get();
+        if recalled.is_empty() {
+            return Vec::new();
+        }
+        let ids = |record: &storage::EntityRecord| {
+            let children: Vec<_> = record.children.iter().filter_map(|child| child.id).collect();
+            children.into_iter().chain([record.id])
+        };
+        let ids: FxHashSet<Uuid> = loaded.entities.iter().flat_map(ids).collect();
+        recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
+    }
+
+    /// Columns of a halted region are read again, and what waits in it for them and their entities waits for that.
+    pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
+        self.reload.extend(lost);
+        for (block, _) in self.send_on(waiting) {
+            // Edits of a halted region were refused, so there are none.
+            warn!("{}: an edit of block {} is lost", self.id, block.block);
+        }
+    }
+
     /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
     pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
         // Behind those that wait already, while what the store has of a fetched column is being read.
-        let owned = self.columns.get(&column) == Some(&Stage::Owned) && !self.fetched.contains_key(&column);
+        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
+        let owned = self.columns.get(&column) == Some(&Stage::Owned) && is_whole;
         match self.regionizer.region_at(column).filter(|_| owned) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
@@ -409,8 +472,9 @@ impl Dimension {
     pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
         astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
         for letter in astray.letters {
-            if let Some((_, column)) = letter.column() {
-                self.send_letter(column, letter);
+            match letter.column() {
+                Some((_, column)) => self.send_letter(column, letter),
+                None => self.recalled.get().push(letter),
             }
         }
         let refuse = |edit: BlockEdit| (edit, BlockAccessError::OutsideRegion(edit.block));
@@ -425,7 +489,7 @@ impl Dimension {
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         // What the store has of a fetched column is still being read: whoever comes now could be among it.
-        let whole = loaded && !self.fetched.contains_key(&column);
+        let whole = loaded && !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
         match self.regionizer.region_at(column).filter(|_| whole) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.get().entry(column).or_default().push(traveller),

@@ -56,7 +56,8 @@ pub enum RegionOrder {
     Step(u32),
     /// Tick so many times a second of its dimension's clock; `None` for the dimension's rate.
     TickRate(Option<f64>),
-    /// Begin again from the store after it halted.
+    /// Begin again from the store after it halted. Letters that waited for it, and entities on their way into it, are
+    /// handed over when the columns that they are for are there again.
     Restart,
     /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
     /// waits to merge cannot.
@@ -170,6 +171,8 @@ events! {
         region: RegionId,
     }
     /// A region's tick panicked: it does not tick any more, its last saved state stays. A `ControlRegion` restarts it.
+    /// What was handed over to it in that tick comes back or is told of by `LetterLost` and `BlockRefused`; what still
+    /// waited there waits for the restart.
     RegionHalted {
         /// Its dimension.
         dimension: DimensionId,
@@ -206,7 +209,8 @@ events! {
         /// Transient regions that wait for it.
         waiting: Vec<RegionId>,
     }
-    /// A message or a closure was dropped, and nobody waited for its return.
+    /// A message or a closure was dropped, and nobody waited for its return; or it came back to a region that is gone.
+    /// It is not handed to the main world in that region's place: what it says is for systems that may not be here.
     LetterLost {
         /// The message's type, or that it was a closure.
         what: &'static str,

@@ -1,20 +1,35 @@
 //! A fault stays where it happens: a region that panics halts, one that hangs is named.
 
 use super::collect::Desk;
+use super::dimension::Stage;
 use super::dispatch::Running;
 use super::events::{RegionHalted, RegionHung, SaveFailed};
 use super::panic::CaughtPanic;
-use super::region_slot::Halted;
-use super::threads::TaskDone;
+use super::post::Whereabouts;
+use super::region_slot::{Halted, RegionSlot};
+use super::threads::{Fault, TaskDone};
 use super::{RegionFaults, TickMode};
 use crate::region::RegionId;
-use crate::simulation::{BlockAccessError, MirrorUpdate, Undeliverable};
+use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
+use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
+
+/// What is known of a region's task that panicked.
+struct Fallen {
+    /// Regions that it was to absorb and had not yet, and their columns: they are as they were.
+    absorbed: Vec<RegionId>,
+    kept: FxHashSet<ColumnPos>,
+    /// Entities that had not arrived yet.
+    travelling: FxHashSet<Uuid>,
+    /// The columns that the world had.
+    had: FxHashSet<ColumnPos>,
+}
 
 /// Why a region halted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +68,125 @@ pub(super) fn watch(mut desk: Desk) {
 }
 
 impl Desk<'_> {
-    /// A region's task panicked: its world is gone, its columns are held.
-    pub fn halt(&mut self, id: DimensionId, region: RegionId, panic: CaughtPanic) -> Halted {
+    /// A region's task panicked: its world is gone, its columns are held, and what was only on its way into it waits. Gives
+    /// the parts of a split that are whole.
+    pub fn fall(
+        &mut self,
+        id: DimensionId,
+        region: RegionId,
+        slot: &mut RegionSlot,
+        parts: &[RegionId],
+        Fault { panic, salvage }: Fault,
+    ) -> Vec<(RegionId, Inbox)> {
+        let Salvage { mut inbox, handed_over, undelivered, edits, columns, viewers, outbox } = *salvage;
+        let mut whole = Vec::new();
+        if let Some(outbox) = outbox {
+            // All that the region had is handed out.
+            whole = self.route(id, region, outbox);
+            self.saves.gone(id, region);
+        }
+        let mut absorbed = mem::take(&mut inbox.absorbed);
+        let fallen = Fallen {
+            absorbed: absorbed.iter().map(|world| world.region()).collect(),
+            kept: absorbed.iter().flat_map(|world| world.column_positions()).copied().collect(),
+            travelling: inbox.travellers.iter().flat_map(|traveller| traveller.ids()).copied().collect(),
+            had: columns,
+        };
+        slot.halted = Some(self.halt(id, region, panic, &fallen));
+        self.lose_columns(id, region, slot, &fallen);
+        for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
+            self.lose_part(id, *part, &fallen);
+        }
+        let until = self.saves.durable_with();
+        self.saves.request_commit(self.clock.now);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
+        dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
+        // The world knew them; the next one will have to be told.
+        inbox.sections = dimension.regionizer.sections(region).collect();
+        // One that was to be absorbed goes on in its place.
+        let parked = slot.parked.get();
+        if !absorbed.is_empty() {
+            parked.world = Some(absorbed.remove(0));
+            inbox.absorbed = absorbed;
+        }
+        let elsewhere = |letter: &mut Letter| {
+            let column = letter.column().map(|(_, column)| column);
+            column.is_some_and(|column| dimension.regionizer.region_at(column) != Some(region))
+        };
+        let elsewhere: Vec<_> = inbox.letters.extract_if(.., elsewhere).collect();
+        parked.inbox.append(inbox);
+        elsewhere.into_iter().for_each(|letter| self.post(letter));
+        for (letter, reason) in undelivered {
+            self.undeliverable(letter, reason);
+        }
+        for letter in handed_over {
+            self.undeliverable(letter, Undeliverable::Halted(region));
+        }
+        self.refuse_edits(id, region, edits);
+        whole
+    }
+
+    /// The blocks of a region went with its world: they are read again when it lives again.
+    fn lose_columns(&mut self, id: DimensionId, region: RegionId, slot: &mut RegionSlot, fallen: &Fallen) {
+        let columns = self.columns_of(id, region);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        // What it was asked to give up it still has, and nobody else will ask again.
+        let is_leaving = |column: &&ColumnPos| dimension.columns.get(*column) == Some(&Stage::Leaving);
+        let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
+        leaving.into_iter().for_each(|column| dimension.keep(column));
+        if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
+            waiting.give_up.clear();
+        }
+        slot.lost.extend(self.lose(id, region, columns, fallen));
+    }
+
+    /// In the middle of a split: the part goes on with what the store has.
+    fn lose_part(&mut self, id: DimensionId, part: RegionId, fallen: &Fallen) {
+        let columns = self.columns_of(id, part);
+        let lost = self.lose(id, part, columns, fallen);
+        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            dimension.reload.extend(lost);
+        }
+    }
+
+    /// The columns that are lost, with the commit that must be durable before they are read again: what left the region
+    /// before must not come back a second time.
+    fn lose(
+        &mut self,
+        id: DimensionId,
+        region: RegionId,
+        mut columns: Vec<ColumnPos>,
+        fallen: &Fallen,
+    ) -> Vec<(ColumnPos, u64)> {
+        let until = self.saves.durable_with();
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
+        columns.retain(|column| !fallen.kept.contains(column));
+        if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
+            // What came for a column that the world had is as old as when it was read, and the world may have saved it
+            // since. What came for another one is all that there is.
+            waiting.columns.retain(|loaded| !fallen.had.contains(&loaded.column.pos()));
+            columns.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
+        }
+        let heights = dimension.chunk_heights();
+        for column in &columns {
+            dimension.fetched.remove(column);
+            dimension.departed.lose(*column, self.saves.unwritten(id, *column, heights.clone()));
+        }
+        columns.into_iter().map(|column| (column, until)).collect()
+    }
+
+    /// Edits that had been made in the tick that is undone, or that came in meanwhile.
+    fn refuse_edits(&mut self, id: DimensionId, region: RegionId, mut edits: Vec<BlockEdit>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
+            edits.append(&mut waiting.edits);
+        }
+        for edit in edits {
+            self.publisher.refused(dimension.spec.entity, edit, BlockAccessError::OutsideRegion(edit.block));
+        }
+    }
+
+    fn halt(&mut self, id: DimensionId, region: RegionId, panic: CaughtPanic, fallen: &Fallen) -> Halted {
         let CaughtPanic { reason, location, system, payload } = panic;
         let column = self.columns_of(id, region).first().copied();
         let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
@@ -68,10 +200,7 @@ impl Desk<'_> {
             let error = format!("{region} halted: what it changed since its last save is lost");
             self.publisher.event(SaveFailed { error });
         }
-        // Those that the store has come back with a restart; nobody could take away the mirrors of the others.
-        // Those that it absorbed in this tick are still known under their old regions.
-        let regions = self.dimensions.open.get(&id).map(|open| open.all_predecessors(region)).unwrap_or_default();
-        let lost = self.directory.forget_regions(id, &regions);
+        let lost = self.forget_entities(id, region, fallen);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
         let fault = Arc::new(RegionFault { reason, location, system, column });
         self.publisher.event(RegionHalted::new(id, region, &fault));
@@ -108,12 +237,32 @@ impl Desk<'_> {
             return warn!("{region} of {id} cannot halt: it waits to merge with another region");
         };
         let mut parked = mem::take(slot.parked.get());
-        // As after a panic, the worlds are gone; what has not entered them yet waits.
+        // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.
         parked.inbox.absorbed.clear();
+        let salvage = parked.world.map(|mut world| world.salvage()).unwrap_or_default();
         dimension.waiting.get().entry(region).or_default().append(parked.inbox);
         self.deadlines.running.insert((id, region), Running::waiting(slot));
-        let outcome = Err(CaughtPanic::by_order());
+        let outcome = Err(Fault { panic: CaughtPanic::by_order(), salvage: Box::new(salvage) });
         self.finish_task(TaskDone { dimension: id, region, took: Duration::ZERO, outcome });
+    }
+
+    /// Those that the store has come back with a restart; nobody could take away the mirrors of the others.
+    fn forget_entities(&mut self, id: DimensionId, region: RegionId, fallen: &Fallen) -> Vec<Uuid> {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
+        // Those that it absorbed in this tick are still known under their old regions.
+        let mut regions = dimension.all_predecessors(region);
+        regions.retain(|region| !fallen.absorbed.contains(region));
+        let mut travelling = fallen.travelling.clone();
+        let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
+        travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
+        let transit = dimension.transit.get().values().flatten();
+        travelling.extend(transit.flat_map(|traveller| traveller.ids()));
+        self.directory.forget_fallen(id, |entity, place| match place {
+            Whereabouts::Region(_, region) => regions.contains(&region),
+            Whereabouts::OnTheWay(_, column) => {
+                dimension.regionizer.region_at(column) == Some(region) && !travelling.contains(entity)
+            }
+        })
     }
 
     /// Forgets a column of a halted region as soon as the store has what was saved of it. Says whether it is gone.

@@ -50,13 +50,17 @@ impl Directory {
         }
     }
 
-    /// What was in a halted region is in no region any more. Gives its ids.
-    pub fn forget_regions(&mut self, dimension: DimensionId, regions: &[RegionId]) -> Vec<Uuid> {
+    /// Whether it is known where the entity is.
+    pub fn knows(&self, id: Uuid) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// What was in a halted region, or had just arrived there, is in no region any more. Gives its ids.
+    pub fn forget_fallen(&mut self, dimension: DimensionId, is_gone: impl Fn(&Uuid, Whereabouts) -> bool) -> Vec<Uuid> {
         let is_here = |at: &Whereabouts| match at {
-            Whereabouts::Region(of, region) => *of == dimension && regions.contains(region),
-            Whereabouts::OnTheWay(..) => false,
+            Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of == dimension,
         };
-        self.places.extract_if(|_, at| is_here(at)).map(|(id, _)| id).collect()
+        self.places.extract_if(|id, at| is_here(at) && is_gone(id, *at)).map(|(id, _)| id).collect()
     }
 
     pub fn forget_dimension(&mut self, dimension: DimensionId) {
@@ -145,20 +149,33 @@ impl Desk<'_> {
         });
         match inbox {
             Some(inbox) => inbox.letters.push(letter),
-            None => warn!("{} to {} came back to {region} of {id}, which is gone", letter.name(), letter.to),
+            None => self.lose_letter(letter),
         }
     }
 
     /// Back to the sender; what nobody waits for is reported.
     pub fn undeliverable(&mut self, letter: Letter, reason: Undeliverable) {
+        if letter.is_returned() {
+            return self.lose_letter(letter);
+        }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {
             Some(letter) => self.post_back(letter),
-            None => {
-                warn!("{} to {} is lost: {reason}", lost.what, lost.to);
-                self.publisher.event(lost);
-            }
+            None => self.report(lost),
         }
+    }
+
+    /// A letter came back to a region that is gone. What it says was meant for systems there, so it is told of, and not
+    /// handed to the main world in its place.
+    fn lose_letter(&mut self, letter: Letter) {
+        if let Some(reason) = letter.returned() {
+            self.report(LetterLost { what: letter.name(), to: letter.to, reason });
+        }
+    }
+
+    fn report(&mut self, lost: LetterLost) {
+        warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
+        self.publisher.event(lost);
     }
 
     /// An entity on its way has nowhere to go: what is stored of it stays, its mirror and its letters do not.

@@ -87,7 +87,7 @@ impl Publisher {
     }
 
     /// Never waits: what cannot be handed over now is handed over with the next pass.
-    fn hand_over(&mut self) {
+    pub fn hand_over(&mut self) {
         if self.news.get().is_empty() {
             return;
         }

@@ -4,12 +4,13 @@ use super::clock::DimensionTime;
 use super::save::Saves;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
-use crate::simulation::{Exclusive, Inbox, Part, RegionWorld, TaskProgress};
+use crate::simulation::{Exclusive, Inbox, Letter, Part, RegionWorld, TaskProgress};
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// What the coordinator keeps of a region while it does not tick.
 pub(super) struct RegionSlot {
@@ -117,6 +118,17 @@ impl RegionSlot {
         self.halted.is_some() && (has_no_world || self.lost.iter().any(|(lost, _)| *lost == column))
     }
 
+    /// It lives again. Letters to entities that are known wait in it for its next tick as before.
+    pub fn revive(&mut self, is_known: impl Fn(Uuid) -> bool) -> Revived {
+        let lost = mem::take(&mut self.lost);
+        let columns: FxHashSet<_> = lost.iter().map(|(column, _)| *column).collect();
+        let inbox = &mut self.parked.get().inbox;
+        let mut waiting = inbox.split_off(|column| columns.contains(&column));
+        let is_recalled = |letter: &mut Letter| !columns.is_empty() && letter.entity().is_some_and(|id| !is_known(id));
+        waiting.letters.extend(inbox.letters.extract_if(.., is_recalled));
+        Revived { lost, waiting }
+    }
+
     /// Forgets a column of a halted region, if the store has all that was saved of it. Gives what waited for it.
     pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> Option<Inbox> {
         let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
@@ -132,6 +144,14 @@ impl RegionSlot {
         self.lost.retain(|(lost, _)| *lost != column);
         Some(self.parked.get().inbox.split_off(|waited| waited == column))
     }
+}
+
+/// What a region has to do that was halted and lives again.
+pub(super) struct Revived {
+    /// Its columns that are to be read again, each with the commit that must be durable before.
+    pub lost: Vec<(ColumnPos, u64)>,
+    /// What waits for them and for who comes back with them.
+    pub waiting: Inbox,
 }
 
 #[derive(Default)]

@@ -8,11 +8,13 @@ use super::collect::Desk;
 use super::dimension::Dimensions;
 use super::events::{SaveFailed, WorldSaved};
 use crate::region::RegionId;
-use crate::space::DimensionId;
+use crate::simulation::SavedChunks;
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{Commit, Durability, SaveBatch};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +40,8 @@ pub(super) struct Saves {
     /// The number of the last commit that is durable.
     acknowledged: u64,
     in_flight: bool,
+    /// What is in flight.
+    sent: Option<Arc<SaveBatch>>,
     /// Requests that the commit in flight answers.
     answers: Vec<u64>,
     began: Duration,
@@ -68,6 +72,16 @@ impl Saves {
     /// Whether that commit is durable.
     pub fn is_durable(&self, commit: u64) -> bool {
         commit <= self.acknowledged
+    }
+
+    /// The chunks of a column that are on their way into the store.
+    pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos, heights: Range<i64>) -> SavedChunks {
+        let batches = || [Some(&self.pending), self.sent.as_deref()].into_iter().flatten();
+        let newest = |height: i64| {
+            let mut found = batches().filter_map(|batch| batch.chunks.get(&(dimension, column.chunk(height))));
+            Some((height, found.next()?.clone()))
+        };
+        heights.filter_map(newest).collect()
     }
 
     /// Whether the store cannot keep up.
@@ -203,14 +217,15 @@ impl Desk<'_> {
             }
             return;
         }
-        let batch = mem::take(&mut saves.pending);
-        match self.threads.storage.try_submit(batch, Durability::Sync, saves.commits + 1) {
+        let batch = Arc::new(mem::take(&mut saves.pending));
+        match self.threads.storage.try_submit(batch.clone(), Durability::Sync, saves.commits + 1) {
             Ok(()) => {
                 saves.commits += 1;
                 saves.in_flight = true;
+                saves.sent = Some(batch);
             }
             // Only one commit is under way at a time, so this means that the thread has ended.
-            Err(refused) => saves.pending = Arc::unwrap_or_clone(refused.into_batch()),
+            Err(_) => saves.pending = Arc::unwrap_or_clone(batch),
         }
     }
 
@@ -227,6 +242,7 @@ impl Desk<'_> {
     fn finish_commits(&mut self) {
         for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
             self.saves.in_flight = false;
+            self.saves.sent = None;
             match result {
                 Ok(report) => {
                     self.saves.count += 1;

@@ -3,8 +3,8 @@
 use super::collect::Desk;
 use super::deliver::save_generated;
 use super::region_slot::Parked;
-use super::threads::{ColumnsReady, RegionTask};
-use crate::simulation::{Assignment, Task};
+use super::threads::{ColumnsReady, Fault, RegionTask};
+use crate::simulation::{Assignment, Inbox, Salvage, Task};
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
 use std::mem;
@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Tries of the last commit, before it is reported as failed.
 const LAST_COMMIT_TRIES: u32 = 3;
+
+/// How often the regions can still answer each other.
+const LAST_ROUNDS: u32 = 8;
 
 /// Ends the simulation: waits for ticking regions, takes what is unsaved from all, commits it, ends the threads.
 pub(super) fn shut_down(world: &mut World) {
@@ -64,7 +67,24 @@ impl Desk<'_> {
         }
     }
 
+    /// Every region hands out all that it has. What they send to each other with that is handed over too, unless they
+    /// never come to an end with it.
     fn save_regions(&mut self) {
+        for round in 0..LAST_ROUNDS {
+            if !self.close_regions(round == 0) {
+                break;
+            }
+        }
+        let waiting = self.letters_left();
+        if waiting > 0 {
+            warn!("{waiting} messages and closures still waited for their place or their time: they end with the app");
+        }
+        self.publisher.hand_over();
+    }
+
+    /// The last task of each region that has something to do. Says whether there was one.
+    fn close_regions(&mut self, is_first: bool) -> bool {
+        let mut has_closed = false;
         let open: Vec<_> = self.dimensions.open.iter().collect();
         let open = open
             .into_iter()
@@ -78,19 +98,49 @@ impl Desk<'_> {
             let is_halted = slot.halted.is_some();
             let progress = slot.progress.clone();
             let clock = (time.now, time.period(slot.control.ticks_per_second));
-            let is_idle = is_halted || parked.inbox.edits.is_empty() && parked.inbox.letters.is_empty();
-            if parked.world.is_none() && is_idle {
+            let Inbox { edits, letters, .. } = &parked.inbox;
+            let has_work = !is_halted && (!edits.is_empty() || !letters.is_empty());
+            if !has_work && (parked.world.is_none() || !is_first) {
                 // Its columns are in the store or pending, its entities have records.
+                *slot.parked.get() = parked;
                 continue;
             }
+            has_closed = true;
             let number = self.deadlines.next_assignment();
             let Parked { world, inbox } = parked;
             let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, clock, progress };
             match self.threads.run_region_here(RegionTask { dimension: id, region, assignment }).outcome {
-                Ok((_, outbox)) => drop(self.route(id, region, outbox)),
-                Err(panic) => error!("{region} of {id} could not be saved: {}", panic.reason),
+                Ok((world, outbox)) => {
+                    let _ = self.route(id, region, outbox);
+                    let dimension = self.dimensions.open.get_mut(&id);
+                    if let Some(slot) = dimension.and_then(|dimension| dimension.regionizer.data_mut(region)) {
+                        slot.parked.get().world = world;
+                    }
+                }
+                Err(Fault { panic, salvage }) => {
+                    error!("{region} of {id} could not be saved: {}", panic.reason);
+                    let Salvage { inbox, handed_over, undelivered, .. } = *salvage;
+                    let lost = inbox.letters.len() + handed_over.len() + undelivered.len();
+                    if lost > 0 {
+                        warn!("{lost} messages and closures end with {region} of {id}");
+                    }
+                }
             }
         }
+        has_closed
+    }
+
+    fn letters_left(&mut self) -> usize {
+        let mut left = 0;
+        for dimension in self.dimensions.open.values_mut() {
+            left += dimension.letters.get().values().map(Vec::len).sum::<usize>();
+            left += dimension.recalled.get().len();
+            left += dimension.transit.get().values().flatten().map(|traveller| traveller.letters.len()).sum::<usize>();
+            for region in dimension.regionizer.regions() {
+                left += dimension.inbox(region).letters.len();
+            }
+        }
+        left
     }
 
     fn last_commit(&mut self) {

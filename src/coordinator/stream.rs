@@ -1,8 +1,9 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
 use super::collect::Desk;
-use super::dimension::{Dimension, Stage};
+use super::dimension::{Dimension, Holder, Stage};
 use super::threads::ColumnOrder;
+use crate::simulation::Undeliverable;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use std::collections::BTreeSet;
 use std::mem;
@@ -26,6 +27,10 @@ impl Desk<'_> {
     fn retry_failed(&mut self, id: DimensionId) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if dimension.failed.is_empty() {
+            return;
+        }
+        dimension.forget_unwanted_failures();
         let due: Vec<_> =
             dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
         for column in due {
@@ -43,7 +48,11 @@ impl Desk<'_> {
 
     /// Reads the columns of a halted region again that a live one took over.
     fn reload(&mut self, id: DimensionId) {
+        self.settle_orphans(id);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if dimension.reload.is_empty() {
+            return self.give_up_recalled(id);
+        }
         dimension.reload.retain(|column, _| dimension.columns.contains_key(column));
         let ready: Vec<_> = dimension
             .reload
@@ -52,9 +61,45 @@ impl Desk<'_> {
             .collect();
         for column in ready {
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                dimension.columns.insert(column, Stage::Claimed(0));
+                dimension.reloading.insert(column);
+                // If a region fetched it meanwhile, only what else is stored of it is still to come.
+                if !dimension.fetched.contains_key(&column) {
+                    dimension.columns.insert(column, Stage::Claimed(0));
+                }
             }
             self.order(id, column.batch(), vec![column]);
+        }
+    }
+
+    /// A viewer whose region halted holds the ground around it as far as the store knows one; another is no more.
+    fn settle_orphans(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let due: Vec<_> = dimension.orphans.extract_if(.., |(_, until)| self.saves.is_durable(*until)).collect();
+        for (viewer, _) in due {
+            let stored = match self.store.0.entity(viewer) {
+                Ok(stored) => stored.filter(|record| record.dimension == id),
+                Err(error) => {
+                    bevy::log::error!("{id}: the ground of viewer {viewer} stays held: {error}");
+                    continue;
+                }
+            };
+            let place = stored.and_then(|record| Some((record.block.column(), record.viewer_radius?)));
+            match place.filter(|_| !dimension.is_closing()) {
+                Some((column, radius)) => dimension.hold(Holder::Region(viewer), column, radius),
+                None => dimension.release(Holder::Region(viewer)),
+            }
+        }
+    }
+
+    /// Who has not come back with the columns that were read again does not come back.
+    fn give_up_recalled(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if !dimension.reloading.is_empty() {
+            return;
+        }
+        for letter in mem::take(dimension.recalled.get()) {
+            let reason = letter.entity().map_or(Undeliverable::DimensionNotOpen(id), Undeliverable::NoSuchEntity);
+            self.undeliverable(letter, reason);
         }
     }
 

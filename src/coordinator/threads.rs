@@ -9,7 +9,7 @@ use crate::block::BlockRegistry;
 use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
 use crate::simulation::Exclusive;
-use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld, WorldPool};
+use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{EntityRecord, StorageThread, StoredColumn, WorldStore};
 use bevy::prelude::*;
@@ -95,7 +95,13 @@ pub(super) struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Box<RegionWorld>, Box<Outbox>), CaughtPanic>,
+    pub outcome: Result<(Option<Box<RegionWorld>>, Box<Outbox>), Fault>,
+}
+
+/// A task that panicked, and what is left of it.
+pub(super) struct Fault {
+    pub panic: CaughtPanic,
+    pub salvage: Box<Salvage>,
 }
 
 /// Columns that are wanted.
@@ -333,9 +339,9 @@ fn pass_letters(outbox: &mut Outbox, tasks: &mut VecDeque<RegionTask>) {
 }
 
 fn run_task(task: RegionTask, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
-    let RegionTask { dimension, region, assignment } = task;
+    let RegionTask { dimension, region, mut assignment } = task;
     let started = Instant::now();
-    let outcome = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
+    let ended = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
         made.map_err(|error| CaughtPanic {
             reason: error.to_string(),
             location: None,
@@ -343,7 +349,24 @@ fn run_task(task: RegionTask, template: &RegionTemplate, pool: &WorldPool) -> Ta
             payload: Some(Box::new(error.to_string())),
         })
     });
+    let outcome = match ended {
+        Ok(outbox) => Ok((assignment.world.take(), outbox)),
+        Err(panic) => Err(Fault { panic, salvage: salvage(assignment) }),
+    };
     TaskDone { dimension, region, took: started.elapsed(), outcome }
+}
+
+/// What is left of a task that panicked. What it holds may panic once more as it is dropped.
+fn salvage(mut assignment: Assignment) -> Box<Salvage> {
+    let salvaged = panic::catch(|| assignment.salvage()).map(Box::new);
+    let dropped = panic::catch(|| drop(assignment));
+    if let Some(CaughtPanic { reason, .. }) = dropped.err() {
+        warn!("a region's world panicked once more as it was dropped: {reason}");
+    }
+    salvaged.unwrap_or_else(|panic| {
+        error!("what was on its way into a region that panicked is lost: {}", panic.reason);
+        Box::default()
+    })
 }
 
 fn generate(

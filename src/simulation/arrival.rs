@@ -11,6 +11,7 @@ use bevy::ecs::bundle::BundleScratch;
 use bevy::ecs::entity::EntityMapper;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use std::mem;
 
 /// Who the entities that arrived together are now. Those that left together have one origin.
 #[derive(Default)]
@@ -46,11 +47,14 @@ impl EntityMapper for Mapping<'_> {
 
 /// Puts entities with all that follow them into the world: first everyone's place, then the components, then the
 /// relationships, and when all are whole, everyone is told.
-pub(super) fn arrive_all(world: &mut World, travellers: Vec<Traveller>) -> Arrived {
+pub(super) fn arrive_all(world: &mut World, mut travellers: Vec<Traveller>) -> Arrived {
     let mut arrived = Arrived::default();
     if travellers.is_empty() {
         return arrived;
     }
+    // First of all: a hook of the game may panic, and letters are not lost with that.
+    let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters)).collect();
+    take_in(world, letters);
     let mut state = world.resource_mut::<RegionState>();
     // Their positions come with the change ticks that they had.
     state.look_everywhere = true;
@@ -59,15 +63,13 @@ pub(super) fn arrive_all(world: &mut World, travellers: Vec<Traveller>) -> Arriv
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
     world.insert_resource(Migration);
-    let mut letters = Vec::new();
-    for Traveller { id, ids, letters: waiting, origin, cause, family, .. } in travellers {
+    for Traveller { id, ids, origin, cause, family, .. } in travellers {
         // What the store said of it came first, and is older.
         for known in ids {
             if let Some(older) = world.resource::<EntityIndex>().entity(known) {
                 world.despawn(older);
             }
         }
-        letters.extend(waiting);
         let mut root = None;
         for Passenger { entity: left, components, relationships } in family {
             let entity = world.spawn_empty().id();
@@ -89,7 +91,6 @@ pub(super) fn arrive_all(world: &mut World, travellers: Vec<Traveller>) -> Arriv
     let clock = ChangeClock { began, now: world.change_tick() };
     insert_relationships(world, &components.relationships, related, clock);
     world.remove_resource::<Migration>();
-    take_in(world, letters);
 
     for moved in moved {
         // Who was told before may have despawned it.

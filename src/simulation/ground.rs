@@ -2,7 +2,7 @@
 
 use super::LoadedColumn;
 use crate::block::BlockRegistry;
-use crate::chunk::Column;
+use crate::chunk::{Chunk, Column};
 use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
@@ -54,14 +54,44 @@ pub struct Departed {
     pub until: u64,
 }
 
-/// The columns of a dimension that regions gave up and that are not durable yet: newer than what the store has.
+/// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
+/// regions gave up, and those whose region halted.
 #[derive(Debug, Default)]
-pub struct DepartedColumns(Mutex<FxHashMap<ColumnPos, Departed>>);
+pub struct DepartedColumns {
+    given_up: Mutex<FxHashMap<ColumnPos, Departed>>,
+    lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
+}
+
+/// Chunks of a column that were handed out to be saved, by their height.
+pub type SavedChunks = Vec<(i64, Arc<Chunk>)>;
 
 impl DepartedColumns {
     fn columns(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Departed>> {
         // Every change is a single insert or removal, so what a panic left behind is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, SavedChunks>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The column went with the world of a halted region, and is to be read again. These chunks of it are on their way
+    /// into the store, newer than anything else that is known of it.
+    pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
+        self.columns().remove(&column);
+        self.lost().insert(column, chunks);
+    }
+
+    /// The column was read again, or is nobody's any more.
+    pub fn find_again(&self, column: ColumnPos) {
+        let mut lost = self.lost();
+        if !lost.is_empty() {
+            lost.remove(&column);
+        }
+    }
+
+    fn unwritten(&self, column: ColumnPos) -> SavedChunks {
+        self.lost().get(&column).cloned().unwrap_or_default()
     }
 
     /// Keeps a column until its commit is durable.
@@ -109,6 +139,16 @@ pub struct FetchedColumn {
 
 impl Ground {
     pub(super) fn fetch(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
+        // Before the store is read: what is written in between is found there, and is the same.
+        let unwritten = self.departed.unwritten(column);
+        let mut fetched = self.read_or_generate(column)?;
+        for (height, chunk) in unwritten {
+            fetched.column.set_chunk(height, chunk);
+        }
+        Ok(fetched)
+    }
+
+    fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
         if let Some(departed) = self.departed.get(column) {
             return Ok(FetchedColumn { column: departed.column, generated: false });
         }

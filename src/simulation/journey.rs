@@ -11,7 +11,6 @@ use super::resources::{RegionShare, report_unregistered, split_resources, take_r
 use super::world::RegionState;
 use super::{Inbox, Letter, LoadedColumn, RegionWorld};
 use crate::chunk::Column;
-use crate::region::RegionId;
 use bevy::prelude::*;
 use std::mem;
 
@@ -23,6 +22,7 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
     // Before the entities: their letters are among these, and the clock is the same for both.
     let waiting = mem::take(&mut source.resource_mut::<RegionState>().waiting);
+    world.resource_mut::<RegionState>().waiting.append(waiting);
     let roots = roots(source, &components, |_| true);
     let travellers = depart_all(source, roots, MoveCause::Merge);
     let mut despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
@@ -35,16 +35,15 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     world.resource_mut::<BlockTicks>().append(ticks);
     let arrived = arrive_all(world, travellers);
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
-    world.resource_mut::<RegionState>().waiting.append(waiting);
     let sent = source.resource_mut::<Post>().take();
     world.resource_mut::<Post>().append(sent);
 }
 
 /// Hands over what lies in the parts' sections. Everything unsaved was handed out before.
-pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) -> Vec<(RegionId, Inbox)> {
+pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) {
     let state = world.resource::<RegionState>();
     let (components, origin) = (state.components.clone(), state.number);
-    let split_off = |part: &Part| {
+    let split_off = |world: &mut World, part: &Part| {
         let share = RegionShare::new(part, shift);
         let resources = split_resources(world, &components, &share, origin);
         let leaving = roots(world, &components, |position| share.contains(position.column()));
@@ -62,7 +61,10 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) -> Vec<(Regio
         let letters = state.waiting.take_out(state.clock, state.period, leaves);
         (part.region, Inbox { travellers, columns, letters, resources, ..Inbox::default() })
     };
-    let parts = parts.iter().map(split_off).collect();
+    for part in parts {
+        let part = split_off(world, part);
+        // A part that is whole stays so if a hook of the game panics with the next one.
+        world.resource_mut::<RegionState>().outbox().parts.push(part);
+    }
     report_unregistered(world, &components);
-    parts
 }

@@ -1,6 +1,7 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
 use super::EntityIndex;
+use super::world::RegionState;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::ecs::message::Messages;
@@ -69,6 +70,9 @@ pub enum Undeliverable {
     /// The column was unloaded before the delay was over.
     #[error("column {0} was unloaded before the delay was over")]
     Unloaded(ColumnPos),
+    /// The region halted in the tick in which it was handed over: what it did there is undone.
+    #[error("{0} halted in the tick in which it was handed over")]
+    Halted(RegionId),
 }
 
 /// A message that came from another world or from this one. Read it with `MessageReader<Received<M>>`.
@@ -123,19 +127,32 @@ enum Content {
 
 /// A message whose type is forgotten.
 trait Parcel: Send {
-    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender);
+    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender)
+    -> Option<Handed>;
     fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable);
     fn copy(&self) -> Box<dyn Parcel>;
     fn name(&self) -> &'static str;
 }
 
 impl<M: RegionMessage> Parcel for M {
-    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender) {
-        write(world, Received { message: *self, to, entity, from });
+    fn deliver(
+        self: Box<Self>,
+        world: &mut World,
+        to: Address,
+        entity: Option<Entity>,
+        from: Sender,
+    ) -> Option<Handed> {
+        let number = write(world, Received { message: *self, to, entity, from })?;
+        let find = |world: &World, number: usize| {
+            let (Received { message, to, from, .. }, _) =
+                world.get_resource::<Messages<Received<M>>>()?.get_message(number)?;
+            Some(Letter::message(*to, *from, message.clone()))
+        };
+        Some(Handed::Message { find, number })
     }
 
     fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable) {
-        write(world, Returned { message: *self, to, reason });
+        let _ = write(world, Returned { message: *self, to, reason });
     }
 
     fn copy(&self) -> Box<dyn Parcel> {
@@ -147,10 +164,30 @@ impl<M: RegionMessage> Parcel for M {
     }
 }
 
-fn write<T: Message>(world: &mut World, message: T) {
-    match world.get_resource_mut::<Messages<T>>() {
-        Some(mut messages) => drop(messages.write(message)),
-        None => error!("{} was dropped: call register_region_message for what is sent", type_name::<T>()),
+/// The number that the message has among those of its type.
+fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
+    let Some(mut messages) = world.get_resource_mut::<Messages<T>>() else {
+        error!("{} was dropped: call register_region_message for what is sent", type_name::<T>());
+        return None;
+    };
+    Some(messages.write(message).id)
+}
+
+/// What was handed over in a task. If that panics, the sender is told.
+pub(super) enum Handed {
+    /// A message lies in the world until the next tick but one.
+    Message { find: fn(&World, usize) -> Option<Letter>, number: usize },
+    /// What is left of a closure that ran.
+    Closure(Letter),
+}
+
+impl Handed {
+    /// As it was before it was handed over; a closure does nothing any more.
+    pub fn into_letter(self, world: &World) -> Option<Letter> {
+        match self {
+            Self::Message { find, number } => find(world, number),
+            Self::Closure(letter) => Some(letter),
+        }
     }
 }
 
@@ -197,6 +234,11 @@ impl Letter {
         self.returned.is_some()
     }
 
+    /// Why it is on its way back, if it is.
+    pub fn returned(&self) -> Option<Undeliverable> {
+        self.returned
+    }
+
     /// The same letter on its way back; `None` if nobody would hear of it there.
     pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
         if self.returned.is_some() || matches!(self.content, Content::Run(_) | Content::RunOn(_, None)) {
@@ -224,10 +266,19 @@ impl Letter {
 
     /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
     pub fn hand_over(self, world: &mut World) -> Option<(Self, Undeliverable)> {
+        let Self { to, from, delay, returned, .. } = self;
+        // Noted before it runs: it may panic.
+        let note = |world: &mut World, content: Content| {
+            let left = Self { to, from, delay, content, returned };
+            note(world, Handed::Closure(left));
+        };
         if let Some(reason) = self.returned {
             match self.content {
                 Content::Message(message) => message.give_back(world, self.to, reason),
-                Content::RunOn(_, Some(retired)) => retired(world, reason),
+                Content::RunOn(_, Some(retired)) => {
+                    note(world, Content::Run(Box::new(|_| {})));
+                    retired(world, reason);
+                }
                 Content::Run(_) | Content::RunOn(_, None) => {}
             }
             world.flush();
@@ -241,9 +292,17 @@ impl Letter {
             }
         }
         match self.content {
-            Content::Message(message) => message.deliver(world, self.to, entity, self.from),
-            Content::Run(run) => run(world),
-            Content::RunOn(run, _) => {
+            Content::Message(message) => {
+                if let Some(handed) = message.deliver(world, self.to, entity, self.from) {
+                    self::note(world, handed);
+                }
+            }
+            Content::Run(run) => {
+                note(world, Content::Run(Box::new(|_| {})));
+                run(world);
+            }
+            Content::RunOn(run, retired) => {
+                note(world, Content::RunOn(Box::new(|_| {}), retired));
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                     run(entity);
                 }
@@ -251,6 +310,13 @@ impl Letter {
         }
         world.flush();
         None
+    }
+}
+
+fn note(world: &mut World, handed: Handed) {
+    // The main world keeps none: its panics end the app.
+    if let Some(mut state) = world.get_resource_mut::<RegionState>() {
+        state.waiting.note(handed);
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a region sends, and what waits in it for its time.
 
-use super::letter::{Address, Letter, RegionMessage, Sender, Undeliverable};
+use super::letter::{Address, Handed, Letter, RegionMessage, Sender, Undeliverable};
 use super::{BlockTicks, Exclusive, RegionColumns, RegionInfo};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::any::{TypeId, type_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,12 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 ///
 /// What is sent is delivered before the next tick of whoever owns the target then: in order for one sender and one
 /// target, also across merges, splits and journeys. A message whose target is not there comes back to the sender as
-/// [`Returned`](super::Returned).
+/// [`Returned`](super::Returned), and so does one that was handed over in a tick that panics. If the sender's region is
+/// gone too, the main world gets a `LetterLost`.
+///
+/// Messages and closures are not stored, neither on their way nor while they wait for their time: a crash loses them,
+/// though the sender's state of that tick may be saved already, and so does the end of the app if their place is not
+/// loaded or their delay is not over. What carries value should be an entity that goes there, or a block tick.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -78,7 +83,7 @@ impl Post {
         self.sender = Sender::Region { dimension: info.dimension, region: info.region, column };
     }
 
-    /// Sends `message`.
+    /// Sends `message`. It is not stored: a crash loses what is on its way.
     pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
         if !self.known.0.contains(&TypeId::of::<M>()) {
             self.unknown.push(type_name::<M>());
@@ -167,6 +172,10 @@ pub(super) struct Waiting {
     /// By the dimension's clock, then in the order of arrival.
     letters: Exclusive<BTreeMap<(Duration, u64), Letter>>,
     arrivals: u64,
+    /// Those that are being handed over: if one of them panics, the others are still here.
+    due: Exclusive<VecDeque<Letter>>,
+    /// What was handed over in this task.
+    handed: Exclusive<Vec<Handed>>,
 }
 
 impl Waiting {
@@ -179,13 +188,29 @@ impl Waiting {
         self.letters.get().is_empty()
     }
 
-    /// Takes out what is due.
-    pub fn due(&mut self, clock: Duration) -> Vec<Letter> {
-        if self.is_empty() {
-            return Vec::new();
-        }
+    /// A task begins in which nothing was handed over yet.
+    pub fn begin(&mut self) {
+        self.handed.get().clear();
+    }
+
+    /// Notes what is handed over.
+    pub fn note(&mut self, handed: Handed) {
+        self.handed.get().push(handed);
+    }
+
+    /// Takes out what was handed over in this task.
+    pub fn take_handed(&mut self) -> Vec<Handed> {
+        mem::take(self.handed.get())
+    }
+
+    /// What is due can be taken out with [`next_due`](Self::next_due).
+    pub fn come_due(&mut self, clock: Duration) {
         let later = self.letters.get().split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
-        mem::replace(self.letters.get(), later).into_values().collect()
+        self.due.get().extend(mem::replace(self.letters.get(), later).into_values());
+    }
+
+    pub fn next_due(&mut self) -> Option<Letter> {
+        self.due.get().pop_front()
     }
 
     /// Takes out what `wanted` names, each with the ticks that it still has to wait.
@@ -231,8 +256,10 @@ mod tests {
         let places = |letters: Vec<Letter>| -> Vec<i64> {
             letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
         };
-        assert_eq!(places(waiting.due(tick * 2)), [2, 3, 4]);
-        assert!(waiting.due(tick * 2).is_empty());
+        waiting.come_due(tick * 2);
+        assert_eq!(places(std::iter::from_fn(|| waiting.next_due()).collect()), [2, 3, 4]);
+        waiting.come_due(tick * 2);
+        assert!(waiting.next_due().is_none());
         let left = waiting.take_out(tick * 2, tick, |_| true);
         assert_eq!((left[0].delay, places(left)), (1, vec![1]));
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// Takes in what waits, in this order: columns with their entities, entities on a journey, edits, letters.
 pub(super) fn receive(world: &mut World) {
-    let mut state = world.resource_mut::<RegionState>();
-    let inbox = mem::take(state.inbox());
-    let Inbox { absorbed: _, columns, travellers, resources, give_up, edits, letters, sections } = inbox;
+    // What is not taken out yet survives a panic of the game's hooks and observers.
+    let (columns, sections) = (mem::take(&mut inbox(world).columns), mem::take(&mut inbox(world).sections));
+    let state = world.resource::<RegionState>();
     let (components, task) = (state.components.clone(), state.task.clone());
     if let Task::Tick { clock, delta, .. } = task {
         let mut time = world.resource_mut::<Time>();
@@ -51,18 +51,23 @@ pub(super) fn receive(world: &mut World) {
         }
         world.remove_resource::<Migration>();
     }
+    let travellers = mem::take(&mut inbox(world).travellers);
     let arrived = arrive_all(world, travellers);
+    let resources = mem::take(&mut inbox(world).resources);
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
 
+    let edits = mem::take(&mut inbox(world).edits);
     let mut refused = Vec::new();
     if !edits.is_empty() {
         let mut owned = world.resource_mut::<RegionColumns>();
-        for edit in edits {
+        for edit in &edits {
             if let Err(error) = owned.set_block(edit.block, edit.to) {
-                refused.push((edit, error));
+                refused.push((*edit, error));
             }
         }
     }
+    world.resource_mut::<RegionState>().edits = edits;
+    let letters = mem::take(&mut inbox(world).letters);
     take_in(world, letters);
     // What is handed over in a task without a tick could leave with its entity before anyone reads it.
     match task {
@@ -70,10 +75,12 @@ pub(super) fn receive(world: &mut World) {
         Task::Close => hand_over(world, Duration::ZERO),
         Task::Save | Task::Split { .. } => {}
     }
-    // Given up at the end of the tick, when it is known who is still there.
-    let (inbox, outbox) = world.resource_mut::<RegionState>().into_inner().mail.get();
-    inbox.give_up = give_up;
-    outbox.refused = refused;
+    // What is to be given up stays until the end of the tick, when it is known who is still there.
+    world.resource_mut::<RegionState>().outbox().refused = refused;
+}
+
+fn inbox(world: &mut World) -> &mut Inbox {
+    world.resource_mut::<RegionState>().into_inner().inbox()
 }
 
 /// Keeps letters until their time.
@@ -94,7 +101,12 @@ pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
 }
 
 fn hand_over(world: &mut World, clock: Duration) {
-    for letter in world.resource_mut::<RegionState>().waiting.due(clock) {
+    let mut state = world.resource_mut::<RegionState>();
+    if state.waiting.is_empty() {
+        return;
+    }
+    state.waiting.come_due(clock);
+    while let Some(letter) = world.resource_mut::<RegionState>().waiting.next_due() {
         if let Some(undelivered) = letter.hand_over(world) {
             world.resource_mut::<RegionState>().outbox().undelivered.push(undelivered);
         }

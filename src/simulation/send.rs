@@ -43,12 +43,18 @@ impl SendQueries {
 
 /// Fills the outbox, and lets go what leaves the region: entities that walked out, columns that nobody needs.
 pub(super) fn send(world: &mut World) {
+    // Before anything leaves.
+    raise_faults(world);
     let mut state = world.resource_mut::<RegionState>();
     let components = state.components.clone();
     let is_closing = matches!(state.task, Task::Close);
     let save = !matches!(state.task, Task::Tick { save: false, .. });
     let (inbox, outbox) = state.mail.get();
-    let (give_up, mut outbox) = (mem::take(&mut inbox.give_up), mem::take(outbox));
+    let give_up = mem::take(&mut inbox.give_up);
+    // Letters stay within reach: what leaves now may have hooks that panic.
+    let undelivered = mem::take(&mut outbox.undelivered);
+    let mut outbox = mem::replace(outbox, Box::new(Outbox { undelivered, ..Outbox::default() }));
+
     // What every tick looks for is found by queries that remember where they looked.
     let known = state.queries.take();
     let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
@@ -77,20 +83,27 @@ pub(super) fn send(world: &mut World) {
         let dimension = world.resource::<RegionInfo>().dimension;
         collect_unsaved(world, &components, dimension, &mut outbox);
     }
-    outbox.travellers = depart_all(world, walked_out, MoveCause::Crossing);
+    let travellers = depart_all(world, walked_out, MoveCause::Crossing);
+    mailed(world).travellers = travellers;
     if !leaving.is_empty() {
-        outbox.undelivered.extend(letters_of(world, &leaving));
+        let letters = letters_of(world, &leaving);
+        mailed(world).undelivered.extend(letters);
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
     }
     outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
-    raise_faults(world);
 
     let mut owned = world.resource_mut::<RegionColumns>();
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
     changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
-    *world.resource_mut::<RegionState>().mail.get() = (Inbox::default(), outbox);
+    let (inbox, mailed) = world.resource_mut::<RegionState>().into_inner().mail.get();
+    (outbox.travellers, outbox.undelivered) = (mem::take(&mut mailed.travellers), mem::take(&mut mailed.undelivered));
+    (*inbox, *mailed) = (Inbox::default(), outbox);
+}
+
+fn mailed(world: &mut World) -> &mut Outbox {
+    world.resource_mut::<RegionState>().into_inner().outbox()
 }
 
 /// The entities that are not on the region's ground any more.

@@ -3,6 +3,7 @@
 mod losses;
 mod model;
 mod moves;
+mod salvage;
 mod saving;
 
 use super::{
@@ -87,7 +88,7 @@ impl Regions {
     fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
         self.assignments += 1;
         let world = self.worlds.remove(&region);
-        let assignment = Assignment {
+        let mut assignment = Assignment {
             region: RegionId::new(region),
             home: self.home.clone(),
             world,
@@ -97,8 +98,8 @@ impl Regions {
             clock: (Duration::ZERO, Duration::from_millis(50)),
             progress: Arc::default(),
         };
-        let (world, outbox) = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
-        self.worlds.insert(region, world);
+        let outbox = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
+        self.worlds.insert(region, assignment.world.unwrap());
         *outbox
     }
 

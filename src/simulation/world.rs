@@ -4,17 +4,18 @@ use super::journey::{absorb, split};
 use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
+use super::salvage::salvage;
 use super::schedules::TickSchedules;
 use super::send::SendQueries;
 use super::strict::SectionOwners;
 use super::template::{RegionMain, set_executors};
 use super::unregistered::SeenArchetypes;
 use super::{
-    BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
-    RegionRandom, RegionTemplate, RegionTemplateError, Returned, SplitMix64, WorldPool,
+    BlockEdit, BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received,
+    RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SplitMix64, WorldPool,
 };
 use crate::region::RegionId;
-use crate::space::{DimensionId, SectionPos};
+use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::ecs::change_detection::Tick;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -101,26 +102,44 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Does the work. A panic of a game's system is passed on to the caller.
-    pub fn run(
-        self,
-        template: &RegionTemplate,
-        pool: &WorldPool,
-    ) -> Result<(Box<RegionWorld>, Box<Outbox>), RegionTemplateError> {
-        let Self { region, home, world, inbox, task, number, clock, progress } = self;
-        progress.begin();
-        let mut world = match world {
+    /// Does the work. The world is in [`world`](Self::world) then. A panic of a game's system is passed on to the caller,
+    /// who can [`salvage`](Self::salvage) after it.
+    pub fn run(&mut self, template: &RegionTemplate, pool: &WorldPool) -> Result<Box<Outbox>, RegionTemplateError> {
+        self.progress.begin();
+        let world = match &mut self.world {
             Some(world) => world,
-            None => {
-                progress.pass(TaskStep::Making);
+            none => {
+                self.progress.pass(TaskStep::Making);
                 let mut world = pool.take().map_or_else(|| template.build().map(Box::new), Ok)?;
-                world.settle(region, &home);
-                world
+                world.settle(self.region, &self.home);
+                none.insert(world)
             }
         };
-        world.set_clock(&task, clock);
-        let outbox = world.run(region, inbox, task, number, progress);
-        Ok((world, outbox))
+        world.set_clock(&self.task, self.clock);
+        world.begin(self.region, &self.task, self.number, &self.progress);
+        // Each waits where a panic of the game does not reach it until it is taken in.
+        let absorbed = mem::take(&mut self.inbox.absorbed);
+        *world.state().inbox() = mem::replace(&mut self.inbox, Inbox { absorbed, ..Inbox::default() });
+        self.progress.pass(TaskStep::Absorbing);
+        self.inbox.absorbed.reverse();
+        while let Some(other) = self.inbox.absorbed.pop() {
+            absorb(world.app.world_mut(), *other);
+        }
+        Ok(world.run(&self.task, &self.progress))
+    }
+
+    /// What is left after a panic. Worlds that were to be absorbed and are whole still wait in its inbox.
+    pub fn salvage(&mut self) -> Salvage {
+        let inbox = mem::take(&mut self.inbox);
+        let mut found = match &mut self.world {
+            Some(world) => salvage(world.app.world_mut()),
+            None => Salvage::default(),
+        };
+        let Inbox { mut absorbed, travellers, resources, edits, letters, .. } = inbox;
+        absorbed.reverse();
+        found.edits.extend(edits);
+        found.inbox.append(Inbox { absorbed, travellers, resources, letters, ..Inbox::default() });
+        found
     }
 }
 
@@ -173,6 +192,10 @@ pub(super) struct RegionState {
     pub mirrored: FxHashSet<Uuid>,
     /// The viewers that the coordinator believes to be here.
     pub viewers: FxHashSet<Uuid>,
+    /// The edits that were made in this task.
+    pub edits: Vec<BlockEdit>,
+    /// The outbox of this task is whole.
+    pub is_handed_out: bool,
 }
 
 impl RegionState {
@@ -220,6 +243,8 @@ impl RegionWorld {
                 last_collect: None,
                 mirrored: FxHashSet::default(),
                 viewers: FxHashSet::default(),
+                edits: Vec::new(),
+                is_handed_out: false,
             })
             .insert_resource(RegionInfo::nowhere());
         Self { app, main: Schedule::new(RegionMain) }
@@ -265,16 +290,12 @@ impl RegionWorld {
         &mut self.app.world_mut().resource_mut::<RegionColumns>().into_inner().sections
     }
 
-    fn run(
-        &mut self,
-        region: RegionId,
-        mut inbox: Inbox,
-        task: Task,
-        number: u64,
-        progress: Arc<TaskProgress>,
-    ) -> Box<Outbox> {
-        let absorbed = mem::take(&mut inbox.absorbed);
-        progress.pass(TaskStep::Absorbing);
+    fn state(&mut self) -> &mut RegionState {
+        self.app.world_mut().resource_mut::<RegionState>().into_inner()
+    }
+
+    /// A task begins.
+    fn begin(&mut self, region: RegionId, task: &Task, number: u64, progress: &Arc<TaskProgress>) {
         let world = self.app.world_mut();
         if mem::replace(&mut world.resource_mut::<RegionInfo>().region, region) != region {
             // A region that never ticked took over this world: whoever asks must learn where its entities are.
@@ -283,7 +304,9 @@ impl RegionWorld {
         let now = world.increment_change_tick();
         let mut state = world.resource_mut::<RegionState>();
         (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
+        state.waiting.begin();
         state.seen = state.began;
+        (state.edits, state.is_handed_out) = (Vec::new(), false);
         if matches!(task, Task::Tick { .. }) {
             state.began = Some(now);
         }
@@ -291,22 +314,43 @@ impl RegionWorld {
         let mut random = SplitMix64::from_parts([state.seed, number]);
         world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
         world.resource_mut::<RegionRandom>().0 = random;
-        for other in absorbed {
-            absorb(world, *other);
-        }
-        *world.resource_mut::<RegionState>().inbox() = inbox;
+    }
+
+    fn run(&mut self, task: &Task, progress: &TaskProgress) -> Box<Outbox> {
+        let world = self.app.world_mut();
         progress.pass(TaskStep::Receiving);
         self.main.run(world);
         world.clear_trackers();
         world.check_change_ticks();
-        let mut outbox = mem::take(&mut world.resource_mut::<RegionState>().mail.get().1);
-        outbox.columns = world.resource::<RegionColumns>().positions().len();
         if let Task::Split { parts, section_shift } = task {
             progress.pass(TaskStep::Splitting);
-            outbox.parts = split(world, &parts, section_shift);
+            // What was handed out is whole, whatever hooks of the game do now.
+            world.resource_mut::<RegionState>().is_handed_out = true;
+            split(world, parts, *section_shift);
         }
+        let mut outbox = mem::take(&mut world.resource_mut::<RegionState>().mail.get().1);
+        outbox.columns = world.resource::<RegionColumns>().positions().len();
         (outbox.appeared, outbox.gone) = world.resource_mut::<EntityIndex>().take_touched();
         outbox
+    }
+
+    /// What waits in a world that is to be dropped between two tasks.
+    pub fn salvage(&mut self) -> Salvage {
+        let state = self.state();
+        // The last task has ended well.
+        state.waiting.begin();
+        (state.edits, state.is_handed_out) = (Vec::new(), false);
+        salvage(self.app.world_mut())
+    }
+
+    /// The region whose world this was in its last task.
+    pub fn region(&self) -> RegionId {
+        self.app.world().resource::<RegionInfo>().region
+    }
+
+    /// The columns that the region has loaded.
+    pub fn column_positions(&self) -> &[ColumnPos] {
+        self.app.world().resource::<RegionColumns>().positions()
     }
 
     /// Whether the target of the letter is in this world as far as it knows.

@@ -71,7 +71,7 @@ pub struct DimensionOpen {
     pub id: DimensionId,
 }
 
-/// New dimensions with the name of one that goes in the same frame: they are opened after all that was sent to the old
+/// New dimensions with the name, or on the entity, of one that goes in the same frame: they are opened after all that was sent to the old
 /// one, and after its end.
 #[derive(Resource, Default)]
 pub(super) struct Reopening(pub Vec<DimensionSpec>);
@@ -85,7 +85,8 @@ pub(super) fn open(
     mut reopening: ResMut<Reopening>,
 ) {
     let removed = removed.read().map(|RemoveDimension { dimension }| *dimension);
-    let going: Vec<String> = despawned.read().chain(removed).filter_map(|entity| names.remove(&entity)).collect();
+    let going: Vec<Entity> = despawned.read().chain(removed).collect();
+    let going_names: Vec<String> = going.iter().filter_map(|entity| names.remove(entity)).collect();
     for (entity, Dimension { name, heights, generator }, clock) in &dimensions {
         names.insert(entity, name.clone());
         let spec = DimensionSpec {
@@ -95,7 +96,8 @@ pub(super) fn open(
             generator: generator.clone(),
             clock: clock.copied(),
         };
-        match going.contains(name) {
+        // The end of the old one is told by the entity, which may be the new one's too.
+        match going.contains(&entity) || going_names.contains(name) {
             true => reopening.0.push(spec),
             false => link.send(FromMain::OpenDimension(spec)),
         }

@@ -115,10 +115,13 @@ fn tell(world: &mut World, event: WorldEvent) {
     if let WorldEvent::DimensionOpened(opened) = &event
         && let Ok(mut dimension) = world.get_entity_mut(opened.entity)
     {
-        dimension.insert(DimensionOpen { id: opened.dimension });
+        // It may have had another one: what was said of that is said again.
+        dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
     }
     if let WorldEvent::DimensionClosed(closed) = &event
         && let Ok(mut dimension) = world.get_entity_mut(closed.entity)
+        // The entity may have got another one meanwhile.
+        && dimension.get::<DimensionOpen>().is_some_and(|open| open.id == closed.dimension)
     {
         dimension.remove::<DimensionOpen>();
     }

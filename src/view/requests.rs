@@ -23,7 +23,12 @@ pub struct SaveWorld {
 /// [`Post`](crate::simulation::Post), and entities to spawn and despawn.
 ///
 /// It is sent at the end of the frame, in the order of the calls, and delivered before the next tick of whoever owns the
-/// target then. A place is loaded if it is not; what waits for its place when the app ends is dropped.
+/// target then. A place is loaded if it is not; what waits for its place when the app ends is dropped. Nothing of it is
+/// stored while it is on its way: a crash loses it.
+///
+/// What was handed over in a tick that panics comes back, or is reported, as
+/// [`Undeliverable::Halted`](crate::simulation::Undeliverable::Halted); edits of that tick as
+/// [`BlockRefused`](super::BlockRefused). What still waited in the region waits for its restart.
 pub trait RegionCommands {
     /// Runs `run` once in the region world that owns `block`.
     fn run_in_region(

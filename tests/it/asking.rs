@@ -70,6 +70,7 @@ fn a_column_of_an_owned_section_is_there_within_the_tick() {
     let id = app.world().get::<DimensionOpen>(dimension).unwrap().id;
     let loaded = heard::<ColumnLoaded>(&app);
     assert!(loaded.iter().any(|loaded| (loaded.dimension, loaded.column) == (id, beside.column())));
+    assert_eq!(block_at(app.world_mut(), dimension, beside), Some(BlockId::AIR), "as it was changed within the tick");
     // Nobody holds it, so it goes again; what was changed in it stays.
     update(&mut app, 40);
     assert_eq!(block_at(app.world_mut(), dimension, beside), None);

@@ -265,6 +265,9 @@ fn a_paused_region_is_saved_at_once_without_a_tick() {
     assert_eq!(diary.take().len(), 0);
 }
 
+/// How often what depends on real time is measured: one good window is enough.
+const WINDOWS: usize = 8;
+
 /// Ticks of each dimension in a window of a few seconds, and the median of what `Time` said between two.
 fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
     let id = dimension_id(app, dimension);
@@ -288,7 +291,7 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
     let clock = |ticks_per_second, rate| DimensionClock { ticks_per_second, rate, paused: false };
     // What each dimension's regions are to do: ticks a real second, and milliseconds of `Time` in each.
     let plans = [
-        ("plain", clock(20.0, 1.0), None, 20.0, 50),
+        ("plain", clock(20.0, 1.0), None, 20.0, 50_u32),
         ("quick", clock(40.0, 1.0), None, 40.0, 25),
         ("doubled", clock(20.0, 2.0), None, 40.0, 50),
         ("slow motion", clock(20.0, 0.5), None, 10.0, 50),
@@ -308,21 +311,23 @@ fn rates_hold_for_a_dimension_and_for_a_region_and_a_multiplier_changes_how_ofte
         order(&mut app, *dimension, HERE.column(), RegionOrder::TickRate(*own_rate));
     }
     run_for(&mut app, Duration::from_millis(400));
-    let mut measured = Vec::new();
-    // A machine that is busy with something else spoils some windows, a wrong rate spoils all.
-    for _ in 0..4 {
+    // A machine that is busy with something else spoils some windows of a dimension, a wrong rate spoils all.
+    let mut bad: BTreeMap<usize, Vec<(f64, Duration)>> = (0..plans.len()).map(|plan| (plan, Vec::new())).collect();
+    for _ in 0..WINDOWS {
         diary.take();
         run_for(&mut app, Duration::from_secs(2));
-        measured = dimensions.map(|dimension| measure(&mut app, &diary, dimension)).to_vec();
-        let is_good = |((rate, delta), (.., wanted, millis)): (&(f64, Duration), &(_, _, _, f64, u64))| {
-            let wanted_delta = *millis as f64 / 1_000.0;
-            (rate / wanted - 1.0).abs() < 0.1 && (delta.as_secs_f64() / wanted_delta - 1.0).abs() < 0.1
-        };
-        if measured.iter().zip(&plans).all(is_good) {
+        bad.retain(|plan, measured| {
+            let (.., wanted, millis) = plans[*plan];
+            let (rate, delta) = measure(&mut app, &diary, dimensions[*plan]);
+            measured.push((rate, delta));
+            let wanted_delta = f64::from(millis) / 1_000.0;
+            (rate / wanted - 1.0).abs() >= 0.1 || (delta.as_secs_f64() / wanted_delta - 1.0).abs() >= 0.1
+        });
+        if bad.is_empty() {
             return;
         }
     }
-    panic!("ticks a second and deltas: {measured:?}");
+    panic!("ticks a second and deltas, by the number of the plan: {bad:?}");
 }
 
 /// Sleeps in the tick as long as the walkers in the region say, in milliseconds.
@@ -354,14 +359,20 @@ fn regions_that_are_too_much_for_one_thread_are_late_alike() {
         spawn_in_region(&mut app, dimension, *place, walker(millis, 0.0));
     }
     update_until(&mut app, "all dawdle", |world| walkers(world).len() == 5);
-    diary.take();
-    run_for(&mut app, Duration::from_secs(3));
-    let ticks = diary.take();
-    let mut counts: Vec<_> = counts(&ticks).into_values().collect();
-    counts.sort_unstable();
-    // Earliest deadline first: all of them once a round of 180 ms.
-    assert_eq!(counts.len(), 5);
-    assert!(counts[0] >= 8 && counts[4] <= counts[0] + 3, "{counts:?} ticks in three seconds");
+    let mut measured = Vec::new();
+    for _ in 0..WINDOWS {
+        diary.take();
+        run_for(&mut app, Duration::from_secs(3));
+        let ticks = diary.take();
+        let mut counts: Vec<_> = counts(&ticks).into_values().collect();
+        counts.sort_unstable();
+        // Earliest deadline first: all of them once a round of 180 ms.
+        if counts.len() == 5 && counts[0] >= 5 && counts[4] <= counts[0] + 3 {
+            return;
+        }
+        measured.push(counts);
+    }
+    panic!("ticks in three seconds: {measured:?}");
 }
 
 #[test]
@@ -372,18 +383,26 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update_until(&mut app, "it ticks", |world| block_at(world, dimension, HERE).is_some());
-    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(1_500)));
-    update(&mut app, 1);
-    run_for(&mut app, Duration::from_millis(2_500));
-    let ticks = diary.take();
-    let (late, tick) = ticks.iter().enumerate().max_by_key(|(_, tick)| tick.delta).unwrap();
-    // The clock is read when a tick is given out: the sleep is between that of the tick that slept and the next one.
-    assert!(tick.delta > Duration::from_millis(1_300), "{:?}", tick.delta);
-    let soon = ticks[late..].iter().filter(|after| after.at - tick.at < Duration::from_millis(500)).count();
-    assert!((2..=14).contains(&soon), "{soon} ticks in the half second after it");
-    for pair in ticks.windows(2) {
-        assert_eq!(pair[1].elapsed - pair[0].elapsed, pair[1].delta, "no time is lost");
+    let mut measured = Vec::new();
+    for _ in 0..WINDOWS {
+        diary.take();
+        in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(1_500)));
+        update(&mut app, 1);
+        run_for(&mut app, Duration::from_millis(2_500));
+        let ticks = diary.take();
+        for pair in ticks.windows(2) {
+            assert_eq!(pair[1].elapsed - pair[0].elapsed, pair[1].delta, "no time is lost");
+        }
+        let (late, tick) = ticks.iter().enumerate().max_by_key(|(_, tick)| tick.delta).unwrap();
+        // The clock is read when a tick is given out: the sleep is between that of the tick that slept and the next one.
+        assert!(tick.delta > Duration::from_millis(1_300), "{:?}", tick.delta);
+        let soon = ticks[late..].iter().filter(|after| after.at - tick.at < Duration::from_millis(500)).count();
+        measured.push(soon);
+        if (2..=14).contains(&soon) {
+            return;
+        }
     }
+    panic!("ticks in the half second after a late one: {measured:?}");
 }
 
 #[test]
@@ -501,4 +520,26 @@ fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_
     assert_eq!(statistics.regions.len(), 2, "{split:?}");
     assert_eq!(ticks[0], ticks[1], "both count from where the one region was");
     assert!(ticks[0] > merged.ticks);
+}
+
+#[test]
+fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_itself() {
+    let (mut app, dimension, _, diary) = two_regions(lockstep());
+    let regions = [HERE, THERE].map(|place| region_at(app.world(), dimension, place.column()).unwrap().region);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    let running = *app.world().get::<DimensionClock>(dimension).unwrap_or(&DimensionClock::default());
+    clock(&mut app, dimension, DimensionClock { paused: true, ..running });
+    update(&mut app, 5);
+    diary.take();
+    app.world_mut().write_message(StepDimension { dimension, ticks: 5 });
+    update(&mut app, 10);
+    let ticks = counts(&diary.take());
+    assert_eq!((ticks.get(&regions[0]), ticks.get(&regions[1])), (None, Some(&5)));
+    order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+    update(&mut app, 10);
+    assert_eq!(diary.take().len(), 0);
+    app.world_mut().write_message(StepDimension { dimension, ticks: 2 });
+    update(&mut app, 10);
+    let ticks = counts(&diary.take());
+    assert_eq!((ticks[&regions[0]], ticks[&regions[1]]), (2, 2));
 }

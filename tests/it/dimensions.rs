@@ -438,3 +438,128 @@ fn a_removal_that_the_end_of_the_app_broke_off_goes_on_when_the_name_is_asked_fo
     assert_eq!(block_at(app.world_mut(), first, DUG), Some(BlockId::AIR));
     assert_eq!(block_at(app.world_mut(), other, DUG), Some(stone));
 }
+
+#[test]
+fn a_dimension_that_takes_the_place_of_another_on_its_entity_is_open_after_that_is_closed() {
+    for plugin in [lockstep(), TerranePlugin::in_memory()] {
+        for (name, generator) in [("another", Flat::new()), ("overworld", Flat::new())] {
+            let mut app = closing(plugin.clone());
+            let [entity, _] = two_dimensions(&mut app);
+            let before = dimension_id(&app, entity);
+            app.world_mut().entity_mut(entity).remove::<Dimension>().insert(Dimension::new(name, generator));
+            wait_closed(&mut app, 1);
+            let is_again = name == "overworld";
+            update_until(&mut app, "the new one is open", |world| {
+                let open = world.get::<DimensionOpen>(entity).map(|open| open.id);
+                open.is_some_and(|id| (id == before) == is_again) && block_at(world, entity, HERE).is_some()
+            });
+            update(&mut app, 30);
+            assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
+            assert_eq!(dimension_id(&app, entity) == before, is_again);
+            assert!(heard::<DimensionFailed>(&app).is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
+    let mut app = closing(lockstep());
+    let [first, _] = two_dimensions(&mut app);
+    dig(&mut app, first);
+    app.world_mut().despawn(first);
+    let second = named(&mut app, "overworld");
+    app.update();
+    assert!(heard::<DimensionClosed>(&app).is_empty(), "it still waits");
+    app.world_mut().write_message(RemoveDimension { dimension: second });
+    app.world_mut().despawn(second);
+    update_until(&mut app, "it is removed", |world| {
+        world.resource::<Heard<DimensionRemoved>>().0.iter().any(|removed| removed.entity == second)
+    });
+    let third = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+    viewer(&mut app, third, 0.0, 0.0, 1);
+    update_until(&mut app, "nothing is left", |world| block_at(world, third, DUG) == Some(BlockId::AIR));
+    assert!(heard::<DimensionFailed>(&app).is_empty());
+}
+
+#[test]
+fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
+    use crate::failing_store::FullDisk;
+    use bevy_terrane::storage::{DimensionOrigin, KeyValueStore, WorldStore};
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    let disk = FullDisk::default();
+    let is_full = disk.is_full.clone();
+    let disk = StorageConfig::Custom(Arc::new(disk) as Arc<dyn KeyValueStore>);
+    let store = WorldStore::open(&disk).unwrap();
+    let GeneratorIdentity { name: generator, version, seed } = Flat::new().identity();
+    store.open_dimension("overworld", &DimensionOrigin { generator, version, seed }).unwrap();
+    // One that has something in it, so that a removal can be broken off.
+    let app = closing(TerranePlugin::stored_in(disk.clone()));
+    drop(store);
+    let mut app = { app };
+    let first = named(&mut app, "overworld");
+    viewer(&mut app, first, 0.0, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "it is loaded", |world| block_at(world, first, HERE).is_some());
+    drop(app);
+    let store = WorldStore::open(&disk).unwrap();
+    assert!(!store.remove_dimension("overworld", |_| ControlFlow::Break(())).unwrap().finished);
+    drop(store);
+
+    let mut app = closing(TerranePlugin::stored_in(disk));
+    start(&mut app);
+    update(&mut app, 3);
+    is_full.store(true, Ordering::SeqCst);
+    let second = named(&mut app, "overworld");
+    update_until(&mut app, "it failed", |world| !world.resource::<Heard<DimensionFailed>>().0.is_empty());
+    for _ in 0..100 {
+        app.update();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+    let failed = heard::<DimensionFailed>(&app);
+    assert_eq!((failed.len(), failed[0].entity), (1, second));
+    assert!(failed[0].error.to_string().contains("no space left"), "{}", failed[0].error);
+    is_full.store(false, Ordering::SeqCst);
+    app.world_mut().despawn(second);
+    let third = named(&mut app, "overworld");
+    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(third).is_some());
+}
+
+/// Fails for one column at all times, and counts.
+struct Stubborn(std::sync::Arc<std::sync::atomic::AtomicU32>);
+
+impl Generator for Stubborn {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity { name: "stubborn".into(), version: 1, seed: 0 }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        if request.column == ColumnPos::new(0, 0) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            return Err(GenerateError::Failed { column: request.column, reason: "never".into() });
+        }
+        Flat::new().generate(request)
+    }
+}
+
+#[test]
+fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
+    let asked = std::sync::Arc::<std::sync::atomic::AtomicU32>::default();
+    let asked_so_far = || asked.load(std::sync::atomic::Ordering::Relaxed);
+    let mut app = game(lockstep());
+    let dimension = app.world_mut().spawn(Dimension::new("stubborn", Stubborn(asked.clone()))).id();
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    // The waits double: 1, 2 and 4 seconds.
+    update(&mut app, 20 * 4);
+    assert_eq!(asked_so_far(), 3);
+    move_viewer(&mut app, camera, 5_000.0, 0.0);
+    update(&mut app, 5);
+    move_viewer(&mut app, camera, 0.0, 0.0);
+    update(&mut app, 10);
+    assert_eq!(asked_so_far(), 4, "who comes again does not wait for what failed before");
+    update(&mut app, 25);
+    assert_eq!(asked_so_far(), 5, "and the waits begin anew");
+}

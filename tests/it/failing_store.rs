@@ -17,12 +17,14 @@ use std::time::{Duration, Instant};
 
 /// A disk that is full, or slow, whenever the switch says so.
 #[derive(Default)]
-struct FullDisk {
-    store: MemoryStore,
-    is_full: Arc<AtomicBool>,
-    is_slow: Arc<AtomicBool>,
+pub struct FullDisk {
+    pub store: MemoryStore,
+    pub is_full: Arc<AtomicBool>,
+    pub is_slow: Arc<AtomicBool>,
+    /// Ranges of what it holds cannot be read; single keys can, as a commit does.
+    pub is_unreadable: Arc<AtomicBool>,
     /// A slow write has begun.
-    is_writing: Arc<AtomicBool>,
+    pub is_writing: Arc<AtomicBool>,
 }
 
 impl KeyValueStore for FullDisk {
@@ -39,6 +41,10 @@ impl KeyValueStore for FullDisk {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if self.is_unreadable.load(Ordering::SeqCst) {
+            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
+            return Err(StoreError::Backend { operation: Operation::Scan, family: None, path, reason });
+        }
         self.store.scan(family, range, limit)
     }
 

@@ -2,21 +2,22 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
+pub const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// In a region of its own.
-const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
+pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
 /// Whether bombs go off.
 #[derive(Resource, Clone)]
-struct Armed(Arc<AtomicBool>);
+pub struct Armed(Arc<AtomicBool>);
 
 impl Armed {
-    fn set(&self, armed: bool) {
+    pub fn set(&self, armed: bool) {
         self.0.store(armed, Ordering::SeqCst);
     }
 }
@@ -29,13 +30,19 @@ fn go_off(armed: Res<Armed>, columns: Res<RegionColumns>, walkers: Query<(&Walke
 }
 
 /// Nothing is saved but on demand.
-fn plugin() -> TerranePlugin {
+pub fn plugin() -> TerranePlugin {
     TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600))
 }
 
 /// A game with one region here and one there, in which bombs go off.
-fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
+pub fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
+    two_regions_with(plugin, |_| {})
+}
+
+/// The same game with something more in it.
+pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity, [Entity; 2], Armed) {
     let mut app = game(plugin);
+    more(&mut app);
     let armed = Armed(Arc::new(AtomicBool::new(true)));
     let copy = armed.clone();
     app.add_region_plugins(move |region| {
@@ -58,19 +65,19 @@ fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Armed) {
     (app, dimension, viewers, armed)
 }
 
-fn save(app: &mut App) {
+pub fn save(app: &mut App) {
     let request = heard::<WorldSaved>(app).len() as u64;
     app.world_mut().write_message(SaveWorld { request });
     update_until(app, "it is saved", |world| world.resource::<Heard<WorldSaved>>().0.len() as u64 > request);
 }
 
-fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
+pub fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
     let block = id_of(app.world(), name);
     app.world_mut().write_message(SetBlock { dimension, position, block });
     update_until(app, "the edit is seen", |world| block_at(world, dimension, position) == Some(block));
 }
 
-fn wait_halted(app: &mut App, times: usize) {
+pub fn wait_halted(app: &mut App, times: usize) {
     update_until(app, "a region halted", |world| world.resource::<Heard<RegionHalted>>().0.len() >= times);
     // Until the statistics say so too.
     let halted = heard::<RegionHalted>(app)[times - 1].region;
@@ -80,13 +87,13 @@ fn wait_halted(app: &mut App, times: usize) {
     });
 }
 
-fn bomb(app: &mut App, dimension: Entity) {
+pub fn bomb(app: &mut App, dimension: Entity) {
     let times = heard::<RegionHalted>(app).len();
     spawn_in_region(app, dimension, HERE, walker("bomb", 0.0));
     wait_halted(app, times + 1);
 }
 
-fn restart(app: &mut App, dimension: Entity) {
+pub fn restart(app: &mut App, dimension: Entity) {
     let times = heard::<RegionRestarted>(app).len();
     order(app, dimension, HERE.column(), RegionOrder::Restart);
     update_until(app, "it began again", |world| {
@@ -95,12 +102,12 @@ fn restart(app: &mut App, dimension: Entity) {
     });
 }
 
-fn names(app: &mut App) -> Vec<String> {
+pub fn names(app: &mut App) -> Vec<String> {
     walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
 }
 
 /// Puts the walker of this name, which is in the region at `from`, somewhere else.
-fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
+pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
     in_region(app, dimension, from, move |region| {
         let dimension = region.resource::<RegionInfo>().dimension;
         let mut walkers = region.query::<(&Walker, &mut Position)>();
@@ -109,11 +116,11 @@ fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to
     });
 }
 
-fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
+pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
     walkers(world).iter().any(|(at, position)| at == name && position.block == place)
 }
 
-fn run_for(app: &mut App, span: Duration) {
+pub fn run_for(app: &mut App, span: Duration) {
     let end = Instant::now() + span;
     update_until(app, "the time is over", |_| Instant::now() >= end);
 }
@@ -404,8 +411,11 @@ fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
 
 #[test]
 fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
-    let (mut app, dimension, [_, walking], armed) =
-        two_regions(plugin().with_region_faults(RegionFaults::HaltNeighbors));
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
+        .with_autosave_period(Duration::from_secs(3_600))
+        .with_region_faults(RegionFaults::HaltNeighbors);
+    let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
     bomb(&mut app, dimension);
     armed.set(false);
     let beside = BlockPos::new(16 * 60, 5, 0);
@@ -422,11 +432,21 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
         let regions = &world.resource::<WorldStatistics>().regions;
         regions.len() == 1 && regions[0].halted
     });
-    let before = app.world().resource::<WorldStatistics>().bytes_saved;
+    let id = dimension_id(&app, dimension);
+    let stored = || {
+        let store = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap();
+        let columns = store.load_batch(id, beside.column().batch(), &[beside.column()], 0..1).unwrap();
+        columns[0].entities.len()
+    };
+    assert_eq!(stored(), 0);
     save(&mut app);
-    run_for(&mut app, Duration::from_millis(600));
-    let after = app.world().resource::<WorldStatistics>().clone();
-    assert!(after.bytes_saved > before && after.unsaved == 0, "the guest is in the store");
+    assert_eq!(stored(), 1, "the guest is in the store");
+
+    // And by the end of its dimension, in which nobody restarts it.
+    listen::<DimensionClosed>(&mut app);
+    app.world_mut().despawn(dimension);
+    update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
+    assert_eq!(stored(), 1);
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod entities;
 mod failing_store;
 mod failures;
 mod faults;
+mod fetching;
+mod halting;
 mod independence;
 mod lockstep;
 mod overlay;

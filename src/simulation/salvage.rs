@@ -1,0 +1,63 @@
+//! What can be had of a world whose task panicked, before it is dropped.
+
+use super::blocks::RegionColumns;
+use super::world::RegionState;
+use super::{BlockEdit, Inbox, Letter, Outbox, Undeliverable};
+use crate::space::ColumnPos;
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use std::mem;
+use uuid::Uuid;
+
+/// What is left of a task that panicked. What the world held is gone with it, but nothing that was only on its way.
+#[derive(Default)]
+pub struct Salvage {
+    /// What the world had not made its own: letters that wait for their time, and entities that had not arrived. Columns
+    /// are not among it, since the store may have newer ones.
+    pub inbox: Inbox,
+    /// What was handed over in this task. What it did is undone.
+    pub handed_over: Vec<Letter>,
+    /// What could not be handed over.
+    pub undelivered: Vec<(Letter, Undeliverable)>,
+    /// Edits that had been made in this task, or were to be: they are undone.
+    pub edits: Vec<BlockEdit>,
+    /// The columns that the world had.
+    pub columns: FxHashSet<ColumnPos>,
+    /// The viewers that the coordinator believes to be in the world.
+    pub viewers: Vec<Uuid>,
+    /// What the world had handed out before the panic, if it came so late that this is whole.
+    pub outbox: Option<Box<Outbox>>,
+}
+
+/// Takes it out of the world. What lies in resources survives a panic; what a system had in its hands does not.
+pub(super) fn salvage(world: &mut World) -> Salvage {
+    let mut salvage = Salvage::default();
+    if let Some(columns) = world.get_resource::<RegionColumns>() {
+        salvage.columns.extend(columns.positions());
+    }
+    let Some(mut state) = world.get_resource_mut::<RegionState>() else { return salvage };
+    let (clock, period, is_handed_out) = (state.clock, state.period, state.is_handed_out);
+    salvage.edits = mem::take(&mut state.edits);
+    salvage.viewers = mem::take(&mut state.viewers).into_iter().collect();
+    salvage.viewers.sort_unstable();
+    let handed = state.waiting.take_handed();
+    let mut letters: Vec<Letter> = std::iter::from_fn(|| state.waiting.next_due()).collect();
+    letters.extend(state.waiting.take_out(clock, period, |_| true));
+    let (inbox, outbox) = mem::take(state.mail.get());
+    salvage.handed_over = handed.into_iter().filter_map(|handed| handed.into_letter(world)).collect();
+    if is_handed_out {
+        // All that was done in the task is in it.
+        salvage.handed_over.clear();
+        salvage.edits.clear();
+        salvage.inbox.letters = letters;
+        salvage.outbox = Some(outbox);
+        return salvage;
+    }
+    letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
+    salvage.undelivered = outbox.undelivered;
+    let Inbox { travellers, resources, edits, letters: later, .. } = inbox;
+    letters.extend(later);
+    salvage.edits.extend(edits);
+    salvage.inbox = Inbox { travellers, resources, letters, ..Inbox::default() };
+    salvage
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::simulation::{Address, Letter, Migration, Sender};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn letter(x: i64) -> Letter {
+    Letter::run(Address::Place(DIMENSION, place(x).block), Sender::Main, Box::new(|_| {}))
+}
+
+/// A world in which nobody called "bomb" can be taken out.
+fn regions() -> Regions {
+    let forbid = |removed: On<Remove, Name>, names: Query<&Name>, migration: Option<Res<Migration>>| {
+        let is_bomb = names.get(removed.entity).is_ok_and(|name| name.as_str() == "bomb");
+        assert!(migration.is_none() || !is_bomb, "nobody leaves");
+    };
+    let mut regions = Regions::with_plugins(
+        |_| {},
+        move |region| {
+            region.world_mut().add_observer(forbid);
+        },
+    );
+    (1..=4).for_each(|region| _ = regions.open(region));
+    regions
+}
+
+#[test]
+fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_is_lost() {
+    let mut regions = regions();
+    regions.world(2).spawn((Name::new("fine"), place(20)));
+    regions.world(3).spawn((Name::new("bomb"), place(30)));
+    regions.world(4).spawn((Name::new("fine"), place(40)));
+    regions.tick_with(3, Inbox { letters: vec![letter(30).with_delay(9)], ..Inbox::default() });
+    let absorbed = [2, 3, 4].map(|region| regions.worlds.remove(&region).unwrap()).into();
+    let mut assignment = Assignment {
+        region: RegionId::new(1),
+        home: regions.home.clone(),
+        world: regions.worlds.remove(&1),
+        inbox: Inbox { absorbed, letters: vec![letter(10)], ..Inbox::default() },
+        task: Task::Save,
+        number: 99,
+        clock: (Duration::ZERO, Duration::from_millis(50)),
+        progress: Arc::default(),
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
+    assert!(ended.is_err());
+    let salvage = assignment.salvage();
+    let absorbed: Vec<_> = salvage.inbox.absorbed.iter().map(|world| world.region()).collect();
+    assert_eq!(absorbed, [RegionId::new(4)]);
+    let places: Vec<_> = salvage.inbox.letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect();
+    assert_eq!(places, [30, 10]);
+    assert!(salvage.columns.contains(&column(20)) && !salvage.columns.contains(&column(40)));
+}
+
+#[test]
+fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
+    let mut regions = regions();
+    let bomb = (Name::new("bomb"), place(11));
+    regions.world(1).spawn((Name::new("fine"), place(10)));
+    regions.world(1).spawn(bomb);
+    let part = |region: u64, x: i64| Part { region: RegionId::new(region), sections: vec![column(x).section(0)] };
+    let mut assignment = Assignment {
+        region: RegionId::new(1),
+        home: regions.home.clone(),
+        world: regions.worlds.remove(&1),
+        inbox: Inbox::default(),
+        task: Task::Split { parts: vec![part(8, 10), part(9, 11)], section_shift: 0 },
+        number: 99,
+        clock: (Duration::ZERO, Duration::from_millis(50)),
+        progress: Arc::default(),
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
+    assert!(ended.is_err());
+    let outbox = assignment.salvage().outbox.expect("all was handed out");
+    let parts: Vec<_> = outbox.parts.iter().map(|(region, inbox)| (*region, inbox.travellers.len())).collect();
+    assert_eq!(parts, [(RegionId::new(8), 1)]);
+}
