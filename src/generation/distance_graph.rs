@@ -25,12 +25,18 @@
 //! assert_eq!(graph.count_missing_in_range(center, 8), 0);
 //! ```
 
+mod bytes;
+mod completion;
+mod completions;
 mod count;
 mod disc;
 mod frontiers;
+mod listeners;
 mod masks;
+mod range;
 mod search;
 mod slab;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod tile_pos;
@@ -39,10 +45,17 @@ mod work;
 
 use crate::space::{BatchPos, ColumnPos};
 use count::Count;
-use disc::{Disc, Grain};
+use disc::{Area, Disc, Grain, bits};
 use frontiers::Frontiers;
+use listeners::Listeners;
+use range::ColumnRange;
 use tree::{Square, Tree};
 
+pub use bytes::GraphBytesError;
+pub use completion::Completion;
+pub use completions::Completions;
+pub use listeners::ListenerId;
+pub use range::RangeTooLarge;
 pub use tile_pos::{TileOutOfRange, TilePos};
 pub use work::{BatchColumns, Work};
 
@@ -60,6 +73,7 @@ const TILE_BATCHES: usize = 64;
 pub struct DistanceGraph {
     tree: Tree,
     frontiers: Frontiers,
+    listeners: Listeners,
     completed_count: u64,
 }
 
@@ -84,7 +98,33 @@ impl DistanceGraph {
     #[inline]
     fn complete(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let missing = mask & !self.tree.add(batch, mask);
-        self.completed_count += u64::from(missing.count_ones());
+        if missing != 0 {
+            self.completed_count += u64::from(missing.count_ones());
+            self.listeners.completed(batch);
+        }
+        missing
+    }
+
+    /// Completes every column from `min` to `max`, both corners included, and ends their claims; answers how many were
+    /// missing. Takes time and memory in proportion to the rectangle's edge, not to its area.
+    ///
+    /// # Errors
+    ///
+    /// If the rectangle is larger than a graph should be; the graph is then unchanged.
+    pub fn mark_range(&mut self, min: ColumnPos, max: ColumnPos) -> Result<u64, RangeTooLarge> {
+        let Some(range) = ColumnRange::new(min, max) else { return Ok(0) };
+        range.check_size()?;
+        let missing = self.tree.fill_range(range);
+        self.completed_count += missing;
+        self.listeners.completed_many();
+        Ok(missing)
+    }
+
+    /// Completes what is completed in the other graph, and ends the claims of it; answers how many columns were missing.
+    pub fn union_with(&mut self, other: &Self) -> u64 {
+        let missing = self.tree.union_with(&other.tree);
+        self.completed_count += missing;
+        self.listeners.completed_many();
         missing
     }
 
@@ -101,6 +141,29 @@ impl DistanceGraph {
         if completed != 0 {
             self.completed_count -= u64::from(completed.count_ones());
             self.frontiers.reopen(batch);
+            self.listeners.unmarked(batch, completed);
+        }
+        completed
+    }
+
+    /// Makes every completed column from `min` to `max`, both corners included, missing again; answers how many there
+    /// were. Takes time in proportion to what is completed there.
+    pub fn unmark_range(&mut self, min: ColumnPos, max: ColumnPos) -> u64 {
+        let Some(range) = ColumnRange::new(min, max) else { return 0 };
+        let completed = self.tree.clear_range(range);
+        self.completed_count -= completed;
+        self.frontiers.reopen_many();
+        self.listeners.unmarked_range(range);
+        completed
+    }
+
+    /// A completed column changed: it is given again to the listeners that have it already. Says whether it is
+    /// completed; if not, nothing happens.
+    pub fn edited(&mut self, column: ColumnPos) -> bool {
+        let (batch, bit) = place(column);
+        let completed = self.tree.look(batch) & bit != 0;
+        if completed {
+            self.listeners.edited(batch, bit);
         }
         completed
     }
@@ -185,9 +248,33 @@ impl DistanceGraph {
 
     /// How many columns are missing, claimed ones included, in all batches that have a missing column in range.
     ///
-    /// Takes time in proportion to the radius and to the nodes in range. Stops at `u64::MAX`.
+    /// That is what [`find_work`](Self::find_work) would still hand out if every claim was released: 0 if and only if
+    /// nothing in range is missing. Takes time in proportion to the radius and to the nodes in range. Stops at
+    /// `u64::MAX`.
     pub fn count_missing_in_range(&self, center: ColumnPos, radius: u32) -> u64 {
         self.count(center, radius, Grain::Batches)
+    }
+
+    /// How many columns of the exact disc `dx^2 + dz^2 <= radius^2` are missing, claimed ones included.
+    pub fn count_missing_in_disc(&self, center: ColumnPos, radius: u32) -> u64 {
+        self.count(center, radius, Grain::Columns)
+    }
+
+    /// How far the work in range has come: what [`count_missing_in_range`](Self::count_missing_in_range) says, of all
+    /// columns of the batches that reach into the disc.
+    pub fn completion_in_range(&self, center: ColumnPos, radius: u32) -> Completion {
+        self.completion(center, radius, Grain::Batches)
+    }
+
+    /// How much of the exact disc is completed.
+    pub fn completion_in_disc(&self, center: ColumnPos, radius: u32) -> Completion {
+        self.completion(center, radius, Grain::Columns)
+    }
+
+    fn completion(&self, center: ColumnPos, radius: u32, grain: Grain) -> Completion {
+        let disc = Disc { center, radius };
+        let total = u64::try_from(disc.columns_in_range(disc.bounds(), grain)).unwrap_or(u64::MAX);
+        Completion { missing: self.count(center, radius, grain), total }
     }
 
     fn count(&self, center: ColumnPos, radius: u32, grain: Grain) -> u64 {
@@ -195,13 +282,62 @@ impl DistanceGraph {
         u64::try_from(missing).unwrap_or(u64::MAX)
     }
 
+    /// A new listener, who was given nothing yet.
+    ///
+    /// A graph remembers for each listener what it was given, in about as much memory as the completed columns take,
+    /// until the listener is [removed](Self::remove_listener).
+    pub fn add_listener(&mut self) -> ListenerId {
+        self.listeners.add()
+    }
+
+    /// Forgets a listener; says whether there was one.
+    pub fn remove_listener(&mut self, listener: ListenerId) -> bool {
+        self.listeners.remove(listener)
+    }
+
+    /// Appends completed columns with `dx^2 + dz^2 <= radius^2` that this listener was not given yet, at most `max` of
+    /// them, and answers how many. `None` if there is no such listener.
+    ///
+    /// Batches come near to far, by the nearest column that is to be given, and so do the columns of a batch. Each
+    /// column is given once, wherever the centre moves meanwhile, and once more when it was
+    /// [edited](Self::edited), or unmarked and completed again. Collecting everything takes time in proportion to it.
+    pub fn collect_completed_in_range(
+        &mut self,
+        listener: ListenerId,
+        center: ColumnPos,
+        radius: u32,
+        max: usize,
+        columns: &mut Vec<ColumnPos>,
+    ) -> Option<usize> {
+        self.listeners.collect(listener, &mut self.tree, Disc { center, radius }, max, columns)
+    }
+
+    /// Every batch with a completed column, each once, with the mask of its completed columns, in an order that depends
+    /// only on what is completed.
+    pub fn completed_batches(&self) -> impl Iterator<Item = (BatchPos, u16)> {
+        self.tile_squares().flat_map(move |(tile, square)| {
+            let batches = (0..TILE_BATCHES as u32)
+                .map(move |index| (tile.child(index).min_batch(), self.tree.completed_of(square, index)));
+            batches.filter(|(_, mask)| *mask != 0)
+        })
+    }
+
+    /// Every completed column, each once, in an order that depends only on what is completed.
+    pub fn completed_columns(&self) -> impl Iterator<Item = ColumnPos> {
+        self.completed_batches().flat_map(|(batch, mask)| bits(mask.into()).map(move |bit| batch.column(bit)))
+    }
+
     /// Every tile with a completed column, each once, in an order that depends only on which tiles these are.
     pub fn tiles(&self) -> impl Iterator<Item = TilePos> {
+        self.tile_squares().map(|(tile, _)| TilePos::new(tile.x, tile.z))
+    }
+
+    fn tile_squares(&self) -> impl Iterator<Item = (Area, Square)> {
         let mut roots: Vec<_> = self.tree.roots().collect();
         roots.sort_unstable_by_key(|(root, _)| (root.z, root.x));
         roots.into_iter().flat_map(|(root, number)| {
             let mut tiles = Vec::new();
-            self.tree.visit_tiles(root, Square::Node(number), &mut |tile, _| tiles.push(TilePos::new(tile.x, tile.z)));
+            self.tree.visit_tiles(root, Square::Node(number), &mut |tile, square| tiles.push((tile, square)));
             tiles
         })
     }
@@ -227,9 +363,26 @@ impl DistanceGraph {
         Ok(())
     }
 
+    /// The completed columns as bytes, with a version and a checksum: the same for the same columns. Claims and
+    /// listeners are not part of it. Takes about as much room as the graph in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        bytes::write(&self.tree, self.completed_count)
+    }
+
+    /// The graph that [`to_bytes`](Self::to_bytes) made these bytes of, with nothing claimed and no listeners.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are damaged or of a later version. Any bytes may come: none makes it panic or take more memory than
+    /// a small multiple of them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, GraphBytesError> {
+        let (tree, completed_count) = bytes::read(bytes)?;
+        Ok(Self { tree, completed_count, ..Self::default() })
+    }
+
     /// Bytes on the heap, as near as can be told without asking the allocator.
     pub fn memory(&self) -> usize {
-        self.tree.memory() + self.frontiers.memory()
+        self.tree.memory() + self.frontiers.memory() + self.listeners.memory()
     }
 }
 

@@ -173,10 +173,6 @@ impl Tree {
         self.roots.iter().map(|(&(z, x), &number)| (Area { level: ROOT, x, z }, number))
     }
 
-    pub fn root(&self, z: i64, x: i64) -> Square {
-        self.roots.get(&(z, x)).map_or(Square::Empty, |&number| Square::Node(number))
-    }
-
     /// A node of level 2 or 3.
     #[inline]
     pub fn branch(&self, number: u32) -> &Branch {
@@ -584,6 +580,30 @@ impl Tree {
                 let full = u64::from(branch.full.count_ones()) * Area::column_count(level - 1);
                 let kept = branch.nodes().iter().map(|&child| self.completed_count(level - 1, Square::Node(child)));
                 full + kept.sum::<u64>()
+            }
+        }
+    }
+
+    /// Makes an area of level 1 or 2, which is full, all empty; answers how many columns were completed.
+    pub fn clear_full(&mut self, area: Area) -> u64 {
+        let batch = area.min_batch();
+        if area.level == TILE {
+            self.open_branch(batch);
+        }
+        self.set_square(batch, area.level, Square::Empty);
+        Area::column_count(area.level)
+    }
+
+    /// Whether a column of a square of `level` is completed.
+    pub fn has_completed(&self, level: u32, square: Square) -> bool {
+        match square {
+            Square::Empty => false,
+            Square::Full => true,
+            Square::Node(tile) if level == TILE => self.tile(tile).full | self.tile(tile).partial != 0,
+            Square::Node(number) => {
+                let branch = self.branch(number);
+                let has_completed = |child: &u32| self.has_completed(level - 1, Square::Node(*child));
+                branch.full != 0 || branch.nodes().iter().any(has_completed)
             }
         }
     }
