@@ -242,7 +242,7 @@ fn listen(bench: &mut Bench) {
     bench.measure("G6", "collect all in steps of 64", 10e6, 1, || {
         let mut graph = graph.clone();
         let (time, count) = timed(|| collect(&mut graph, listener, 64));
-        assert_eq!(count, 205_857);
+        assert_eq!(count, 205_861);
         time
     });
 }

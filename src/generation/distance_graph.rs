@@ -41,6 +41,7 @@ mod sync;
 mod tests;
 mod tile_pos;
 mod tree;
+mod wide_disc;
 mod work;
 
 use crate::space::{BatchPos, ColumnPos};
@@ -249,8 +250,8 @@ impl DistanceGraph {
     /// How many columns are missing, claimed ones included, in all batches that have a missing column in range.
     ///
     /// That is what [`find_work`](Self::find_work) would still hand out if every claim was released: 0 if and only if
-    /// nothing in range is missing. Takes time in proportion to the radius and to the nodes in range. Stops at
-    /// `u64::MAX`.
+    /// nothing in range is missing. Takes time in proportion to the nodes in range and to r^(2/3), or to the
+    /// radius if that is below 2^13. Stops at `u64::MAX`.
     pub fn count_missing_in_range(&self, center: ColumnPos, radius: u32) -> u64 {
         self.count(center, radius, Grain::Batches)
     }
@@ -273,12 +274,12 @@ impl DistanceGraph {
 
     fn completion(&self, center: ColumnPos, radius: u32, grain: Grain) -> Completion {
         let disc = Disc { center, radius };
-        let total = u64::try_from(disc.columns_in_range(disc.bounds(), grain)).unwrap_or(u64::MAX);
+        let total = u64::try_from(count::all_columns(&disc, grain)).unwrap_or(u64::MAX);
         Completion { missing: self.count(center, radius, grain), total }
     }
 
     fn count(&self, center: ColumnPos, radius: u32, grain: Grain) -> u64 {
-        let missing = Count { tree: &self.tree, disc: Disc { center, radius }, grain }.missing();
+        let missing = Count { tree: &self.tree, disc: Disc { center, radius }, grain }.missing(self.completed_count);
         u64::try_from(missing).unwrap_or(u64::MAX)
     }
 

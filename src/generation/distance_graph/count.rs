@@ -3,6 +3,29 @@
 use super::disc::{Area, Disc, Grain, Rect, bits};
 use super::tree::{FULL, ROOT, Square, TILE, Tree, child_index};
 
+/// Up to this radius a disc is counted row by row.
+const MAX_RADIUS_BY_ROWS: u32 = 1 << 13;
+
+/// Whether there are certainly more columns in the disc than a `u64` can count, even without so many of them. Beside
+/// the edge of the world it may answer false though there are.
+fn exceeds(disc: &Disc, without: u64) -> bool {
+    let half = u64::from(disc.radius) / 10 * 7;
+    let fits = |center: i64| center.checked_add_unsigned(half).and(center.checked_sub_unsigned(half)).is_some();
+    let inner_square = u128::from(2 * half).pow(2);
+    fits(disc.center.x) && fits(disc.center.z) && inner_square > u128::from(u64::MAX) + u128::from(without)
+}
+
+/// All columns of the disc, or of the batches that reach into it. Not exact above `u64::MAX`.
+pub(super) fn all_columns(disc: &Disc, grain: Grain) -> u128 {
+    if exceeds(disc, 0) {
+        u128::MAX
+    } else if disc.radius > MAX_RADIUS_BY_ROWS {
+        disc.columns_in_all(grain)
+    } else {
+        disc.columns_in_range(disc.bounds(), grain)
+    }
+}
+
 /// Counts missing columns in a disc.
 pub(super) struct Count<'a> {
     pub tree: &'a Tree,
@@ -12,8 +35,11 @@ pub(super) struct Count<'a> {
 
 impl Count<'_> {
     /// Whole batches: the missing columns of every batch that has a missing column in the disc.
-    /// Columns: the missing columns in the disc.
-    pub fn missing(&self) -> u128 {
+    /// Columns: the missing columns in the disc. Not exact above `u64::MAX`.
+    pub fn missing(&self, completed_count: u64) -> u128 {
+        if exceeds(&self.disc, completed_count) {
+            return u128::MAX;
+        }
         let area = |(z, x)| Area { level: ROOT, x, z };
         let mut roots: Vec<_> = self
             .tree
@@ -26,6 +52,10 @@ impl Count<'_> {
         let mut total: u128 = roots.iter().map(in_roots).sum();
 
         // Empty land is counted in stretches between the roots, since a wide disc spans more roots than can be visited.
+        if self.disc.radius > MAX_RADIUS_BY_ROWS {
+            let in_root = |&(key, _): &(_, _)| self.disc.columns_in_range(area(key).rect(), self.grain);
+            return total + self.disc.columns_in_all(self.grain) - roots.iter().map(in_root).sum::<u128>();
+        }
         let bounds = self.disc.bounds();
         let shift = Area::shift(ROOT);
         let (min_x, max_x) = (bounds.min_x >> shift, bounds.max_x >> shift);

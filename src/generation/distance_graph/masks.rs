@@ -141,7 +141,8 @@ impl Masks {
             let place = rank(present, index);
             self.slice_mut(*list).copy_within(place + 1..count as usize, place);
         }
-        if list.class() > 0 && count - 1 <= list.room() / 4 {
+        // Not as soon as a smaller one would do: lists whose batches come and go would be moved all the time.
+        if list.class() > 0 && count + 1 <= list.room() / 2 {
             self.resize(list, present & !(1 << index), count - 1);
         }
     }

@@ -29,8 +29,8 @@ impl<T> Slab<T> {
 
     fn push(&mut self, value: T) -> u32 {
         if self.slots.len() == self.slots.capacity() {
-            // Doubling would leave a third unused on average; a large block moves without being copied.
-            self.slots.reserve_exact((self.slots.len() / 16).max(8));
+            // Doubling would leave a quarter unused on average. Large blocks grow by remapping, without a copy.
+            self.slots.reserve_exact((self.slots.len() / 32).max(8));
         }
         self.slots.push(value);
         // Memory ends long before the numbers do.

@@ -193,6 +193,42 @@ fn counts_of_wide_discs_are_exact() {
     assert!((1..2048 * 2048).contains(&done(2)));
 }
 
+/// Two ways to count must agree: row by row, and along the convex hull.
+#[test]
+fn wide_discs_are_counted_without_their_rows() {
+    let far = [i64::MIN, i64::MIN + 7, -1234, -3, 0, 1, 2, 77, i64::MAX - 1000, i64::MAX - 6, i64::MAX];
+    let centers = || far.iter().flat_map(|x| far.iter().map(|z| ColumnPos::new(*x, *z)));
+    let check = |center, radius| {
+        let disc = Disc { center, radius };
+        for grain in [Grain::Batches, Grain::Columns] {
+            let expected = disc.columns_in_range(disc.bounds(), grain);
+            assert_eq!(disc.columns_in_all(grain), expected, "{grain:?} around {center} within {radius}");
+        }
+    };
+    for center in centers() {
+        (0..80).chain([1000, 1001, 4099]).for_each(|radius| check(center, radius));
+    }
+    for radius in (100..2000).step_by(7).chain([65_536, 99_999, 1_000_003]) {
+        check(ColumnPos::new(-2, 5), radius);
+    }
+}
+
+#[test]
+fn counts_in_the_widest_disc_come_at_once() {
+    let mut graph = DistanceGraph::new();
+    let center = ColumnPos::new(5, -9);
+    graph.mark_range(ColumnPos::new(-50_000, -3_000), ColumnPos::new(50_000, 3_000)).unwrap();
+    graph.mark_range(ColumnPos::new(1 << 40, 0), ColumnPos::new(1 << 40, 0)).unwrap();
+    // Whole batches at the rim make a difference of a few columns in 10^8.
+    let radius = 100_000_000;
+    let exact = std::f64::consts::PI * f64::from(radius).powi(2) - 100_001.0 * 6_001.0;
+    for missing in [graph.count_missing_in_disc(center, radius), graph.count_missing_in_range(center, radius)] {
+        assert!((missing as f64 / exact - 1.0).abs() < 1e-7, "{missing}");
+    }
+    assert_eq!(graph.count_missing_in_range(center, u32::MAX), u64::MAX);
+    assert_eq!(graph.completion_in_disc(center, u32::MAX).total, u64::MAX);
+}
+
 #[test]
 fn counts_at_the_edges_stop_at_the_last_column() {
     let graph = DistanceGraph::new();

@@ -88,6 +88,7 @@ fn g5_count() {
 #[test]
 fn g6_collect_in_any_steps() {
     let expected = disc(ORIGIN, G6_RADIUS).count();
+    assert_eq!(expected, 205_861);
     let (mut graph, listener) = listened();
     for step in [64, 1000, usize::MAX] {
         let another = graph.add_listener();
