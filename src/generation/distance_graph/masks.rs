@@ -142,7 +142,7 @@ impl Masks {
             self.slice_mut(*list).copy_within(place + 1..count as usize, place);
         }
         // Not as soon as a smaller one would do: lists whose batches come and go would be moved all the time.
-        if list.class() > 0 && count + 1 <= list.room() / 2 {
+        if list.class() > 0 && count <= list.room() / 2 {
             self.resize(list, present & !(1 << index), count - 1);
         }
     }

@@ -3,6 +3,7 @@
 use crate::space::{BatchPos, ColumnPos};
 use std::fmt;
 use std::iter::FusedIterator;
+use std::ops::BitAnd;
 
 /// A batch to be worked on, claimed for whoever asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +46,9 @@ impl BatchColumns {
 
     /// By the key that `key` makes of a column's place in the batch, x and z, and its bit, which is its lowest 4 digits.
     #[inline]
-    fn ordered<K: Copy + Default + Ord>(batch: BatchPos, mask: u16, key: impl Fn(i64, i64, i64) -> K) -> Self
+    fn ordered<K>(batch: BatchPos, mask: u16, key: impl Fn(i64, i64, i64) -> K) -> Self
     where
-        K: TryInto<u64> + std::ops::BitAnd<Output = K> + From<u8>,
+        K: Copy + Default + Ord + From<u8> + TryInto<u64> + BitAnd<Output = K>,
     {
         let mut keys = [K::default(); 16];
         let mut len = 0;

@@ -6,6 +6,7 @@ use loom::sync::Arc;
 use loom::thread;
 use modelled::Completions;
 
+#[allow(clippy::duplicate_mod)] // That is the point: the same source on another lock.
 /// The source of the type, with the model checker's lock in place of the real one.
 #[path = "../completions.rs"]
 mod modelled;
