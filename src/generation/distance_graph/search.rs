@@ -16,7 +16,7 @@ const FIRST_PAGE: usize = 16;
 /// Candidates that later pages are to have at most.
 const LARGEST_PAGE: usize = 1024;
 /// After this many batches put back into one search it starts anew, which drops their duplicates.
-const MAX_PUT_BACK: usize = 1 << 14;
+const MAX_PUT_BACK: usize = 1 << 12;
 /// Columns along one edge of a root.
 const ROOT_SIZE: u64 = 1 << Area::shift(ROOT);
 
