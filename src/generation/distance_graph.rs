@@ -13,6 +13,26 @@
 //! ring. So a call costs the same at any distance, and a new centre costs little more than an old one. The graph keeps
 //! the pages of the last 32 centres; more viewers than that are served as correctly, only slower.
 //!
+//! # Cost
+//!
+//! All distances are in columns, and exact: between indices of columns, Euclidean, squared.
+//!
+//! | operation | time |
+//! |---|---|
+//! | a mark, an unmark, a claim, a release, a look-up | four levels of the tree; nearly nothing in the tile of the last one |
+//! | `find_work`, again around the same centre | the same at any distance, in the long run: a page is sorted for up to 1024 answers |
+//! | `find_work` around a new centre | the open squares on the way to the nearest work |
+//! | `collect_completed_in_range` | the same for each column, however many were given before |
+//! | counts in range | the nodes in range, and `r^(2/3)`, or `r` if that is small |
+//! | ranges, unions, bytes | the edge of what is completed |
+//!
+//! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
+//! pruned. The search is a branch and bound over it for the k nearest.
+//!
+//! # Several threads
+//!
+//! A graph has one owner, who changes it through `&mut`. Others hand their marks over through [`Completions`].
+//!
 //! ```
 //! # use bevy_terrane::{generation::DistanceGraph, space::ColumnPos};
 //! let mut graph = DistanceGraph::new();

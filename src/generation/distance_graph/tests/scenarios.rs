@@ -292,3 +292,68 @@ fn work_that_always_fails_does_not_make_a_search_grow() {
     }
     assert!(graph.frontiers.candidate_count() < 1 << 17, "{}", graph.frontiers.candidate_count());
 }
+
+/// Wide ground with holes, a centre that walks and jumps, claims in flight: every answer against all batches in range.
+#[test]
+fn far_answers_are_the_nearest_wherever_the_centre_goes() {
+    let mut random = super::workload::Random(7);
+    let mut graph = DistanceGraph::new();
+    for place in 0..150 * 150 {
+        let batch = BatchPos::new(place % 150 - 75, place / 150 - 75);
+        match random.bits() % 256 {
+            0 => _ = graph.mark_batch(batch, random.bits() as u16),
+            1 => {}
+            _ => _ = graph.mark_batch(batch, FULL),
+        }
+    }
+    let (radius, mut center) = (330u32, ColumnPos::new(-100, 40));
+    let mut in_flight = std::collections::VecDeque::new();
+    for step in 0..600 {
+        match random.bits() % 8 {
+            0..4 => {}
+            4..7 => center = center.offset(random.bits() as i64 % 3, random.bits() as i64 % 3),
+            _ => center = ColumnPos::new(random.bits() as i64 % 300, random.bits() as i64 % 300),
+        }
+        let disc = Disc { center, radius };
+        let reach = i64::from(radius) / 4 + 1;
+        let near = center.batch();
+        let expected = (-reach..=reach)
+            .flat_map(|z| (-reach..=reach).map(move |x| BatchPos::new(near.x + x, near.z + z)))
+            .filter_map(|batch| {
+                let free = FULL & !graph.completed_in_batch(batch) & !graph.claimed_in_batch(batch);
+                Some((disc.nearest_of(batch, free)?, batch.z, batch.x))
+            })
+            .min();
+        let work = graph.find_work(center, radius);
+        let found = work.map(|work| (work.distance_squared as u64, work.batch.z, work.batch.x));
+        assert_eq!(found, expected, "step {step} around {center}");
+        in_flight.extend(work);
+        if in_flight.len() > 40 {
+            let work: Work = in_flight.pop_front().unwrap();
+            match random.bits() % 3 {
+                0 => _ = graph.release_batch(work.batch, FULL),
+                _ => _ = graph.mark_batch(work.batch, work.columns.mask()),
+            }
+        }
+        if step % 50 == 49 {
+            let min = center.offset(random.bits() as i64 % 64, random.bits() as i64 % 64);
+            graph.unmark_range(min, min.offset(5, 9));
+        }
+    }
+}
+
+#[test]
+fn ranges_that_no_graph_should_hold_are_refused() {
+    let mut graph = DistanceGraph::new();
+    let (low, high) = (ColumnPos::new(i64::MIN, i64::MIN), ColumnPos::new(i64::MAX, i64::MAX));
+    let error = graph.mark_range(low, high).unwrap_err();
+    assert_eq!((error.min, error.max, error.roots), (low, high, 1 << 106));
+    assert_eq!(graph.mark_range(high, low), Ok(0));
+    assert_eq!((graph.completed_count(), graph.unmark_range(low, high)), (0, 0));
+    // A strip of a thousand roots is one bit each, and the rest of its batches at the ends.
+    let strip = (ColumnPos::new(-1_000_000, 0), ColumnPos::new(1_000_000, 2047));
+    assert_eq!(graph.mark_range(strip.0, strip.1), Ok(2_000_001 * 2048));
+    assert!(graph.memory() < 200_000, "{}", graph.memory());
+    assert_eq!(graph.nearest_missing(ColumnPos::new(0, 1000), u32::MAX), Some((BatchPos::new(0, -1), 1001 * 1001)));
+    assert_eq!(graph.count_missing_in_disc(ColumnPos::new(0, 1000), 1000), 0);
+}
