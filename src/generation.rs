@@ -16,7 +16,10 @@ mod heightmap;
 mod hills;
 mod terrain;
 
-pub use distance_graph::{DistanceGraph, TileOutOfRange, TilePos, Work};
+pub use distance_graph::{
+    BatchColumns, Completion, Completions, DistanceGraph, GraphBytesError, ListenerId, RangeTooLarge, TileOutOfRange,
+    TilePos, Work,
+};
 pub use flat::{Flat, Void};
 pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};

@@ -8,9 +8,30 @@
 //!
 //! # Search
 //!
-//! A search goes from the roots down, always into the nearest square that may still hold work, and keeps its frontier
-//! for the next call with the same centre. Its cost therefore hardly depends on the radius. The graph keeps the
-//! frontiers of the last 32 centres; more viewers than that are served as correctly, only slower.
+//! A search takes the nearest batches in pages: it goes from the roots down into every square that reaches into a ring
+//! around the centre and still holds work, sorts what it finds, and hands it out one by one. The next page is the next
+//! ring. So a call costs the same at any distance, and a new centre costs little more than an old one. The graph keeps
+//! the pages of the last 32 centres; more viewers than that are served as correctly, only slower.
+//!
+//! # Cost
+//!
+//! All distances are in columns, and exact: between indices of columns, Euclidean, squared.
+//!
+//! | operation | time |
+//! |---|---|
+//! | a mark, an unmark, a claim, a release, a look-up | four levels of the tree; nearly nothing in the tile of the last one |
+//! | `find_work`, again around the same centre | the same at any distance, in the long run: a page is sorted for up to 1024 answers |
+//! | `find_work` around a new centre | the open squares on the way to the nearest work |
+//! | `collect_completed_in_range` | the same for each column, however many were given before |
+//! | counts in range | the nodes in range, and `r^(2/3)`, or `r` if that is small |
+//! | ranges, unions, bytes | the edge of what is completed |
+//!
+//! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
+//! pruned. The search is a branch and bound over it for the k nearest.
+//!
+//! # Several threads
+//!
+//! A graph has one owner, who changes it through `&mut`. Others hand their marks over through [`Completions`].
 //!
 //! ```
 //! # use bevy_terrane::{generation::DistanceGraph, space::ColumnPos};
@@ -24,90 +45,56 @@
 //! assert_eq!(graph.count_missing_in_range(center, 8), 0);
 //! ```
 
+mod bytes;
+mod completion;
+mod completions;
+mod count;
 mod disc;
-mod frontier;
+mod frontiers;
+mod listeners;
+mod masks;
+mod range;
+mod search;
+mod slab;
+mod sync;
 #[cfg(test)]
 mod tests;
+mod tile_pos;
 mod tree;
+mod wide_disc;
+mod work;
 
-use crate::space::{BATCH_SIZE, BatchPos, ColumnPos};
-use disc::{Disc, bits};
-use frontier::{Claims, Frontiers, available};
-use std::fmt;
-use thiserror::Error;
-use tree::{Change, FULL, TILE, Tree};
+use crate::space::{BatchPos, ColumnPos};
+use count::Count;
+use disc::{Area, Disc, Grain, bits};
+use frontiers::Frontiers;
+use listeners::Listeners;
+use range::ColumnRange;
+use tree::{Square, Tree};
+
+pub use bytes::GraphBytesError;
+pub use completion::Completion;
+pub use completions::Completions;
+pub use listeners::ListenerId;
+pub use range::RangeTooLarge;
+pub use tile_pos::{TileOutOfRange, TilePos};
+pub use work::{BatchColumns, Work};
 
 /// Batches in a [tile](TilePos).
 const TILE_BATCHES: usize = 64;
-
-/// A square of 8 x 8 batches, 32 x 32 columns: the piece in which a [`DistanceGraph`] is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TilePos {
-    /// Coordinate along the x axis.
-    pub x: i64,
-    /// Coordinate along the z axis.
-    pub z: i64,
-}
-
-impl TilePos {
-    /// The position with these coordinates.
-    pub const fn new(x: i64, z: i64) -> Self {
-        Self { x, z }
-    }
-
-    /// The batch at `index` = x + 8 * z, or `None` if the tile lies beyond the columns that exist.
-    fn batch(self, index: usize) -> Option<BatchPos> {
-        let shift = (BATCH_SIZE * 8).trailing_zeros();
-        let exists = |tile: i64| (i64::MIN >> shift..=i64::MAX >> shift).contains(&tile);
-        (exists(self.x) && exists(self.z))
-            .then(|| BatchPos::new((self.x << 3) + (index as i64 & 7), (self.z << 3) + (index as i64 >> 3 & 7)))
-    }
-}
-
-impl From<BatchPos> for TilePos {
-    fn from(batch: BatchPos) -> Self {
-        Self::new(batch.x >> 3, batch.z >> 3)
-    }
-}
-
-impl From<ColumnPos> for TilePos {
-    fn from(column: ColumnPos) -> Self {
-        column.batch().into()
-    }
-}
-
-impl fmt::Display for TilePos {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}, {}]", self.x, self.z)
-    }
-}
-
-/// A stored tile that cannot be part of any graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("tile {0} of a distance graph lies beyond the last column")]
-pub struct TileOutOfRange(pub TilePos);
-
-/// A batch to be worked on, claimed for whoever asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// The batch.
-    pub batch: BatchPos,
-    /// Its columns that were missing and unclaimed, nearest first; of equally near ones the one with the lower z,
-    /// then the lower x. Never empty. All of them are claimed now.
-    pub columns: Vec<ColumnPos>,
-    /// The square of the distance from the centre to the first of `columns`.
-    pub distance_squared: u128,
-}
 
 /// Knows which columns are completed, and finds the nearest ones that are not.
 ///
 /// A column is *missing* until it is completed. Work is handed out as claims: a claimed column is still missing, but
 /// is not offered again until it is [released](Self::release). A column is never claimed and completed at once.
+///
+/// A batch is named by its position, and columns in it by a mask: bit x + 4 * z, as [`BatchPos::column`] has it. A
+/// batch beyond the last column has no columns, and nothing happens to it.
 #[derive(Clone, Debug, Default)]
 pub struct DistanceGraph {
     tree: Tree,
-    claims: Claims,
     frontiers: Frontiers,
+    listeners: Listeners,
     completed_count: u64,
 }
 
@@ -118,12 +105,52 @@ impl DistanceGraph {
     }
 
     /// Completes a column, which ends its claim if it had one; says whether it was missing.
+    #[inline]
     pub fn mark_completed(&mut self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
-        let (_, claimed) = self.remove_claims(batch, bit);
-        let before = self.tree.update(batch, Change { add: bit, remove: 0, claimed });
-        let missing = before & bit == 0;
+        let missing = self.tree.add(batch, bit) & bit == 0;
+        // Not by `complete`: to count the bits of a mask takes longer than the rest of this function.
         self.completed_count += u64::from(missing);
+        if missing {
+            self.listeners.completed(batch);
+        }
+        missing
+    }
+
+    /// Completes columns of a batch, which ends their claims; answers which of them were missing.
+    pub fn mark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        if exists(batch) { self.complete(batch, mask) } else { 0 }
+    }
+
+    fn complete(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let missing = mask & !self.tree.add(batch, mask);
+        if missing != 0 {
+            self.completed_count += u64::from(missing.count_ones());
+            self.listeners.completed(batch);
+        }
+        missing
+    }
+
+    /// Completes every column from `min` to `max`, both corners included, and ends their claims; answers how many were
+    /// missing. Takes time and memory in proportion to the rectangle's edge, not to its area.
+    ///
+    /// # Errors
+    ///
+    /// If the rectangle is larger than a graph should be; the graph is then unchanged.
+    pub fn mark_range(&mut self, min: ColumnPos, max: ColumnPos) -> Result<u64, RangeTooLarge> {
+        let Some(range) = ColumnRange::new(min, max) else { return Ok(0) };
+        range.check_size()?;
+        let missing = self.tree.fill_range(range);
+        self.completed_count += missing;
+        self.listeners.completed_many();
+        Ok(missing)
+    }
+
+    /// Completes what is completed in the other graph, and ends the claims of it; answers how many columns were missing.
+    pub fn union_with(&mut self, other: &Self) -> u64 {
+        let missing = self.tree.union_with(&other.tree);
+        self.completed_count += missing;
+        self.listeners.completed_many();
         missing
     }
 
@@ -131,11 +158,38 @@ impl DistanceGraph {
     /// A claimed column stays claimed.
     pub fn unmark(&mut self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
-        let claimed = self.claims.get(&batch).copied().unwrap_or(0);
-        let completed = self.tree.update(batch, Change { add: 0, remove: bit, claimed }) & bit != 0;
-        if completed {
-            self.completed_count -= 1;
+        self.unmark_batch(batch, bit) != 0
+    }
+
+    /// Makes completed columns of a batch missing and unclaimed again; answers which of them were completed.
+    pub fn unmark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let completed = mask & self.tree.remove(batch, mask);
+        if completed != 0 {
+            self.completed_count -= u64::from(completed.count_ones());
             self.frontiers.reopen(batch);
+            self.listeners.unmarked(batch, completed);
+        }
+        completed
+    }
+
+    /// Makes every completed column from `min` to `max`, both corners included, missing again; answers how many there
+    /// were. Takes time in proportion to what is completed there.
+    pub fn unmark_range(&mut self, min: ColumnPos, max: ColumnPos) -> u64 {
+        let Some(range) = ColumnRange::new(min, max) else { return 0 };
+        let completed = self.tree.clear_range(range);
+        self.completed_count -= completed;
+        self.frontiers.reopen_many();
+        self.listeners.unmarked_range(range);
+        completed
+    }
+
+    /// A completed column changed: it is given again to the listeners that have it already. Says whether it is
+    /// completed; if not, nothing happens.
+    pub fn edited(&mut self, column: ColumnPos) -> bool {
+        let (batch, bit) = place(column);
+        let completed = self.tree.look(batch) & bit != 0;
+        if completed {
+            self.listeners.edited(batch, bit);
         }
         completed
     }
@@ -144,6 +198,11 @@ impl DistanceGraph {
     pub fn is_completed(&self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
         self.tree.completed(batch) & bit != 0
+    }
+
+    /// Which columns of the batch are completed.
+    pub fn completed_in_batch(&self, batch: BatchPos) -> u16 {
+        self.tree.completed(batch)
     }
 
     /// How many columns are completed.
@@ -162,58 +221,153 @@ impl DistanceGraph {
     }
 
     /// The batch that [`find_work`](Self::find_work) would claim, and the square of its distance. Claims nothing.
+    ///
+    /// Whoever serves several viewers asks this for each of them, which costs little when nothing changed, weighs the
+    /// distances by whatever else matters, such as where a viewer is heading, and [claims](Self::claim) the best.
     pub fn nearest_missing(&mut self, center: ColumnPos, radius: u32) -> Option<(BatchPos, u128)> {
-        let (batch, distance_squared) = self.frontiers.nearest(&self.tree, &self.claims, center, radius)?;
+        let (batch, distance_squared) = self.frontiers.nearest(&mut self.tree, center, radius)?;
         Some((batch, distance_squared.into()))
     }
 
     /// Claims all missing and unclaimed columns of a batch, those nearest to `center` first; `None` if there are none.
     pub fn claim(&mut self, batch: BatchPos, center: ColumnPos) -> Option<Work> {
-        let exists = |batch: i64| (i64::MIN >> 2..=i64::MAX >> 2).contains(&batch);
-        if !exists(batch.x) || !exists(batch.z) {
+        if !exists(batch) {
             return None;
         }
-        let free = available(&self.tree, &self.claims, batch);
-        if free == 0 {
+        let available = self.tree.available(batch);
+        if available == 0 {
             return None;
         }
-        let claims = self.claims.entry(batch).or_default();
-        *claims |= free;
-        self.tree.update(batch, Change { add: 0, remove: 0, claimed: *claims });
-        let columns = nearest_first(batch, free, center);
-        let distance_squared = columns[0].distance_squared(center);
+        self.tree.claim(batch, available);
+        let columns = BatchColumns::nearest_first(batch, available, center);
+        let distance_squared = columns.first()?.distance_squared(center);
         Some(Work { batch, columns, distance_squared })
     }
 
     /// Gives a claim back, after a failure or when nobody needs the column any more; says whether there was one.
     pub fn release(&mut self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
-        let (ended, claimed) = self.remove_claims(batch, bit);
+        self.release_batch(batch, bit) != 0
+    }
+
+    /// Gives claims in a batch back; answers which of these columns were claimed.
+    pub fn release_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let ended = self.tree.release(batch, mask);
         if ended != 0 {
-            self.tree.update(batch, Change { add: 0, remove: 0, claimed });
             self.frontiers.reopen(batch);
         }
-        ended != 0
+        ended
     }
 
     /// Whether the column is handed out and neither completed nor released yet.
     pub fn is_claimed(&self, column: ColumnPos) -> bool {
         let (batch, bit) = place(column);
-        self.claims.get(&batch).is_some_and(|claimed| claimed & bit != 0)
+        self.tree.claimed(batch) & bit != 0
+    }
+
+    /// Which columns of the batch are claimed.
+    pub fn claimed_in_batch(&self, batch: BatchPos) -> u16 {
+        self.tree.claimed(batch)
+    }
+
+    /// How many columns are claimed.
+    pub fn claimed_count(&self) -> u64 {
+        self.tree.claimed_count()
     }
 
     /// How many columns are missing, claimed ones included, in all batches that have a missing column in range.
     ///
-    /// Takes time in proportion to the radius and to the nodes in range. Stops at `u64::MAX`.
+    /// That is what [`find_work`](Self::find_work) would still hand out if every claim was released: 0 if and only if
+    /// nothing in range is missing. Takes time in proportion to the nodes in range and to r^(2/3), or to the
+    /// radius if that is below 2^13. Stops at `u64::MAX`.
     pub fn count_missing_in_range(&self, center: ColumnPos, radius: u32) -> u64 {
-        u64::try_from(self.tree.missing_in(&Disc { center, radius })).unwrap_or(u64::MAX)
+        self.count(center, radius, Grain::Batches)
+    }
+
+    /// How many columns of the exact disc `dx^2 + dz^2 <= radius^2` are missing, claimed ones included.
+    pub fn count_missing_in_disc(&self, center: ColumnPos, radius: u32) -> u64 {
+        self.count(center, radius, Grain::Columns)
+    }
+
+    /// How far the work in range has come: what [`count_missing_in_range`](Self::count_missing_in_range) says, of all
+    /// columns of the batches that reach into the disc.
+    pub fn completion_in_range(&self, center: ColumnPos, radius: u32) -> Completion {
+        self.completion(center, radius, Grain::Batches)
+    }
+
+    /// How much of the exact disc is completed.
+    pub fn completion_in_disc(&self, center: ColumnPos, radius: u32) -> Completion {
+        self.completion(center, radius, Grain::Columns)
+    }
+
+    fn completion(&self, center: ColumnPos, radius: u32, grain: Grain) -> Completion {
+        let disc = Disc { center, radius };
+        let total = u64::try_from(count::all_columns(&disc, grain)).unwrap_or(u64::MAX);
+        Completion { missing: self.count(center, radius, grain), total }
+    }
+
+    fn count(&self, center: ColumnPos, radius: u32, grain: Grain) -> u64 {
+        let missing = Count { tree: &self.tree, disc: Disc { center, radius }, grain }.missing(self.completed_count);
+        u64::try_from(missing).unwrap_or(u64::MAX)
+    }
+
+    /// A new listener, who was given nothing yet.
+    ///
+    /// A graph remembers for each listener what it was given, in about as much memory as the completed columns take,
+    /// until the listener is [removed](Self::remove_listener).
+    pub fn add_listener(&mut self) -> ListenerId {
+        self.listeners.add()
+    }
+
+    /// Forgets a listener; says whether there was one.
+    pub fn remove_listener(&mut self, listener: ListenerId) -> bool {
+        self.listeners.remove(listener)
+    }
+
+    /// Appends completed columns with `dx^2 + dz^2 <= radius^2` that this listener was not given yet, at most `max` of
+    /// them, and answers how many. `None` if there is no such listener.
+    ///
+    /// Batches come near to far, by the nearest column that is to be given, and so do the columns of a batch. Each
+    /// column is given once, wherever the centre moves meanwhile, and once more when it was
+    /// [edited](Self::edited), or unmarked and completed again. Collecting everything takes time in proportion to it.
+    pub fn collect_completed_in_range(
+        &mut self,
+        listener: ListenerId,
+        center: ColumnPos,
+        radius: u32,
+        max: usize,
+        columns: &mut Vec<ColumnPos>,
+    ) -> Option<usize> {
+        self.listeners.collect(listener, &mut self.tree, Disc { center, radius }, max, columns)
+    }
+
+    /// Every batch with a completed column, each once, with the mask of its completed columns, in an order that depends
+    /// only on what is completed.
+    pub fn completed_batches(&self) -> impl Iterator<Item = (BatchPos, u16)> {
+        self.tile_squares().flat_map(move |(tile, square)| {
+            let batches = (0..TILE_BATCHES as u32)
+                .map(move |index| (tile.child(index).min_batch(), self.tree.completed_of(square, index)));
+            batches.filter(|(_, mask)| *mask != 0)
+        })
+    }
+
+    /// Every completed column, each once, in an order that depends only on what is completed.
+    pub fn completed_columns(&self) -> impl Iterator<Item = ColumnPos> {
+        self.completed_batches().flat_map(|(batch, mask)| bits(mask.into()).map(move |bit| batch.column(bit)))
     }
 
     /// Every tile with a completed column, each once, in an order that depends only on which tiles these are.
     pub fn tiles(&self) -> impl Iterator<Item = TilePos> {
-        self.tree.tiles().map(|area| {
-            debug_assert_eq!(area.level, TILE);
-            TilePos::new(area.x, area.z)
+        self.tile_squares().map(|(tile, _)| TilePos::new(tile.x, tile.z))
+    }
+
+    fn tile_squares(&self) -> impl Iterator<Item = (Area, Square)> {
+        let mut roots: Vec<_> = self.tree.roots().collect();
+        roots.sort_unstable_by_key(|(root, _)| (root.z, root.x));
+        roots.into_iter().flat_map(|(root, number)| {
+            let mut tiles = Vec::new();
+            self.tree.visit_tiles(root, Square::Node(number), &mut |tile, square| tiles.push((tile, square)));
+            tiles
         })
     }
 
@@ -232,48 +386,43 @@ impl DistanceGraph {
     pub fn restore_tile(&mut self, tile: TilePos, masks: &[u16; TILE_BATCHES]) -> Result<(), TileOutOfRange> {
         for (index, mask) in masks.iter().enumerate() {
             let batch = tile.batch(index).ok_or(TileOutOfRange(tile))?;
-            let (_, claimed) = self.remove_claims(batch, *mask);
-            let before = self.tree.update(batch, Change { add: *mask, remove: !*mask, claimed });
-            self.completed_count += u64::from((mask & !before).count_ones());
-            let lost = before & !mask;
-            if lost != 0 {
-                self.completed_count -= u64::from(lost.count_ones());
-                self.frontiers.reopen(batch);
-            }
+            self.unmark_batch(batch, !*mask);
+            self.complete(batch, *mask);
         }
         Ok(())
     }
 
-    /// Ends the claims of these columns. Answers which of them were claimed, and what stays claimed in the batch.
-    fn remove_claims(&mut self, batch: BatchPos, mask: u16) -> (u16, u16) {
-        let Some(claimed) = self.claims.get_mut(&batch) else { return (0, 0) };
-        let (ended, rest) = (*claimed & mask, *claimed & !mask);
-        *claimed = rest;
-        if rest == 0 {
-            self.claims.remove(&batch);
-        }
-        (ended, rest)
+    /// The completed columns as bytes, with a version and a checksum: the same for the same columns. Claims and
+    /// listeners are not part of it. Takes about as much room as the graph in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        bytes::write(&self.tree, self.completed_count)
+    }
+
+    /// The graph that [`to_bytes`](Self::to_bytes) made these bytes of, with nothing claimed and no listeners.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are damaged or of a later version. Any bytes may come: none makes it panic or take more memory than
+    /// a small multiple of them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, GraphBytesError> {
+        let (tree, completed_count) = bytes::read(bytes)?;
+        Ok(Self { tree, completed_count, ..Self::default() })
+    }
+
+    /// Bytes on the heap, as near as can be told without asking the allocator.
+    pub fn memory(&self) -> usize {
+        self.tree.memory() + self.frontiers.memory() + self.listeners.memory()
     }
 }
 
 /// The column's batch, and its bit there.
+#[inline]
 fn place(column: ColumnPos) -> (BatchPos, u16) {
-    (column.batch(), 1 << ((column.x & 3) | (column.z & 3) << 2))
+    (column.batch(), 1 << (column.x & 3 | (column.z & 3) << 2))
 }
 
-/// The columns of the mask, nearest first, then by z, then by x.
-fn nearest_first(batch: BatchPos, mask: u16, center: ColumnPos) -> Vec<ColumnPos> {
-    let first = batch.column(0);
-    let (x, z) = (i128::from(first.x) - i128::from(center.x), i128::from(first.z) - i128::from(center.z));
-    // Compared to the batch's first column, at (x, z), column (i, j) is farther by 2xi + i^2 + 2zj + j^2. Unlike the
-    // squares themselves that cannot overflow, and a column's bit is its place by z, then x.
-    let mut order = [0i128; FULL.count_ones() as usize];
-    let mut count = 0;
-    for bit in bits(u64::from(mask)) {
-        let (i, j) = (i128::from(bit & 3), i128::from(bit >> 2));
-        order[count] = (i * (2 * x + i) + j * (2 * z + j)) << 4 | i128::from(bit);
-        count += 1;
-    }
-    order[..count].sort_unstable();
-    order[..count].iter().map(|key| batch.column((key & 15) as u32)).collect()
+/// Whether the batch has columns.
+fn exists(batch: BatchPos) -> bool {
+    let exists = |batch: i64| (i64::MIN >> 2..=i64::MAX >> 2).contains(&batch);
+    exists(batch.x) && exists(batch.z)
 }

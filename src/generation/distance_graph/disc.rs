@@ -27,13 +27,18 @@ impl Area {
         BatchPos::new(self.x << (3 * self.level), self.z << (3 * self.level))
     }
 
+    /// Columns along one edge of an area of that level, as a power of two.
+    pub const fn shift(level: u32) -> u32 {
+        2 + 3 * level
+    }
+
     /// How many columns an area of that level holds.
     pub const fn column_count(level: u32) -> u64 {
         16 << (6 * level)
     }
 
     pub fn rect(self) -> Rect {
-        let shift = 2 + 3 * self.level;
+        let shift = Self::shift(self.level);
         let size = (1 << shift) - 1;
         let (x, z) = (self.x << shift, self.z << shift);
         Rect { min_x: x, max_x: x + size, min_z: z, max_z: z + size }
@@ -108,22 +113,49 @@ impl Disc {
         }
     }
 
-    /// How many columns the batches of the rectangle have together that reach into the disc.
-    pub fn columns_of_batches_in_range(&self, rect: Rect) -> u128 {
+    /// Those columns of the mask that are in the disc.
+    pub fn mask_of(&self, batch: BatchPos, mask: u16) -> u16 {
+        if self.contains(Area::of(batch, 0).rect()) {
+            return mask;
+        }
+        let inside = |bit: &u32| {
+            let column = batch.column(*bit);
+            self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z)).is_some()
+        };
+        bits(u64::from(mask)).filter(inside).fold(0, |mask, bit| mask | 1 << bit)
+    }
+
+    /// How many columns of the rectangle are in the disc, or in batches that reach into the disc.
+    ///
+    /// Takes time in proportion to the rows that the two have in common.
+    pub fn columns_in_range(&self, rect: Rect, grain: Grain) -> u128 {
+        let shift = match grain {
+            Grain::Batches => 2,
+            Grain::Columns => 0,
+        };
         let bounds = self.bounds();
-        let rows = (rect.min_z.max(bounds.min_z) >> 2)..=(rect.max_z.min(bounds.max_z) >> 2);
-        let batches: u128 = rows
+        let rows = (rect.min_z.max(bounds.min_z) >> shift)..=(rect.max_z.min(bounds.max_z) >> shift);
+        let squares: u128 = rows
             .map(|row| {
-                let z = gap(self.center.z, row << 2, (row << 2) | 3);
+                let z = gap(self.center.z, row << shift, row << shift | ((1 << shift) - 1));
                 let Some(rest) = self.within(0, z).map(|square| self.radius_squared() - square) else { return 0 };
                 let half = rest.isqrt();
-                let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half)) >> 2;
-                let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half)) >> 2;
+                let first = rect.min_x.max(self.center.x.saturating_sub_unsigned(half)) >> shift;
+                let last = rect.max_x.min(self.center.x.saturating_add_unsigned(half)) >> shift;
                 if first <= last { u128::from(last.abs_diff(first)) + 1 } else { 0 }
             })
             .sum();
-        batches * 16
+        squares << (2 * shift)
     }
+}
+
+/// What of a rim counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// Batches with a column in the disc, with all their columns.
+    Batches,
+    /// Columns in the disc.
+    Columns,
 }
 
 /// How far `center` is from the nearest of `min..=max`.

@@ -1,346 +1,532 @@
-//! The tree of completed columns: a full node is one bit in its parent, an empty one is nothing.
+//! The tree of completed columns: a full square is one bit in its parent, an empty one is nothing.
+//!
+//! A root has 8 x 8 branches, a branch 8 x 8 tiles, a tile 8 x 8 batches. Only squares that are neither full nor empty
+//! have a node, and tiles with a claim in them. Nodes are numbered slots, so that the last tile can be remembered by
+//! its number: most changes are in the same tile as the one before.
 
-use super::disc::{Area, Disc, Rect, bits};
+mod squares;
+
+use super::disc::Area;
+use super::masks::{List, Masks};
+use super::slab::Slab;
 use crate::space::BatchPos;
 use rustc_hash::FxHashMap;
 
 /// All 16 columns of a batch.
 pub(super) const FULL: u16 = u16::MAX;
-
-type Root = Branch<Branch<Branch<u16>>>;
-
 /// The level of a root: 8 x 8 x 8 batches a side.
-pub(super) const ROOT: u32 = Root::LEVEL;
+pub(super) const ROOT: u32 = 3;
+/// The level of 8 x 8 tiles.
+pub(super) const BRANCH: u32 = 2;
 /// The level of 8 x 8 batches.
 pub(super) const TILE: u32 = 1;
 
-/// What happens to one batch.
-#[derive(Clone, Copy)]
-pub(super) struct Change {
-    pub add: u16,
-    pub remove: u16,
-    /// The columns of the batch that are claimed after the change.
-    pub claimed: u16,
+const NONE: u32 = u32::MAX;
+
+/// A square of the tree above the batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Square {
+    Empty,
+    Full,
+    /// A node of its level, by number.
+    Node(u32),
 }
 
-/// A node of the tree; a batch's mask of completed columns is one too.
-trait Node: Default {
-    const LEVEL: u32;
-
-    fn filled() -> Self;
-
-    fn is_full(&self) -> bool;
-
-    fn is_empty(&self) -> bool;
-
-    /// Whether no column of it is both missing and unclaimed. Only a batch needs to be told what is claimed in it.
-    fn is_taken(&self, claimed: u16) -> bool;
-
-    /// Applies the change, and answers the batch's mask from before.
-    fn update(&mut self, batch: BatchPos, change: Change) -> u16;
-
-    fn completed(&self, batch: BatchPos) -> u16;
-
-    /// Which children of the node at `level` above the batch are taken.
-    fn taken(&self, batch: BatchPos, level: u32) -> u64;
-
-    fn missing_count(&self) -> u64;
-
-    /// The missing columns of the batches that have a missing column in the disc.
-    fn missing_in(&self, area: Area, disc: &Disc) -> u64;
-
-    /// Calls `visit` for each area of level 1 that has a completed column.
-    fn visit_tiles(&self, area: Area, visit: &mut impl FnMut(Area));
-}
-
-impl Node for u16 {
-    const LEVEL: u32 = 0;
-
-    fn filled() -> Self {
-        FULL
-    }
-
-    fn is_full(&self) -> bool {
-        *self == FULL
-    }
-
-    fn is_empty(&self) -> bool {
-        *self == 0
-    }
-
-    fn is_taken(&self, claimed: u16) -> bool {
-        *self | claimed == FULL
-    }
-
-    fn update(&mut self, _: BatchPos, change: Change) -> u16 {
-        let before = *self;
-        *self = (before | change.add) & !change.remove;
-        before
-    }
-
-    fn completed(&self, _: BatchPos) -> u16 {
-        *self
-    }
-
-    fn taken(&self, _: BatchPos, _: u32) -> u64 {
-        0
-    }
-
-    fn missing_count(&self) -> u64 {
-        u64::from(self.count_zeros())
-    }
-
-    fn missing_in(&self, area: Area, disc: &Disc) -> u64 {
-        disc.nearest_of(area.min_batch(), !*self).map_or(0, |_| self.missing_count())
-    }
-
-    fn visit_tiles(&self, _: Area, _: &mut impl FnMut(Area)) {}
-}
-
-/// 8 x 8 nodes of the level below, each in one of three states: full (a bit), partial (kept), empty (neither).
-#[derive(Clone, Debug)]
-struct Branch<C> {
-    /// Children with nothing missing.
-    full: u64,
-    /// Children with nothing that is both missing and unclaimed; a superset of `full`.
-    taken: u64,
-    /// Children that are kept, in the order of their bits.
-    partial: u64,
-    children: Vec<C>,
-}
-
-impl<C> Default for Branch<C> {
-    fn default() -> Self {
-        Self { full: 0, taken: 0, partial: 0, children: Vec::new() }
-    }
-}
-
-impl<C: Node> Branch<C> {
-    fn bit(batch: BatchPos) -> u64 {
-        let shift = 3 * C::LEVEL;
-        1 << ((batch.x >> shift & 7) | (batch.z >> shift & 7) << 3)
-    }
-
-    fn place(&self, bit: u64) -> usize {
-        (self.partial & (bit - 1)).count_ones() as usize
-    }
-
-    fn partial(&self, bit: u64) -> Option<&C> {
-        if self.partial & bit == 0 { None } else { self.children.get(self.place(bit)) }
-    }
-
-    fn remove(&mut self, bit: u64, place: usize) {
-        self.children.remove(place);
-        self.partial &= !bit;
-        let capacity = self.children.capacity();
-        if capacity > 8 && self.children.len() <= capacity / 4 {
-            self.children.shrink_to(capacity / 2);
-        }
-    }
-
-    fn set_taken(&mut self, bit: u64, taken: bool) {
-        self.taken = if taken { self.taken | bit } else { self.taken & !bit };
-    }
-}
-
-impl<C: Node> Node for Branch<C> {
-    const LEVEL: u32 = C::LEVEL + 1;
-
-    fn filled() -> Self {
-        Self { full: u64::MAX, taken: u64::MAX, partial: 0, children: Vec::new() }
-    }
-
-    fn is_full(&self) -> bool {
-        self.full == u64::MAX
-    }
-
-    fn is_empty(&self) -> bool {
-        self.full | self.taken | self.partial == 0
-    }
-
-    fn is_taken(&self, _: u16) -> bool {
-        self.taken == u64::MAX
-    }
-
-    fn update(&mut self, batch: BatchPos, change: Change) -> u16 {
-        let bit = Self::bit(batch);
-        let place = self.place(bit);
-        if self.partial & bit != 0 {
-            let child = &mut self.children[place];
-            let before = child.update(batch, change);
-            let (full, empty, taken) = (child.is_full(), child.is_empty(), child.is_taken(change.claimed));
-            if full || empty {
-                self.remove(bit, place);
-            }
-            if full {
-                self.full |= bit;
-            }
-            self.set_taken(bit, taken);
-            return before;
-        }
-        if self.full & bit != 0 && change.remove == 0 {
-            return FULL;
-        }
-        let mut child = if self.full & bit == 0 { C::default() } else { C::filled() };
-        let before = child.update(batch, change);
-        self.set_taken(bit, child.is_taken(change.claimed));
-        self.full &= !bit;
-        if child.is_full() {
-            self.full |= bit;
-        } else if !child.is_empty() {
-            self.children.insert(place, child);
-            self.partial |= bit;
-        }
-        before
-    }
-
-    fn completed(&self, batch: BatchPos) -> u16 {
-        let bit = Self::bit(batch);
-        if self.full & bit != 0 { FULL } else { self.partial(bit).map_or(0, |child| child.completed(batch)) }
-    }
-
-    fn taken(&self, batch: BatchPos, level: u32) -> u64 {
-        let bit = Self::bit(batch);
-        if level == Self::LEVEL {
-            self.taken
-        } else if self.taken & bit != 0 {
-            u64::MAX
-        } else {
-            self.partial(bit).map_or(0, |child| child.taken(batch, level))
-        }
-    }
-
-    fn missing_count(&self) -> u64 {
-        let empty = u64::from((self.full | self.partial).count_zeros()) * Area::column_count(C::LEVEL);
-        empty + self.children.iter().map(C::missing_count).sum::<u64>()
-    }
-
-    fn missing_in(&self, area: Area, disc: &Disc) -> u64 {
-        if disc.contains(area.rect()) {
-            return self.missing_count();
-        }
-        bits(!self.full)
-            .map(|index| {
-                let child = area.child(index);
-                let rect = child.rect();
-                if disc.nearest(rect).is_none() {
-                    0
-                } else if let Some(node) = self.partial(1 << index) {
-                    node.missing_in(child, disc)
-                } else if C::LEVEL == 0 || disc.contains(rect) {
-                    Area::column_count(C::LEVEL)
-                } else {
-                    // One area of at most 2048 x 2048 columns.
-                    disc.columns_of_batches_in_range(rect) as u64
-                }
-            })
-            .sum()
-    }
-
-    fn visit_tiles(&self, area: Area, visit: &mut impl FnMut(Area)) {
-        if Self::LEVEL == TILE {
-            if self.full | self.partial != 0 {
-                visit(area);
-            }
-            return;
-        }
-        for index in bits(self.full | self.partial) {
-            match self.partial(1 << index) {
-                Some(child) => child.visit_tiles(area.child(index), visit),
-                None => C::filled().visit_tiles(area.child(index), visit),
-            }
-        }
-    }
-}
-
-/// Every root that has a completed or a wholly claimed batch.
+/// A node of level 2 or 3.
 #[derive(Clone, Debug, Default)]
+pub(super) struct Branch {
+    /// Children with nothing missing.
+    pub full: u64,
+    /// Children with a node.
+    pub kept: u64,
+    /// The numbers of those nodes, in the order of their bits.
+    children: Vec<u32>,
+}
+
+impl Branch {
+    fn new(full: u64) -> Self {
+        Self { full, ..Self::default() }
+    }
+
+    fn rank(&self, bit: u64) -> usize {
+        (self.kept & (bit - 1)).count_ones() as usize
+    }
+
+    #[inline]
+    pub fn child(&self, index: u32) -> Square {
+        let bit = 1 << index;
+        if self.full & bit != 0 {
+            Square::Full
+        } else if self.kept & bit != 0 {
+            Square::Node(self.children[self.rank(bit)])
+        } else {
+            Square::Empty
+        }
+    }
+
+    pub fn nodes(&self) -> &[u32] {
+        &self.children
+    }
+
+    fn set_child(&mut self, index: u32, child: Square) {
+        let bit = 1 << index;
+        let rank = self.rank(bit);
+        match (self.kept & bit != 0, child) {
+            (true, Square::Node(number)) => self.children[rank] = number,
+            (true, _) => drop(self.children.remove(rank)),
+            (false, Square::Node(number)) => {
+                if self.children.len() == self.children.capacity() {
+                    self.children.reserve_exact(4);
+                }
+                self.children.insert(rank, number);
+            }
+            (false, _) => {}
+        }
+        self.full &= !bit;
+        self.kept &= !bit;
+        match child {
+            Square::Full => self.full |= bit,
+            Square::Node(_) => self.kept |= bit,
+            Square::Empty => {}
+        }
+    }
+}
+
+/// A node of level 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tile {
+    /// Batches with nothing missing.
+    pub full: u64,
+    /// Batches with completed and with missing columns.
+    pub partial: u64,
+    /// Their masks.
+    list: List,
+    /// The number of its [`ClaimTable`], if a column of it is claimed.
+    claims: u32,
+}
+
+impl Tile {
+    const fn new(full: u64) -> Self {
+        Self { full, partial: 0, list: List::NONE, claims: NONE }
+    }
+}
+
+/// The claimed columns of a tile. In a slot that is free all of it is 0.
+#[derive(Clone, Copy, Debug)]
+struct ClaimTable {
+    /// Batches with a claimed column.
+    any: u64,
+    masks: [u16; 64],
+}
+
+const NO_CLAIMS: ClaimTable = ClaimTable { any: 0, masks: [0; 64] };
+
+/// The tile that was last looked for and has a node, at its place >> 3.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    x: i64,
+    z: i64,
+    /// [`NONE`] if that node is gone.
+    number: u32,
+}
+
+/// Every root with a completed or a claimed column.
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// By z, then x.
-    roots: FxHashMap<(i64, i64), Root>,
+    /// Nodes of level 3 by z, then x. A full root is one with 64 full children.
+    roots: FxHashMap<(i64, i64), u32>,
+    /// Nodes of levels 2 and 3.
+    branches: Slab<Branch>,
+    tiles: Slab<Tile>,
+    masks: Masks,
+    claims: Slab<ClaimTable>,
+    claimed_count: u64,
+    recent: Recent,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self {
+            roots: FxHashMap::default(),
+            branches: Slab::default(),
+            tiles: Slab::default(),
+            masks: Masks::default(),
+            claims: Slab::default(),
+            claimed_count: 0,
+            recent: Recent { x: 0, z: 0, number: NONE },
+        }
+    }
+}
+
+/// The place of the child of a node of `level` that holds the batch.
+#[inline]
+pub(super) fn child_index(batch: BatchPos, level: u32) -> u32 {
+    let shift = 3 * (level - 1);
+    (batch.x >> shift & 7 | (batch.z >> shift & 7) << 3) as u32
 }
 
 impl Tree {
-    fn root(&self, batch: BatchPos) -> Option<&Root> {
-        let area = Area::of(batch, ROOT);
-        self.roots.get(&(area.z, area.x))
+    fn root_key(batch: BatchPos) -> (i64, i64) {
+        (batch.z >> (3 * ROOT), batch.x >> (3 * ROOT))
     }
 
-    /// Applies the change, and answers which columns of the batch were completed before.
-    pub fn update(&mut self, batch: BatchPos, change: Change) -> u16 {
-        let area = Area::of(batch, ROOT);
-        let root = self.roots.entry((area.z, area.x)).or_default();
-        let before = root.update(batch, change);
-        if root.is_empty() {
-            self.roots.remove(&(area.z, area.x));
+    /// The roots with a node, by z, then x, in no order.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = (Area, u32)> {
+        self.roots.iter().map(|(&(z, x), &number)| (Area { level: ROOT, x, z }, number))
+    }
+
+    /// A node of level 2 or 3.
+    #[inline]
+    pub fn branch(&self, number: u32) -> &Branch {
+        &self.branches[number]
+    }
+
+    #[inline]
+    pub fn tile(&self, number: u32) -> &Tile {
+        &self.tiles[number]
+    }
+
+    /// The square of level 1 that holds the batch.
+    fn find(&self, batch: BatchPos) -> Square {
+        let Some(&root) = self.roots.get(&Self::root_key(batch)) else { return Square::Empty };
+        match self.branches[root].child(child_index(batch, ROOT)) {
+            Square::Node(branch) => self.branches[branch].child(child_index(batch, BRANCH)),
+            square => square,
         }
-        before
+    }
+
+    /// Like [`Self::find`], quicker in the tile that was last found.
+    #[inline]
+    fn locate(&mut self, batch: BatchPos) -> Square {
+        let Recent { x, z, number } = self.recent;
+        if x == batch.x >> 3 && z == batch.z >> 3 && number != NONE {
+            return Square::Node(number);
+        }
+        self.locate_another(batch)
+    }
+
+    #[inline(never)]
+    fn locate_another(&mut self, batch: BatchPos) -> Square {
+        let square = self.find(batch);
+        if let Square::Node(number) = square {
+            self.recent = Recent { x: batch.x >> 3, z: batch.z >> 3, number };
+        }
+        square
     }
 
     /// Which columns of the batch are completed.
     pub fn completed(&self, batch: BatchPos) -> u16 {
-        self.root(batch).map_or(0, |root| root.completed(batch))
+        match self.find(batch) {
+            Square::Empty => 0,
+            Square::Full => FULL,
+            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
+        }
     }
 
-    /// Which children of the area have nothing that is both missing and unclaimed.
-    pub fn taken(&self, area: Area) -> u64 {
-        let batch = area.min_batch();
-        self.root(batch).map_or(0, |root| root.taken(batch, area.level))
+    /// The same as [`Self::completed`], quicker near the last one.
+    #[inline]
+    pub fn look(&mut self, batch: BatchPos) -> u16 {
+        match self.locate(batch) {
+            Square::Empty => 0,
+            Square::Full => FULL,
+            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
+        }
     }
 
-    /// The missing columns of the batches that have a missing column in the disc.
-    pub fn missing_in(&self, disc: &Disc) -> u128 {
-        let area = |(z, x)| Area { level: ROOT, x, z };
-        let mut roots: Vec<_> =
-            self.roots.iter().filter(|(key, _)| disc.nearest(area(**key).rect()).is_some()).collect();
-        roots.sort_unstable_by_key(|(key, _)| **key);
-        let mut total: u128 = roots.iter().map(|(key, root)| u128::from(root.missing_in(area(**key), disc))).sum();
+    /// The columns of the batch that are missing and unclaimed.
+    pub fn available(&mut self, batch: BatchPos) -> u16 {
+        match self.locate(batch) {
+            Square::Empty => FULL,
+            Square::Full => 0,
+            Square::Node(tile) => self.available_in(tile, child_index(batch, TILE)),
+        }
+    }
 
-        // Empty land is counted in stretches between the roots, since a wide disc spans more roots than can be visited.
-        let bounds = disc.bounds();
-        let corner = |x: i64, z: i64| Area::of(BatchPos::new(x >> 2, z >> 2), ROOT);
-        let (min, max) = (corner(bounds.min_x, bounds.min_z), corner(bounds.max_x, bounds.max_z));
-        let mut roots = roots.iter().map(|(key, _)| **key).peekable();
-        for z in min.z..=max.z {
-            let mut next = min.x;
-            loop {
-                let root = roots.next_if(|key| key.0 == z).map(|(_, x)| x);
-                let end = root.map_or(max.x, |x| x - 1);
-                if next <= end {
-                    let (first, last) = (area((z, next)).rect(), area((z, end)).rect());
-                    total += disc.columns_of_batches_in_range(Rect { max_x: last.max_x, ..first });
+    /// Which columns of the batch are claimed.
+    pub fn claimed(&self, batch: BatchPos) -> u16 {
+        match self.find(batch) {
+            Square::Node(tile) => self.claimed_in(tile, child_index(batch, TILE)),
+            _ => 0,
+        }
+    }
+
+    /// The completed columns of a tile's batch.
+    #[inline]
+    pub fn completed_in(&self, tile: u32, index: u32) -> u16 {
+        let tile = &self.tiles[tile];
+        if tile.full >> index & 1 == 1 {
+            FULL
+        } else if tile.partial >> index & 1 == 1 {
+            self.masks.get(tile.list, tile.partial, index)
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn claimed_in(&self, tile: u32, index: u32) -> u16 {
+        let claims = self.tiles[tile].claims;
+        if claims == NONE { 0 } else { self.claims[claims].masks[index as usize] }
+    }
+
+    /// The columns of a tile's batch that are missing and unclaimed.
+    #[inline]
+    pub fn available_in(&self, tile: u32, index: u32) -> u16 {
+        FULL & !self.completed_in(tile, index) & !self.claimed_in(tile, index)
+    }
+
+    /// Batches of a tile in which not every column is missing and unclaimed, besides the full ones.
+    #[inline]
+    pub fn mixed_in(&self, tile: u32) -> u64 {
+        let tile = &self.tiles[tile];
+        tile.partial | if tile.claims == NONE { 0 } else { self.claims[tile.claims].any }
+    }
+
+    /// How many columns of a tile are completed.
+    pub fn count_in(&self, tile: u32) -> u64 {
+        let tile = &self.tiles[tile];
+        16 * u64::from(tile.full.count_ones()) + self.masks.count_ones(tile.list, tile.partial)
+    }
+
+    /// The masks of a tile's partial batches, those of lower bits first.
+    pub fn masks_in(&self, tile: u32) -> impl Iterator<Item = u16> {
+        let tile = &self.tiles[tile];
+        self.masks.iter(tile.list, tile.partial)
+    }
+
+    /// How many columns are claimed.
+    pub fn claimed_count(&self) -> u64 {
+        self.claimed_count
+    }
+
+    /// Completes columns of a batch and ends their claims; answers which were completed before.
+    #[inline]
+    pub fn add(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let number = match self.locate(batch) {
+            Square::Node(number) => number,
+            Square::Full => return FULL,
+            Square::Empty if mask == 0 => return 0,
+            Square::Empty => self.open(batch),
+        };
+        let index = child_index(batch, TILE);
+        let bit = 1 << index;
+        if self.tiles[number].claims != NONE {
+            self.end_claims(number, index, mask);
+        }
+        let tile = &mut self.tiles[number];
+        if tile.full & bit != 0 {
+            return FULL;
+        }
+        let before = if tile.partial & bit != 0 {
+            let place = self.masks.get_mut(tile.list, tile.partial, index);
+            let before = *place;
+            *place |= mask;
+            if before | mask != FULL {
+                return before;
+            }
+            self.masks.remove(&mut tile.list, tile.partial, index);
+            tile.partial &= !bit;
+            before
+        } else {
+            if mask != FULL {
+                if mask != 0 {
+                    self.masks.insert(&mut tile.list, tile.partial, index, mask);
+                    tile.partial |= bit;
                 }
-                let Some(x) = root else { break };
-                next = x + 1;
+                return 0;
+            }
+            0
+        };
+        tile.full |= bit;
+        if tile.full == u64::MAX {
+            self.close(batch, number);
+        }
+        before
+    }
+
+    /// Makes columns of a batch missing, their claims stay; answers which were completed before.
+    pub fn remove(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let number = match self.locate(batch) {
+            Square::Node(number) => number,
+            Square::Full if mask == 0 => return FULL,
+            Square::Full => self.open(batch),
+            Square::Empty => return 0,
+        };
+        let index = child_index(batch, TILE);
+        let bit = 1 << index;
+        let before = self.completed_in(number, index);
+        let after = before & !mask;
+        if after == before {
+            return before;
+        }
+        let tile = &mut self.tiles[number];
+        match (tile.partial & bit != 0, after != 0) {
+            (true, true) => *self.masks.get_mut(tile.list, tile.partial, index) = after,
+            (true, false) => self.masks.remove(&mut tile.list, tile.partial, index),
+            (false, true) => self.masks.insert(&mut tile.list, tile.partial, index, after),
+            (false, false) => {}
+        }
+        tile.full &= !bit;
+        tile.partial = if after != 0 { tile.partial | bit } else { tile.partial & !bit };
+        self.close_if_empty(batch, number);
+        before
+    }
+
+    /// Claims columns of the batch, which are missing and unclaimed.
+    pub fn claim(&mut self, batch: BatchPos, mask: u16) {
+        let number = match self.locate(batch) {
+            Square::Node(number) => number,
+            // A full one has nothing missing.
+            Square::Full => return,
+            Square::Empty => self.open(batch),
+        };
+        let tile = &mut self.tiles[number];
+        if tile.claims == NONE {
+            tile.claims = self.claims.insert(NO_CLAIMS);
+        }
+        let index = child_index(batch, TILE);
+        let table = &mut self.claims[tile.claims];
+        table.any |= 1 << index;
+        let place = &mut table.masks[index as usize];
+        self.claimed_count += u64::from((mask & !*place).count_ones());
+        *place |= mask;
+    }
+
+    /// Ends the claims of columns of the batch; answers which were claimed.
+    pub fn release(&mut self, batch: BatchPos, mask: u16) -> u16 {
+        let Square::Node(number) = self.locate(batch) else { return 0 };
+        if self.tiles[number].claims == NONE {
+            return 0;
+        }
+        let ended = self.end_claims(number, child_index(batch, TILE), mask);
+        self.close_if_empty(batch, number);
+        ended
+    }
+
+    /// Only for a tile that has a claim.
+    #[inline]
+    fn end_claims(&mut self, tile: u32, index: u32, mask: u16) -> u16 {
+        let tile = &mut self.tiles[tile];
+        let table = &mut self.claims[tile.claims];
+        let place = &mut table.masks[index as usize];
+        let ended = *place & mask;
+        if ended == 0 {
+            return 0;
+        }
+        *place &= !mask;
+        self.claimed_count -= u64::from(ended.count_ones());
+        if *place == 0 {
+            table.any &= !(1 << index);
+            if table.any == 0 {
+                self.claims.remove(tile.claims);
+                tile.claims = NONE;
             }
         }
-        total
+        ended
     }
 
-    /// Every area of level 1 that has a completed column, ordered by root.
-    pub fn tiles(&self) -> impl Iterator<Item = Area> {
-        let mut keys: Vec<_> = self.roots.keys().copied().collect();
-        keys.sort_unstable();
-        keys.into_iter().flat_map(|key| {
-            let mut tiles = Vec::new();
-            if let Some(root) = self.roots.get(&key) {
-                root.visit_tiles(Area { level: ROOT, x: key.1, z: key.0 }, &mut |tile| tiles.push(tile));
-            }
-            tiles
-        })
+    /// The node of level 2 that holds the batch, made if there is none.
+    fn open_branch(&mut self, batch: BatchPos) -> u32 {
+        let root = *self.roots.entry(Self::root_key(batch)).or_insert_with(|| self.branches.insert(Branch::default()));
+        let index = child_index(batch, ROOT);
+        let full = match self.branches[root].child(index) {
+            Square::Node(branch) => return branch,
+            square => square == Square::Full,
+        };
+        let branch = self.branches.insert(Branch::new(if full { u64::MAX } else { 0 }));
+        self.branches[root].set_child(index, Square::Node(branch));
+        branch
     }
 
-    /// How many nodes are kept, and how many of them are batches: tests hold it against what must collapse.
+    /// Makes a node for the batch's tile, which has none: it is all empty or all full.
+    #[inline(never)]
+    fn open(&mut self, batch: BatchPos) -> u32 {
+        let branch = self.open_branch(batch);
+        let index = child_index(batch, BRANCH);
+        let full = self.branches[branch].child(index) == Square::Full;
+        let number = self.tiles.insert(Tile::new(if full { u64::MAX } else { 0 }));
+        self.branches[branch].set_child(index, Square::Node(number));
+        self.recent = Recent { x: batch.x >> 3, z: batch.z >> 3, number };
+        number
+    }
+
+    #[inline]
+    fn close_if_empty(&mut self, batch: BatchPos, number: u32) {
+        let tile = &self.tiles[number];
+        if tile.full | tile.partial == 0 && tile.claims == NONE {
+            self.close(batch, number);
+        }
+    }
+
+    /// Removes the node of the batch's tile, which is all full, or all empty and without a claim.
+    #[inline(never)]
+    fn close(&mut self, batch: BatchPos, number: u32) {
+        let square = if self.tiles[number].full == u64::MAX { Square::Full } else { Square::Empty };
+        self.drop_tile(number);
+        self.set_square(batch, TILE, square);
+    }
+
+    /// Gives the node of a tile back, with its masks and claims.
+    fn drop_tile(&mut self, number: u32) {
+        let Tile { list, claims, .. } = self.tiles[number];
+        self.masks.free(list);
+        if claims != NONE {
+            let ended: u32 = self.claims[claims].masks.iter().map(|mask| mask.count_ones()).sum();
+            self.claimed_count -= u64::from(ended);
+            self.claims[claims] = NO_CLAIMS;
+            self.claims.remove(claims);
+        }
+        self.tiles.remove(number);
+        if self.recent.number == number {
+            self.recent.number = NONE;
+        }
+    }
+
+    /// The child of a square of level 2 or 3.
+    #[inline]
+    pub fn child(&self, square: Square, index: u32) -> Square {
+        match square {
+            Square::Node(number) => self.branch(number).child(index),
+            square => square,
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        // A hash map of capacity n has n * 8 / 7 buckets, a power of two, with a byte of control each.
+        let buckets = if self.roots.capacity() == 0 { 0 } else { (self.roots.capacity() * 8 / 7).next_power_of_two() };
+        let lists: usize = self.branches.values().iter().map(|branch| branch.children.capacity() * 4).sum();
+        buckets * (size_of::<((i64, i64), u32)>() + 1)
+            + self.branches.memory()
+            + lists
+            + self.tiles.memory()
+            + self.masks.memory()
+            + self.claims.memory()
+    }
+
+    /// How many nodes are kept above the batches, and how many batches with a mask: tests hold it against what must
+    /// collapse.
     #[cfg(test)]
     pub fn node_counts(&self) -> (usize, usize) {
-        let (mut nodes, mut batches) = (self.roots.len(), 0);
-        for area in self.roots.values() {
-            nodes += area.children.len();
-            for tile in area.children.iter().flat_map(|child| &child.children) {
-                nodes += 1;
-                batches += tile.children.len();
-            }
+        let (mut tiles, mut batches) = (0, 0);
+        for (area, number) in self.roots() {
+            self.visit_tiles(area, Square::Node(number), &mut |_, square| {
+                if let Square::Node(tile) = square {
+                    tiles += 1;
+                    batches += self.tile(tile).partial.count_ones() as usize;
+                }
+            });
         }
-        (nodes, batches)
+        assert!(tiles <= self.tiles.len());
+        assert_eq!(self.masks.len() > 0, batches > 0);
+        (self.branches.len() + self.tiles.len(), batches)
+    }
+
+    /// Whether no node is left.
+    #[cfg(test)]
+    pub fn is_bare(&self) -> bool {
+        self.roots.is_empty()
+            && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
+            && self.claimed_count == 0
     }
 }

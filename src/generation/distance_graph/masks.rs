@@ -1,0 +1,199 @@
+//! Where the masks of partial batches are: packed lists of up to 4, 8, 16 or 32, and tables of 64.
+
+use super::slab::Slab;
+
+/// A list of masks: its size class in the upper 3 bits, its number within the class below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct List(u32);
+
+const CLASS_SHIFT: u32 = 29;
+/// The class of the tables, whose masks are at the place of their bit instead of one after the other.
+const TABLE: u32 = 4;
+
+impl List {
+    /// No masks.
+    pub const NONE: Self = Self(u32::MAX);
+
+    fn new(class: u32, number: u32) -> Self {
+        Self(class << CLASS_SHIFT | number)
+    }
+
+    fn class(self) -> u32 {
+        self.0 >> CLASS_SHIFT
+    }
+
+    fn number(self) -> u32 {
+        self.0 & ((1 << CLASS_SHIFT) - 1)
+    }
+
+    /// How many masks it has room for.
+    fn room(self) -> u32 {
+        if self == Self::NONE { 0 } else { 4 << self.class() }
+    }
+
+    #[inline]
+    fn place(self, present: u64, index: u32) -> usize {
+        if self.class() == TABLE { index as usize } else { rank(present, index) }
+    }
+}
+
+/// How many of the bits below `index` are set.
+#[inline]
+fn rank(bits: u64, index: u32) -> usize {
+    (bits & ((1 << index) - 1)).count_ones() as usize
+}
+
+/// All lists of a tree. A list does not know which masks it has: its owner keeps a bit for each, `present`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Masks {
+    four: Slab<[u16; 4]>,
+    eight: Slab<[u16; 8]>,
+    sixteen: Slab<[u16; 16]>,
+    thirty_two: Slab<[u16; 32]>,
+    tables: Slab<[u16; 64]>,
+}
+
+impl Masks {
+    #[inline]
+    fn slice(&self, list: List) -> &[u16] {
+        let number = list.number();
+        match list.class() {
+            0 => &self.four[number],
+            1 => &self.eight[number],
+            2 => &self.sixteen[number],
+            3 => &self.thirty_two[number],
+            _ if list == List::NONE => &[],
+            _ => &self.tables[number],
+        }
+    }
+
+    #[inline]
+    fn slice_mut(&mut self, list: List) -> &mut [u16] {
+        let number = list.number();
+        match list.class() {
+            0 => &mut self.four[number],
+            1 => &mut self.eight[number],
+            2 => &mut self.sixteen[number],
+            3 => &mut self.thirty_two[number],
+            _ if list == List::NONE => &mut [],
+            _ => &mut self.tables[number],
+        }
+    }
+
+    /// The mask at a bit that is present.
+    #[inline]
+    pub fn get(&self, list: List, present: u64, index: u32) -> u16 {
+        self.slice(list)[list.place(present, index)]
+    }
+
+    /// The place of the mask at a bit that is present.
+    #[inline]
+    pub fn get_mut(&mut self, list: List, present: u64, index: u32) -> &mut u16 {
+        &mut self.slice_mut(list)[list.place(present, index)]
+    }
+
+    /// All masks, those of lower bits first.
+    pub fn iter(&self, list: List, present: u64) -> impl Iterator<Item = u16> {
+        let slice = self.slice(list);
+        super::disc::bits(present)
+            .enumerate()
+            .map(move |(number, bit)| slice[if list.class() == TABLE { bit as usize } else { number }])
+    }
+
+    /// The sum of the set bits of all masks.
+    pub fn count_ones(&self, list: List, present: u64) -> u64 {
+        if present == 0 {
+            return 0;
+        }
+        let slice = self.slice(list);
+        // A table has zeros where nothing is present.
+        let used = if list.class() == TABLE { slice } else { &slice[..present.count_ones() as usize] };
+        used.iter().map(|mask| u64::from(mask.count_ones())).sum()
+    }
+
+    /// Adds a mask at a bit that is not in `present` yet.
+    pub fn insert(&mut self, list: &mut List, present: u64, index: u32, mask: u16) {
+        let count = present.count_ones();
+        if count == list.room() {
+            self.resize(list, present, count + 1);
+        }
+        if list.class() == TABLE {
+            self.slice_mut(*list)[index as usize] = mask;
+            return;
+        }
+        let place = rank(present, index);
+        let slice = self.slice_mut(*list);
+        slice.copy_within(place..count as usize, place + 1);
+        slice[place] = mask;
+    }
+
+    /// Takes away the mask at a bit of `present`.
+    pub fn remove(&mut self, list: &mut List, present: u64, index: u32) {
+        let count = present.count_ones();
+        if count == 1 {
+            self.free(*list);
+            *list = List::NONE;
+            return;
+        }
+        if list.class() == TABLE {
+            self.slice_mut(*list)[index as usize] = 0;
+        } else {
+            let place = rank(present, index);
+            self.slice_mut(*list).copy_within(place + 1..count as usize, place);
+        }
+        // Not as soon as a smaller one would do: lists whose batches come and go would be moved all the time.
+        if list.class() > 0 && count <= list.room() / 2 {
+            self.resize(list, present & !(1 << index), count - 1);
+        }
+    }
+
+    /// Moves the masks to a list of the class for `count` of them.
+    fn resize(&mut self, list: &mut List, present: u64, count: u32) {
+        let class = count.div_ceil(4).next_power_of_two().trailing_zeros();
+        let mut table = [0; 64];
+        for (place, (bit, mask)) in super::disc::bits(present).zip(self.iter(*list, present)).enumerate() {
+            table[if class == TABLE { bit as usize } else { place }] = mask;
+        }
+        self.free(*list);
+        let number = match class {
+            0 => self.four.insert(first(&table)),
+            1 => self.eight.insert(first(&table)),
+            2 => self.sixteen.insert(first(&table)),
+            3 => self.thirty_two.insert(first(&table)),
+            _ => self.tables.insert(table),
+        };
+        *list = List::new(class, number);
+    }
+
+    /// Gives a list back.
+    pub fn free(&mut self, list: List) {
+        let number = list.number();
+        match list.class() {
+            0 => self.four.remove(number),
+            1 => self.eight.remove(number),
+            2 => self.sixteen.remove(number),
+            3 => self.thirty_two.remove(number),
+            _ if list == List::NONE => {}
+            _ => self.tables.remove(number),
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        self.four.memory()
+            + self.eight.memory()
+            + self.sixteen.memory()
+            + self.thirty_two.memory()
+            + self.tables.memory()
+    }
+
+    /// How many lists are in use.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.four.len() + self.eight.len() + self.sixteen.len() + self.thirty_two.len() + self.tables.len()
+    }
+}
+
+fn first<const N: usize>(table: &[u16; 64]) -> [u16; N] {
+    std::array::from_fn(|place| table[place])
+}

@@ -1,0 +1,154 @@
+//! Changes of many columns at once: rectangles, and whole other trees.
+
+use super::disc::{Area, bits};
+use super::tree::{BRANCH, FULL, ROOT, Square, TILE, Tree, child_index};
+use crate::space::ColumnPos;
+use thiserror::Error;
+
+/// How many roots one call may complete columns in: 2^21 x 2^21 columns if it is a square.
+const MAX_ROOTS: u128 = 1 << 20;
+
+/// A rectangle of columns that is too large to be completed at once: more than 2^20 squares of 2048 x 2048 columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("columns {min} to {max} reach into {roots} squares of 2048 x 2048 columns, which is more than 2^20")]
+pub struct RangeTooLarge {
+    /// The corner with the lowest coordinates.
+    pub min: ColumnPos,
+    /// The corner with the highest coordinates.
+    pub max: ColumnPos,
+    /// How many squares of 2048 x 2048 columns it reaches into.
+    pub roots: u128,
+}
+
+/// A rectangle of columns with both its corners, not empty.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnRange {
+    min: ColumnPos,
+    max: ColumnPos,
+}
+
+impl ColumnRange {
+    pub fn new(min: ColumnPos, max: ColumnPos) -> Option<Self> {
+        (min.x <= max.x && min.z <= max.z).then_some(Self { min, max })
+    }
+
+    pub fn check_size(self) -> Result<(), RangeTooLarge> {
+        let roots = |min: i64, max: i64| u128::from((max >> Area::shift(ROOT)).abs_diff(min >> Area::shift(ROOT))) + 1;
+        let Self { min, max } = self;
+        let roots = roots(min.x, max.x) * roots(min.z, max.z);
+        if roots > MAX_ROOTS { Err(RangeTooLarge { min, max, roots }) } else { Ok(()) }
+    }
+
+    fn contains(self, area: Area) -> bool {
+        let rect = area.rect();
+        self.min.x <= rect.min_x && rect.max_x <= self.max.x && self.min.z <= rect.min_z && rect.max_z <= self.max.z
+    }
+
+    fn touches(self, area: Area) -> bool {
+        let rect = area.rect();
+        self.min.x <= rect.max_x && rect.min_x <= self.max.x && self.min.z <= rect.max_z && rect.min_z <= self.max.z
+    }
+
+    /// Its columns in a batch.
+    fn mask(self, batch: Area) -> u16 {
+        let inside = |column: ColumnPos| {
+            (self.min.x..=self.max.x).contains(&column.x) && (self.min.z..=self.max.z).contains(&column.z)
+        };
+        let columns = batch.min_batch().columns().enumerate();
+        columns.filter(|(_, column)| inside(*column)).fold(0, |mask, (bit, _)| mask | 1 << bit)
+    }
+}
+
+impl Tree {
+    /// Completes every column of the range and ends the claims there; answers how many were missing.
+    pub fn fill_range(&mut self, range: ColumnRange) -> u64 {
+        let shift = Area::shift(ROOT);
+        let mut added = 0;
+        for z in range.min.z >> shift..=range.max.z >> shift {
+            for x in range.min.x >> shift..=range.max.x >> shift {
+                added += self.fill_in(Area { level: ROOT, x, z }, range);
+            }
+        }
+        added
+    }
+
+    fn fill_in(&mut self, area: Area, range: ColumnRange) -> u64 {
+        if area.level == 0 {
+            let mask = range.mask(area);
+            let before = self.add(area.min_batch(), mask);
+            return u64::from((mask & !before).count_ones());
+        }
+        if range.contains(area) {
+            return self.fill(area);
+        }
+        let children = (0..64).map(|index| area.child(index));
+        children.filter(|child| range.touches(*child)).map(|child| self.fill_in(child, range)).sum()
+    }
+
+    /// Makes every column of the range missing, claims stay; answers how many were completed.
+    pub fn clear_range(&mut self, range: ColumnRange) -> u64 {
+        let roots: Vec<_> = self.roots().map(|(root, _)| root).filter(|root| range.touches(*root)).collect();
+        roots.into_iter().map(|root| self.clear_in(root, range)).sum()
+    }
+
+    fn clear_in(&mut self, area: Area, range: ColumnRange) -> u64 {
+        let square = self.square(area);
+        if square == Square::Full && range.contains(area) {
+            return self.clear_full(area);
+        }
+        let children = match square {
+            Square::Empty => return 0,
+            Square::Full => u64::MAX,
+            Square::Node(tile) if area.level == TILE => self.tile(tile).full | self.tile(tile).partial,
+            Square::Node(branch) => self.branch(branch).full | self.branch(branch).kept,
+        };
+        let mut removed = 0;
+        for child in bits(children).map(|index| area.child(index)).filter(|child| range.touches(*child)) {
+            removed += match area.level {
+                TILE => {
+                    let mask = range.mask(child);
+                    u64::from((mask & self.remove(child.min_batch(), mask)).count_ones())
+                }
+                _ => self.clear_in(child, range),
+            };
+        }
+        removed
+    }
+
+    /// Completes what is completed in another tree and ends the claims there; answers how many columns were missing.
+    pub fn union_with(&mut self, other: &Self) -> u64 {
+        other.roots().map(|(root, number)| self.union_in(other, root, Square::Node(number))).sum()
+    }
+
+    fn union_in(&mut self, other: &Self, area: Area, square: Square) -> u64 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => self.fill(area),
+            Square::Node(tile) if area.level == TILE => {
+                let mut added = 0;
+                for index in bits(other.tile(tile).full | other.tile(tile).partial) {
+                    let batch = area.child(index).min_batch();
+                    debug_assert_eq!(child_index(batch, TILE), index);
+                    let mask = other.completed_in(tile, index);
+                    added += u64::from((mask & !self.add(batch, mask)).count_ones());
+                }
+                added
+            }
+            Square::Node(number) => {
+                let branch = other.branch(number);
+                debug_assert!(area.level >= BRANCH);
+                let children = bits(branch.full | branch.kept);
+                children.map(|index| self.union_in(other, area.child(index), branch.child(index))).sum()
+            }
+        }
+    }
+
+    /// What of a square of level 1 is completed, batch by batch.
+    pub fn completed_of(&self, square: Square, index: u32) -> u16 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => FULL,
+            Square::Node(tile) => self.completed_in(tile, index),
+        }
+    }
+}

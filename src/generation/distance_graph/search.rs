@@ -1,0 +1,453 @@
+//! The search: one page of the nearest after the other, and what is kept of it between two calls.
+//!
+//! A page holds every batch of a ring around the centre that the ground still has something of, nearest first. Rings
+//! are as wide as it takes to find about as many as are asked for: a few for a centre that is asked for the first time,
+//! then twice as many as on the page before. Within the tree only what is open and reaches into the ring is visited. So
+//! the cost of an answer hardly depends on its distance, and a new centre costs little more than an old one.
+
+use super::disc::{Area, Disc, bits, gap};
+use super::tree::{FULL, ROOT, Square, TILE, Tree};
+use crate::space::{BatchPos, ColumnPos};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Candidates that the first page around a centre is to have.
+const FIRST_PAGE: usize = 16;
+/// Candidates that later pages are to have at most.
+const LARGEST_PAGE: usize = 1024;
+/// After this many batches put back into one search it starts anew, which drops their duplicates.
+const MAX_PUT_BACK: usize = 1 << 12;
+/// Columns along one edge of a root.
+const ROOT_SIZE: u64 = 1 << Area::shift(ROOT);
+
+/// What a search looks for: columns of some kind, found through the squares of a tree.
+pub(super) trait Ground {
+    /// A square of the tree, as this ground sees it.
+    type Square: Copy;
+
+    /// The roots that may have such columns, or `None` if any root may, also one without a node.
+    fn roots(&self) -> Option<Vec<Area>>;
+
+    fn root(&self, root: Area) -> Self::Square;
+
+    /// The children that may have such columns, of a square of this level.
+    fn open(&self, level: u32, square: Self::Square) -> u64;
+
+    fn child(&self, square: Self::Square, index: u32) -> Self::Square;
+
+    /// The batches of a tile that may have fewer than 16 such columns.
+    fn mixed(&self, tile: Self::Square) -> u64;
+
+    /// Such columns of a tile's batch.
+    fn columns(&self, tile: Self::Square, index: u32) -> u16;
+
+    /// Such columns of any batch.
+    fn look(&mut self, batch: BatchPos) -> u16;
+}
+
+/// Missing and unclaimed columns.
+impl Ground for Tree {
+    type Square = Square;
+
+    fn roots(&self) -> Option<Vec<Area>> {
+        None
+    }
+
+    fn root(&self, root: Area) -> Square {
+        self.square(root)
+    }
+
+    #[inline]
+    fn open(&self, level: u32, square: Square) -> u64 {
+        match square {
+            Square::Empty => u64::MAX,
+            Square::Full => 0,
+            Square::Node(tile) if level == TILE => !self.tile(tile).full,
+            Square::Node(branch) => !self.branch(branch).full,
+        }
+    }
+
+    #[inline]
+    fn child(&self, square: Square, index: u32) -> Square {
+        self.child(square, index)
+    }
+
+    #[inline]
+    fn mixed(&self, tile: Square) -> u64 {
+        if let Square::Node(tile) = tile { self.mixed_in(tile) } else { 0 }
+    }
+
+    #[inline]
+    fn columns(&self, tile: Square, index: u32) -> u16 {
+        match tile {
+            Square::Empty => FULL,
+            Square::Full => 0,
+            Square::Node(tile) => self.available_in(tile, index),
+        }
+    }
+
+    #[inline]
+    fn look(&mut self, batch: BatchPos) -> u16 {
+        self.available(batch)
+    }
+}
+
+/// A batch with such columns, and how far the nearest of them is; ordered by that, then by z, then by x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    distance_squared: u64,
+    /// From the centre's batch to this one: z in the upper half, x in the lower one, both with the sign bit flipped.
+    offset: u64,
+}
+
+const SIGNS: u64 = 1 << 63 | 1 << 31;
+
+impl Candidate {
+    /// The last of this distance.
+    fn last_at(distance_squared: u64) -> Self {
+        Self { distance_squared, offset: u64::MAX }
+    }
+
+    /// A distance is at most 2^32 columns, so the offset fits.
+    #[inline]
+    fn new(distance_squared: u64, batch: BatchPos, center: BatchPos) -> Self {
+        let (x, z) = (batch.x.wrapping_sub(center.x), batch.z.wrapping_sub(center.z));
+        Self { distance_squared, offset: ((z as u64) << 32 | u64::from(x as u32)) ^ SIGNS }
+    }
+
+    #[inline]
+    fn batch(self, center: BatchPos) -> BatchPos {
+        let offset = self.offset ^ SIGNS;
+        let (x, z) = (i64::from(offset as i32), i64::from((offset >> 32) as i32));
+        BatchPos::new(center.x + x, center.z + z)
+    }
+}
+
+/// One way through the tree, which collects the candidates of a ring.
+struct Walk<'a, G> {
+    ground: &'a G,
+    /// As wide as discs can be: it is the ring that bounds the search.
+    disc: Disc,
+    center: BatchPos,
+    /// Everything up to here was on earlier pages.
+    covered: Option<Candidate>,
+    /// The last one that belongs to this page.
+    ceiling: Candidate,
+    wanted: usize,
+    found: &'a mut Vec<Candidate>,
+}
+
+impl<G: Ground> Walk<'_, G> {
+    fn run(&mut self) {
+        match self.ground.roots() {
+            None => self.visit_rings(),
+            Some(roots) => {
+                let nearest = |root: Area| Some((self.disc.nearest(root.rect())?, root));
+                let mut roots: Vec<_> = roots.into_iter().filter_map(nearest).collect();
+                roots.sort_unstable_by_key(|(distance_squared, root)| (*distance_squared, root.z, root.x));
+                for (distance_squared, root) in roots {
+                    if distance_squared > self.ceiling.distance_squared {
+                        break;
+                    }
+                    self.visit(root, self.ground.root(root));
+                }
+            }
+        }
+    }
+
+    /// Ring after ring of roots around that of the centre. This ends: only roots with a node can be full, so a ring
+    /// with more roots than the graph has is beyond the ceiling, or has something.
+    fn visit_rings(&mut self) {
+        let center = Area::of(self.center, ROOT);
+        let exists = |root: &i64| (i64::MIN >> Area::shift(ROOT)..=i64::MAX >> Area::shift(ROOT)).contains(root);
+        let to_edge = |center: i64| {
+            let place = center.rem_euclid(ROOT_SIZE as i64) as u64;
+            (place + 1).min(ROOT_SIZE - place)
+        };
+        let to_edge = to_edge(self.disc.center.x).min(to_edge(self.disc.center.z));
+        self.visit(center, self.ground.root(center));
+        for ring in 1i64.. {
+            let nearest = self.disc.within((ring as u64 - 1) * ROOT_SIZE + to_edge, 0);
+            if nearest.is_none_or(|distance_squared| distance_squared > self.ceiling.distance_squared) {
+                return;
+            }
+            for z in (center.z - ring..=center.z + ring).filter(exists) {
+                // The first and the last row are whole, the others have only their two ends in the ring.
+                let step = if (z - center.z).abs() == ring { 1 } else { 2 * ring as usize };
+                for x in (center.x - ring..=center.x + ring).step_by(step).filter(exists) {
+                    let root = Area { level: ROOT, x, z };
+                    let nearest = self.disc.nearest(root.rect());
+                    if nearest.is_some_and(|distance_squared| distance_squared <= self.ceiling.distance_squared) {
+                        self.visit(root, self.ground.root(root));
+                    }
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, area: Area, square: G::Square) {
+        let open = self.ground.open(area.level, square);
+        if open == 0 {
+            return;
+        }
+        let first = area.child(0).rect();
+        let size = first.max_x.abs_diff(first.min_x) as i64 + 1;
+        let x = gaps_squared(self.disc.center.x, first.min_x, size);
+        let z = gaps_squared(self.disc.center.z, first.min_z, size);
+        if area.level == TILE {
+            self.visit_tile(area, square, open, &x, &z);
+            return;
+        }
+        let columns = outwards(&x);
+        for row in outwards(&z) {
+            let in_row = open >> (8 * row) & 0xff;
+            if in_row == 0 {
+                continue;
+            }
+            for column in columns {
+                let distance_squared = x[column as usize].saturating_add(z[row as usize]);
+                if distance_squared > self.ceiling.distance_squared {
+                    break;
+                }
+                if in_row >> column & 1 == 1 {
+                    let index = column | row << 3;
+                    self.visit(area.child(index), self.ground.child(square, index));
+                }
+            }
+        }
+    }
+
+    fn visit_tile(&mut self, area: Area, square: G::Square, open: u64, x: &[u64; 8], z: &[u64; 8]) {
+        let mixed = self.ground.mixed(square);
+        let corner = BatchPos::new(area.x << 3, area.z << 3);
+        for row in 0..8u32 {
+            let z = z[row as usize];
+            if z > self.ceiling.distance_squared {
+                continue;
+            }
+            for column in bits(open >> (8 * row) & 0xff) {
+                let mut distance_squared = x[column as usize].saturating_add(z);
+                if distance_squared > self.ceiling.distance_squared {
+                    continue;
+                }
+                let index = column | row << 3;
+                let batch = BatchPos::new(corner.x + i64::from(column), corner.z + i64::from(row));
+                if mixed >> index & 1 == 1 {
+                    match self.disc.nearest_of(batch, self.ground.columns(square, index)) {
+                        Some(nearest) => distance_squared = nearest,
+                        None => continue,
+                    }
+                }
+                self.find(Candidate::new(distance_squared, batch, self.center));
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, candidate: Candidate) {
+        if candidate > self.ceiling || self.covered.is_some_and(|covered| candidate <= covered) {
+            return;
+        }
+        self.found.push(candidate);
+        // The ring was wider than it need be: of what is found, the nearer half is enough.
+        if self.found.len() >= 2 * self.wanted {
+            self.found.select_nth_unstable(self.wanted - 1);
+            self.found.truncate(self.wanted);
+            self.ceiling = self.found[self.wanted - 1];
+        }
+    }
+}
+
+/// The squared gaps between a centre and each of 8 stretches of `size` columns, side by side from `min`.
+#[inline]
+fn gaps_squared(center: i64, min: i64, size: i64) -> [u64; 8] {
+    std::array::from_fn(|place| {
+        let min = min + place as i64 * size;
+        let gap = gap(center, min, min + (size - 1));
+        // No disc reaches there.
+        if gap > u64::from(u32::MAX) { u64::MAX } else { gap * gap }
+    })
+}
+
+/// The places 0 to 7 from the nearest to the farthest, where the gaps fall and then rise.
+#[inline]
+fn outwards(gaps: &[u64; 8]) -> [u32; 8] {
+    let mut order = [0; 8];
+    let (mut left, mut right) = (0, 7);
+    // From the farthest backwards: that is always one of the ends.
+    for place in order.iter_mut().rev() {
+        if gaps[left as usize] > gaps[right as usize] {
+            *place = left;
+            left += 1;
+        } else {
+            *place = right;
+            right = if right == 0 { 0 } else { right - 1 };
+        }
+    }
+    order
+}
+
+/// A search around one centre, continued by the next call.
+///
+/// Every batch with such columns and its nearest one no farther than what is `covered` has a candidate that is no
+/// farther than that. Columns that are taken away need no notice: a candidate is looked at again when it comes first.
+/// What appears must be [put back](Self::put_back).
+#[derive(Clone, Debug)]
+pub(super) struct Frontier {
+    pub center: ColumnPos,
+    page: Vec<Candidate>,
+    /// The place on the page to go on from.
+    next: usize,
+    /// Up to here pages were made.
+    covered: Option<Candidate>,
+    /// Batches that appeared again or moved farther away, in what is covered.
+    put_back: BinaryHeap<Reverse<Candidate>>,
+    page_size: usize,
+    /// How much farther the next page is to reach, as a difference of squared distances.
+    span: u64,
+}
+
+impl Frontier {
+    pub fn new(center: ColumnPos) -> Self {
+        Self {
+            center,
+            page: Vec::new(),
+            next: 0,
+            covered: None,
+            put_back: BinaryHeap::new(),
+            page_size: FIRST_PAGE,
+            span: 8 * FIRST_PAGE as u64,
+        }
+    }
+
+    /// Begins anew. If something was found near another centre, the first page reaches about as far.
+    pub fn restart(&mut self, center: ColumnPos, hint: Option<Hint>) {
+        self.page.clear();
+        self.next = 0;
+        self.covered = None;
+        self.put_back.clear();
+        self.page_size = FIRST_PAGE;
+        let span = hint.and_then(|hint| hint.reach_squared(center)).unwrap_or(0);
+        self.span = span.max(8 * FIRST_PAGE as u64);
+        self.center = center;
+    }
+
+    /// Something of the batch appeared.
+    #[inline]
+    pub fn put_back(&mut self, batch: BatchPos, ground: &mut impl Ground) {
+        if let Some(distance_squared) = self.disc().nearest_of(batch, ground.look(batch)) {
+            self.put_back_at(batch, distance_squared);
+        }
+    }
+
+    #[inline]
+    fn put_back_at(&mut self, batch: BatchPos, distance_squared: u64) {
+        let candidate = Candidate::new(distance_squared, batch, self.center.batch());
+        // What lies beyond is found by a later page.
+        if self.covered.is_some_and(|covered| candidate <= covered) {
+            self.put_back.push(Reverse(candidate));
+        }
+    }
+
+    /// Whether so much was put back that it is better to begin anew.
+    pub fn is_crowded(&self) -> bool {
+        self.put_back.len() > MAX_PUT_BACK
+    }
+
+    fn disc(&self) -> Disc {
+        Disc { center: self.center, radius: u32::MAX }
+    }
+
+    /// The batch with the nearest such column, if that is within the radius.
+    pub fn nearest(&mut self, ground: &mut impl Ground, radius: u32) -> Option<(BatchPos, u64)> {
+        let radius_squared = u64::from(radius).pow(2);
+        let (disc, center) = (self.disc(), self.center.batch());
+        loop {
+            let on_page = self.page.get(self.next).copied();
+            let candidate = match (on_page, self.put_back.peek().map(|Reverse(put_back)| *put_back)) {
+                (Some(on_page), Some(put_back)) => on_page.min(put_back),
+                (Some(candidate), None) | (None, Some(candidate)) => candidate,
+                (None, None) if self.turn_page(ground, radius_squared) => continue,
+                (None, None) => return None,
+            };
+            if candidate.distance_squared > radius_squared {
+                return None;
+            }
+            let batch = candidate.batch(center);
+            let nearest = disc.nearest_of(batch, ground.look(batch));
+            if nearest == Some(candidate.distance_squared) {
+                return Some((batch, candidate.distance_squared));
+            }
+            if on_page == Some(candidate) {
+                self.next += 1;
+            } else {
+                self.put_back.pop();
+            }
+            if let Some(distance_squared) = nearest {
+                self.put_back_at(batch, distance_squared);
+            }
+        }
+    }
+
+    /// Makes the next page; false if there is nothing more within the radius.
+    fn turn_page(&mut self, ground: &impl Ground, radius_squared: u64) -> bool {
+        self.page.clear();
+        self.next = 0;
+        loop {
+            let start = match self.covered {
+                Some(covered) if covered >= Candidate::last_at(radius_squared) => return false,
+                Some(covered) => covered.distance_squared,
+                None => 0,
+            };
+            let mut walk = Walk {
+                ground,
+                disc: self.disc(),
+                center: self.center.batch(),
+                covered: self.covered,
+                ceiling: Candidate::last_at(start.saturating_add(self.span).min(radius_squared)),
+                wanted: self.page_size,
+                found: &mut self.page,
+            };
+            walk.run();
+            let ceiling = walk.ceiling;
+            self.covered = Some(ceiling);
+            if self.page.is_empty() {
+                self.span = self.span.saturating_mul(4);
+                continue;
+            }
+            self.page.sort_unstable();
+            let found = self.page.len() as u128;
+            self.page_size = (2 * self.page_size).min(LARGEST_PAGE);
+            let reached = u128::from(ceiling.distance_squared - self.page[0].distance_squared) + 1;
+            self.span = u64::try_from(reached * self.page_size as u128 / found).unwrap_or(u64::MAX).max(16);
+            return true;
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        (self.page.capacity() + self.put_back.capacity()) * size_of::<Candidate>()
+    }
+
+    /// How many candidates are kept: tests hold it against what it may grow to.
+    #[cfg(test)]
+    pub fn candidate_count(&self) -> usize {
+        self.page.len() + self.put_back.len()
+    }
+}
+
+/// Where something was found last, which says how far to look from a centre nearby.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hint {
+    pub center: ColumnPos,
+    pub distance_squared: u64,
+}
+
+impl Hint {
+    /// The square of a distance at which something lies, if what was found is still there and not too far off.
+    fn reach_squared(self, center: ColumnPos) -> Option<u64> {
+        let drift = self.center.x.abs_diff(center.x).saturating_add(self.center.z.abs_diff(center.z));
+        let reach = self.distance_squared.isqrt() + 1;
+        (drift < 1 << 10 && reach < 1 << 20).then(|| (reach + drift).pow(2))
+    }
+}

@@ -1,0 +1,80 @@
+//! Numbered slots that grow without leaving much unused.
+
+use std::ops::{Index, IndexMut};
+
+/// Values by number; numbers of removed values are used again.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    #[inline]
+    pub fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self[number] = value;
+                number
+            }
+            None => self.push(value),
+        }
+    }
+
+    fn push(&mut self, value: T) -> u32 {
+        if self.slots.len() == self.slots.capacity() {
+            // Doubling would leave a quarter unused on average. Large blocks grow by remapping, without a copy.
+            self.slots.reserve_exact((self.slots.len() / 32).max(8));
+        }
+        self.slots.push(value);
+        // Memory ends long before the numbers do.
+        (self.slots.len() - 1) as u32
+    }
+
+    /// Gives the number back; the value stays in its slot until another takes the place.
+    #[inline]
+    pub fn remove(&mut self, number: u32) {
+        self.free.push(number);
+        // What was crowded once gives its memory back when it is empty.
+        if self.free.len() == self.slots.len() && self.slots.len() > 64 {
+            *self = Self::default();
+        }
+    }
+
+    /// How many are in use.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Bytes on the heap, without what the values own elsewhere.
+    pub fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<T>() + self.free.capacity() * size_of::<u32>()
+    }
+
+    pub fn values(&self) -> &[T] {
+        &self.slots
+    }
+}
+
+impl<T> Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, number: u32) -> &T {
+        &self.slots[number as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut T {
+        &mut self.slots[number as usize]
+    }
+}

@@ -1,0 +1,99 @@
+//! The standard workloads, with the results that are known for them.
+
+use super::super::*;
+use super::disc;
+use super::workload::{G6_RADIUS, Ground, ORIGIN, Random, Shape, collect, fill, fill_with_window};
+use super::workload::{listened, rows, shuffled, walk};
+use std::collections::BTreeSet;
+
+#[test]
+fn the_streams_are_the_standard_ones() {
+    let mut random = Random(42);
+    let first = [random.bits(), random.bits(), random.bits()];
+    assert_eq!(first, [0xbdd7_3226_2feb_6e95, 0x28ef_e333_b266_f103, 0x4752_6757_130f_9f52]);
+    let place = |column: &ColumnPos| column.x | column.z << 11;
+    let first: Vec<_> = shuffled().iter().take(4).map(place).collect();
+    assert_eq!(first, [2_707_918, 3_678_758, 4_071_525, 1_666_163]);
+    assert!(rows().iter().map(place).eq(0..2048 * 2048));
+}
+
+#[test]
+fn g1_fill_and_window() {
+    for (radius, batches) in [(64, 850), (128, 3_300), (256, 13_052), (512, 51_832)] {
+        let mut graph = DistanceGraph::new();
+        assert_eq!(fill(&mut graph, radius), batches);
+        assert_eq!((graph.completed_count(), graph.claimed_count()), (16 * batches as u64, 0));
+        if radius <= 128 {
+            let expected: BTreeSet<_> = disc(ORIGIN, radius).map(ColumnPos::batch).collect();
+            assert!(graph.completed_batches().all(|(batch, mask)| mask == u16::MAX && expected.contains(&batch)));
+            assert_eq!(expected.len(), batches);
+        }
+        for window in [64, 1024] {
+            let mut windowed = DistanceGraph::new();
+            assert_eq!(fill_with_window(&mut windowed, radius, window), batches);
+            assert_eq!(windowed.to_bytes(), graph.to_bytes());
+        }
+    }
+}
+
+#[test]
+fn g2_moving() {
+    let mut graph = DistanceGraph::new();
+    assert_eq!(walk(&mut graph), 8_000);
+    assert_eq!(graph.completed_count(), 128_000);
+}
+
+#[test]
+fn g3_mark_in_any_order() {
+    for columns in [rows(), shuffled()] {
+        let mut graph = DistanceGraph::new();
+        assert!(columns.iter().all(|column| graph.mark_completed(*column)));
+        assert_eq!(graph.tree.node_counts(), (1, 0));
+        assert!(columns.iter().all(|column| !graph.mark_completed(*column)));
+        assert!(graph.memory() < 8000, "{}", graph.memory());
+    }
+}
+
+#[test]
+fn g4_memory_of_figures() {
+    // Row by row the figures take seconds, and so do the random shapes: those are for the benchmark.
+    let counts = [49_999_041, 90_003_169, 99_002_500, 49_989_317, 89_987_225, 98_977_749];
+    for ((shape, name, goal), count) in Shape::FIGURES.into_iter().zip(counts) {
+        let mut graph = DistanceGraph::new();
+        let mut mark = |x: (i64, i64), z| _ = graph.mark_range(ColumnPos::new(x.0, z), ColumnPos::new(x.1, z)).unwrap();
+        match shape {
+            Shape::Square(side) => (0..side).for_each(|z| mark((0, side - 1), z)),
+            Shape::Disc(radius) => (-radius..=radius).for_each(|z| {
+                let half = (radius * radius - z * z).isqrt();
+                mark((-half, half), z);
+            }),
+        }
+        assert_eq!(graph.completed_count(), count, "{name}");
+        assert!((graph.memory() as f64) < goal, "{name}: {}", graph.memory());
+        assert!((graph.to_bytes().len() as f64) < goal, "{name}: {}", graph.to_bytes().len());
+    }
+}
+
+#[test]
+fn g5_count() {
+    let grounds = [Ground::Empty, Ground::Checkerboard, Ground::Random, Ground::Full];
+    for (ground, expected) in grounds.into_iter().zip([829_312, 414_688, 82_755, 0]) {
+        let graph = ground.graph();
+        assert_eq!(graph.count_missing_in_range(ORIGIN, 512), expected, "{ground:?}");
+        let missing = disc(ORIGIN, 512).filter(|column| !graph.is_completed(*column)).count();
+        assert_eq!(graph.count_missing_in_disc(ORIGIN, 512), missing as u64, "{ground:?}");
+    }
+}
+
+#[test]
+fn g6_collect_in_any_steps() {
+    let expected = disc(ORIGIN, G6_RADIUS).count();
+    assert_eq!(expected, 205_861);
+    let (mut graph, listener) = listened();
+    for step in [64, 1000, usize::MAX] {
+        let another = graph.add_listener();
+        assert_eq!(collect(&mut graph, another, step.min(expected + 1)), expected);
+        assert_eq!(collect(&mut graph, another, 10), 0);
+    }
+    assert!(graph.remove_listener(listener));
+}

@@ -1,0 +1,127 @@
+//! [`Work`]: what is handed out.
+
+use crate::space::{BatchPos, ColumnPos};
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::BitAnd;
+
+/// A batch to be worked on, claimed for whoever asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The batch.
+    pub batch: BatchPos,
+    /// Its columns that were missing and unclaimed, nearest first; of equally near ones the one with the lower z,
+    /// then the lower x. Never empty. All of them are claimed now.
+    pub columns: BatchColumns,
+    /// The square of the distance from the centre to the first of `columns`.
+    pub distance_squared: u128,
+}
+
+/// Columns of one batch in the order of their distance from a centre: a small value that can be copied, and an iterator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct BatchColumns {
+    batch: BatchPos,
+    /// Bits of the columns, 4 binary digits each, the first in the lowest.
+    order: u64,
+    len: u8,
+}
+
+impl BatchColumns {
+    /// The columns of the mask, nearest first, then by z, then by x.
+    pub(super) fn nearest_first(batch: BatchPos, mask: u16, center: ColumnPos) -> Self {
+        let first = batch.column(0);
+        let (x, z) = (i128::from(first.x) - i128::from(center.x), i128::from(first.z) - i128::from(center.z));
+        // Compared to the batch's first column, at (x, z), column (i, j) is farther by 2xi + i^2 + 2zj + j^2. Unlike
+        // the squares themselves that cannot overflow, and a column's bit is its place by z, then x.
+        const NEAR: i128 = 1 << 40;
+        if (-NEAR..NEAR).contains(&x) && (-NEAR..NEAR).contains(&z) {
+            let (x, z) = (x as i64, z as i64);
+            return Self::ordered(batch, mask, |i, j, bit| (i * (2 * x + i) + j * (2 * z + j)) << 4 | bit);
+        }
+        Self::ordered(batch, mask, |i, j, bit| {
+            let (i, j) = (i128::from(i), i128::from(j));
+            (i * (2 * x + i) + j * (2 * z + j)) << 4 | i128::from(bit)
+        })
+    }
+
+    /// By the key that `key` makes of a column's place in the batch, x and z, and its bit, which is its lowest 4 digits.
+    #[inline]
+    fn ordered<K>(batch: BatchPos, mask: u16, key: impl Fn(i64, i64, i64) -> K) -> Self
+    where
+        K: Copy + Default + Ord + From<u8> + TryInto<u64> + BitAnd<Output = K>,
+    {
+        let mut keys = [K::default(); 16];
+        let mut len = 0;
+        for bit in 0..16i64 {
+            if mask >> bit & 1 == 1 {
+                keys[len] = key(bit & 3, bit >> 2, bit);
+                len += 1;
+            }
+        }
+        keys[..len].sort_unstable();
+        let digits = keys[..len].iter().rev();
+        let order = digits.fold(0, |order, key| order << 4 | (*key & K::from(15)).try_into().unwrap_or(0));
+        Self { batch, order, len: len as u8 }
+    }
+
+    /// How many are left.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether none is left.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The next of them.
+    pub fn first(&self) -> Option<ColumnPos> {
+        self.iter().next()
+    }
+
+    /// Those that are left, as a mask of the batch: bit x + 4 * z.
+    pub fn mask(&self) -> u16 {
+        (0..u32::from(self.len)).fold(0, |mask, place| mask | 1 << (self.order >> (4 * place) & 15))
+    }
+
+    /// The same columns, to go through them again.
+    pub const fn iter(&self) -> Self {
+        *self
+    }
+}
+
+impl Iterator for BatchColumns {
+    type Item = ColumnPos;
+
+    #[inline]
+    fn next(&mut self) -> Option<ColumnPos> {
+        self.len = self.len.checked_sub(1)?;
+        let bit = self.order & 15;
+        self.order >>= 4;
+        Some(self.batch.column(bit as u32))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len(), Some(self.len()))
+    }
+}
+
+impl DoubleEndedIterator for BatchColumns {
+    fn next_back(&mut self) -> Option<ColumnPos> {
+        self.len = self.len.checked_sub(1)?;
+        let shift = 4 * u32::from(self.len);
+        let bit = self.order >> shift & 15;
+        self.order &= (1 << shift) - 1;
+        Some(self.batch.column(bit as u32))
+    }
+}
+
+impl ExactSizeIterator for BatchColumns {}
+impl FusedIterator for BatchColumns {}
+
+impl fmt::Debug for BatchColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(*self).finish()
+    }
+}

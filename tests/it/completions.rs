@@ -1,0 +1,54 @@
+//! Several threads complete columns of one distance graph, and nothing is lost.
+
+use bevy_terrane::generation::{Completions, DistanceGraph};
+use bevy_terrane::space::ColumnPos;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+const SIDE: i64 = 256;
+const TRIALS: usize = 300;
+
+/// Whose columns these are: how the work is divided decides how often two threads meet in one batch.
+type Share = fn(ColumnPos) -> [bool; 2];
+
+const SHARES: [Share; 5] = [
+    |column| [column.x < SIDE / 2, column.x >= SIDE / 2],
+    |column| [column.x & 1 == 0, column.x & 1 == 1],
+    |column| [column.x >> 2 & 1 == 0, column.x >> 2 & 1 == 1],
+    |_| [true, true],
+    |column| [column.z & 1 == 0, column.z & 1 == 1],
+];
+
+#[test]
+fn two_threads_in_the_same_batches_lose_no_mark() {
+    for trial in 0..TRIALS {
+        let share = SHARES[trial % SHARES.len()];
+        let (completions, mut graph) = (Completions::new(), DistanceGraph::new());
+        let (start, working) = (Barrier::new(3), AtomicUsize::new(2));
+        thread::scope(|scope| {
+            for number in 0..2 {
+                let (completions, start, working) = (&completions, &start, &working);
+                scope.spawn(move || {
+                    start.wait();
+                    let all = (0..SIDE).flat_map(|z| (0..SIDE).map(move |x| ColumnPos::new(x, z)));
+                    all.filter(|column| share(*column)[number]).for_each(|column| completions.mark_completed(column));
+                    working.fetch_sub(1, Ordering::Release);
+                });
+            }
+            start.wait();
+            while working.load(Ordering::Acquire) > 0 {
+                completions.drain_into(&mut graph);
+                // What is found is given back: it may be completed by now.
+                if let Some(work) = graph.find_work(ColumnPos::new(SIDE / 2, SIDE / 2), 256) {
+                    graph.release_batch(work.batch, u16::MAX);
+                }
+            }
+        });
+        completions.drain_into(&mut graph);
+        assert_eq!(graph.completed_count(), (SIDE * SIDE) as u64, "trial {trial}");
+        let mut expected = DistanceGraph::new();
+        expected.mark_range(ColumnPos::new(0, 0), ColumnPos::new(SIDE - 1, SIDE - 1)).unwrap();
+        assert_eq!(graph.to_bytes(), expected.to_bytes());
+    }
+}
