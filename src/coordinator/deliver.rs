@@ -58,16 +58,21 @@ impl Desk<'_> {
     fn deliver_column(&mut self, id: DimensionId, claim: u64, loaded: LoadedColumn, generated: bool) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
+        let is_new = generated && !dimension.stored.is_completed(column);
         match generated {
-            // A region may have fetched it meanwhile, and what it made of it is newer.
-            true if dimension.stored.is_completed(column) => {}
-            true => {
+            true if is_new => {
                 self.totals.generated += 1;
                 save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
             }
+            // A region may have fetched it meanwhile, and what it made of it is newer.
+            true => {}
             false => self.totals.loaded += 1,
         }
         dimension.failed.remove(&column);
+        let was_for_store = dimension.is_making(column, claim);
+        if was_for_store {
+            dimension.making.remove(&column);
+        }
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
             // The region has its blocks already; it takes only what else came with them.
@@ -76,6 +81,10 @@ impl Desk<'_> {
         }
         // The answer to an older claim may be older than what has been done since.
         if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
+            if was_for_store && is_new && !dimension.columns.contains_key(&column) {
+                let until = self.saves.durable_with();
+                dimension.departed.insert(Departed { loaded, until });
+            }
             return;
         }
         if !dimension.is_held(column) {
@@ -141,8 +150,13 @@ impl Desk<'_> {
     fn column_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_fetched = dimension.fetched.get(&column) == Some(&claim);
-        if !is_fetched && dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
+        let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
+        let was_for_store = dimension.is_making(column, claim);
+        if !is_fetched && !is_wanted && !was_for_store {
             return;
+        }
+        if was_for_store {
+            dimension.making.remove(&column);
         }
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let wait = FIRST_RETRY.saturating_mul(1 << failures.min(10)).min(LAST_RETRY);
@@ -155,10 +169,12 @@ impl Desk<'_> {
             }
             return;
         }
-        dimension.forget(column);
-        // Not missing until it is tried again, so that it does not block what lies behind it.
-        dimension.resident.mark_completed(column);
-        self.publisher.unloaded(id, column);
+        if is_wanted {
+            dimension.forget(column);
+            // Not missing until it is tried again, so that it does not block what lies behind it.
+            dimension.resident.mark_completed(column);
+            self.publisher.unloaded(id, column);
+        }
         self.publisher.event(ColumnFailed { dimension: id, column, error });
     }
 }

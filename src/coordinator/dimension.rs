@@ -146,6 +146,8 @@ pub(super) struct Dimension {
     /// Resident columns that nobody holds.
     pub unneeded: BTreeSet<ColumnPos>,
     pub columns: FxHashMap<ColumnPos, Stage>,
+    /// Columns that are generated only to be stored, each with its claim.
+    pub making: FxHashMap<ColumnPos, u64>,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
     /// Columns that regions gave up and that are not durable yet.
@@ -227,6 +229,7 @@ impl Dimension {
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
             columns: FxHashMap::default(),
+            making: FxHashMap::default(),
             home: Arc::new(home),
             departed,
             fetched: FxHashMap::default(),
@@ -346,6 +349,11 @@ impl Dimension {
                 }
             }
         }
+    }
+
+    /// Whether the column is generated only to be stored, with this claim.
+    pub fn is_making(&self, column: ColumnPos, claim: u64) -> bool {
+        self.making.get(&column) == Some(&claim)
     }
 
     pub fn is_held(&self, column: ColumnPos) -> bool {

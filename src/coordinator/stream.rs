@@ -153,8 +153,16 @@ impl Desk<'_> {
     /// Has columns of one batch loaded or generated.
     pub fn order(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let (stored, new): (Vec<_>, Vec<_>) =
+        let (stored, mut new): (Vec<_>, Vec<_>) =
             columns.into_iter().partition(|column| dimension.stored.is_completed(*column));
+        // What is being generated for the store comes along from there.
+        new.retain(|column| match (dimension.making.get(column), dimension.columns.get_mut(column)) {
+            (Some(making), Some(Stage::Claimed(number))) => {
+                *number = *making;
+                false
+            }
+            _ => true,
+        });
         let generator = dimension.spec.generator.clone();
         for (columns, generator) in [(stored, None), (new, Some(generator))] {
             if columns.is_empty() {
@@ -172,6 +180,26 @@ impl Desk<'_> {
             let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
             self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
         }
+    }
+
+    /// Has columns of one batch generated and stored, without loading them. Those that are stored already, or on their way
+    /// there, are left out.
+    pub fn order_for_store(&mut self, id: DimensionId, batch: BatchPos, mut columns: Vec<ColumnPos>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        columns.retain(|column| {
+            !dimension.stored.is_completed(*column)
+                && !dimension.making.contains_key(column)
+                && !dimension.columns.contains_key(column)
+        });
+        if columns.is_empty() {
+            return;
+        }
+        self.totals.in_flight += columns.len();
+        let claim = self.totals.next_claim(self.clock.pass);
+        dimension.making.extend(columns.iter().map(|column| (*column, claim)));
+        let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
+        let generator = Some(dimension.spec.generator.clone());
+        self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
     }
 
     /// Columns that nobody holds are to be given up by the regions that own them.
