@@ -14,6 +14,8 @@ mod flat;
 mod generator;
 mod heightmap;
 mod hills;
+mod noise;
+mod surface;
 mod terrain;
 
 pub use distance_graph::{DistanceGraph, TileOutOfRange, TilePos, Work};
@@ -21,6 +23,7 @@ pub use flat::{Flat, Void};
 pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
 pub use hills::{Hills, HillsBlocks};
+pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
 
 /// A game with the basic blocks and no others.
 #[cfg(test)]
