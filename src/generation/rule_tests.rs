@@ -26,7 +26,7 @@ impl<G: Generator> Generator for Silent<G> {
     }
 }
 
-/// A layer that looks at blocks above and below: moss where stone meets a hollow.
+/// A layer that looks at the blocks above: moss three blocks below a hollow, or below the moss of an earlier layer.
 struct Moss;
 
 impl GenerateLayer for Moss {
@@ -46,7 +46,8 @@ impl GenerateLayer for Moss {
             .flat_map(|(x, z)| heights.clone().map(move |y| (x, y, z)))
             .filter(|(x, y, z)| {
                 let is = |y: i64, block| column.block(*x, y, *z) == Some(block);
-                is(*y, stone) && y.checked_add(3).is_some_and(|above| is(above, BlockId::AIR))
+                let grows_below = |above| is(above, BlockId::AIR) || is(above, moss);
+                is(*y, stone) && y.checked_add(3).is_some_and(grows_below)
             })
             .collect();
         tops.into_iter().for_each(|(x, y, z)| column.set_block(x, y, z, moss));

@@ -76,10 +76,12 @@ impl Tree {
         match self.shape {
             TreeShape::Round => Some(Leaves::Disc { radius_squared: crown * crown + 1 - up * up }),
             TreeShape::Conifer if y < 3 => None,
-            // Wide and narrow tiers by turns, the lowest the widest.
             TreeShape::Conifer => {
-                let wide = (1 + crown * (1 - up)) / trunk.max(1);
-                Some(Leaves::Diamond { radius: if up % 2 == 0 { wide.min(1) } else { wide.min(crown) } })
+                // Wide and narrow tiers by turns, from the tip down ever wider.
+                let below = trunk + 1 - y;
+                let wide = (crown * below + trunk - 2) / (trunk - 1).max(1);
+                let radius = if below % 2 == 0 { wide } else { (wide - 1).max(i64::from(below > 1)) };
+                Some(Leaves::Diamond { radius: radius.min(crown) })
             }
             TreeShape::Umbrella if up == 0 => Some(Leaves::Disc { radius_squared: crown * crown + 1 }),
             TreeShape::Umbrella if up == 1 => Some(Leaves::Disc { radius_squared: (crown - 1).max(0).pow(2) }),
