@@ -23,13 +23,14 @@ const MAX_SHIFT: u64 = 512;
 /// Chooses between two generators, place by place: plains here, mountains there.
 ///
 /// Where the [`Mask`] is between the two, the ground's height is between theirs too: the ground of the nearer one is
-/// moved up or down as a whole. What lies above the ground, such as a sea, stays where it is.
+/// moved up or down as a whole. What lies above the ground, such as a sea, stays where it is; so let both generators have
+/// their sea at the same level.
 ///
 /// ```
 /// use bevy_terrane::generation::*;
 ///
 /// let plains = Hills::seeded(1).with_amplitude(6.0);
-/// let mountains = Hills::seeded(2).with_amplitude(120.0).with_sea_level(40);
+/// let mountains = Hills::seeded(2).with_amplitude(120.0);
 /// let continent = Select::new(plains, mountains, NoiseMask::seeded(3).with_share(0.4));
 /// ```
 pub struct Select {
