@@ -25,10 +25,10 @@ impl GroundCover {
         Self { top: top.into(), under: under.into(), depth: 3, heights: i64::MIN..i64::MAX, replaces: Vec::new() }
     }
 
-    /// Blocks of `under`.
+    /// Blocks of `under`. Held within 0 ..= 256.
     #[must_use]
     pub fn with_depth(mut self, blocks: u16) -> Self {
-        self.depth = blocks;
+        self.depth = blocks.min(256);
         self
     }
 
