@@ -7,23 +7,49 @@
 //! | [`Flat`] | level layers |
 //! | [`Hills`] | endless smooth hills from noise |
 //! | [`Heightmap`] | real or drawn terrain from a 16-bit greyscale PNG |
+//! | [`Layers`] | what another generator makes, changed by layers on top of it |
+//! | [`Select`] | the one or the other of two generators, by a [`Mask`] such as [`NoiseMask`], blended in between |
+//!
+//! | layer, a [`GenerateLayer`] | adds |
+//! |---|---|
+//! | [`GroundCover`] | another surface between two heights |
+//! | [`Veins`] | ore, gravel or the like in the rock |
+//! | [`Caves`] | winding tunnels |
+//! | [`WaterFill`] | a sea |
+//! | [`Features`] | what stands on the ground, also across the borders of columns: [`Tree`], [`Boulder`], a [`FeatureTemplate`] or any other [`Feature`], where a [`Placement`] says |
 
 mod digest;
 mod distance_graph;
+mod features;
 mod flat;
 mod generator;
 mod heightmap;
 mod hills;
+mod layers;
+mod mask;
+mod noise;
+#[cfg(test)]
+mod rule_tests;
+mod select;
+mod surface;
 mod terrain;
 
 pub use distance_graph::{
     BatchColumns, Completion, Completions, DistanceGraph, GraphBytesError, ListenerId, RangeTooLarge, TileOutOfRange,
     TilePos, Work,
 };
+pub use features::{
+    Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features, Placement,
+    Tree, TreeShape,
+};
 pub use flat::{Flat, Void};
 pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
 pub use hills::{Hills, HillsBlocks};
+pub use layers::{Caves, GenerateLayer, GroundCover, LayerColumn, Layers, Veins, WaterFill};
+pub use mask::{Mask, NoiseMask};
+pub use select::Select;
+pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
 
 /// A game with the basic blocks and no others.
 #[cfg(test)]

@@ -38,7 +38,10 @@ pub mod prelude {
     pub use crate::chunk::{Chunk, Column};
     pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{
-        Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity, Heightmap, Hills, Void,
+        Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
+        Flat, GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
+        Hills, LayerColumn, Layers, Mask, NoiseMask, Placement, Select, Surface, SurfaceAnswer, SurfaceRequest, Tree,
+        TreeShape, Veins, Void, WaterFill,
     };
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;

@@ -1,6 +1,7 @@
 use super::{BlockId, BlockType};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use thiserror::Error;
 
 const AIR_NAME: &str = "terrane:air";
@@ -23,6 +24,7 @@ static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknow
 pub struct BlockRegistry {
     blocks: Vec<Entry>,
     ids: FxHashMap<Cow<'static, str>, BlockId>,
+    fingerprint: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ impl BlockRegistry {
         Self {
             ids: FxHashMap::from_iter([(Cow::Borrowed(AIR_NAME), BlockId::AIR)]),
             blocks: vec![Entry { block: air, is_placeholder: false }],
+            fingerprint: 0,
         }
     }
 
@@ -122,6 +125,9 @@ impl BlockRegistry {
         if !entry.is_placeholder {
             return Err(BlockRegistryError::AlreadyRegistered { id, name: block.name().into() });
         }
+        // A sum, so that one type can be exchanged for another.
+        self.fingerprint = self.fingerprint.wrapping_sub(fingerprint(id, &entry.block));
+        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
         *entry = Entry { block, is_placeholder: false };
         Ok(id)
     }
@@ -172,6 +178,12 @@ impl BlockRegistry {
         (0..).zip(&self.blocks).filter(|(_, entry)| entry.is_placeholder).map(|(index, _)| BlockId::new(index))
     }
 
+    /// Two registries that give other ids, or hold other blocks to be solid, have other fingerprints. Good for this
+    /// process only.
+    pub(crate) const fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
     fn next_id(&self, name: &str) -> Result<BlockId, BlockRegistryError> {
         let index = u32::try_from(self.blocks.len()).map_err(|_| BlockRegistryError::Full { name: name.into() })?;
         let id = BlockId::new(index);
@@ -180,8 +192,16 @@ impl BlockRegistry {
 
     fn push(&mut self, id: BlockId, entry: Entry) {
         self.ids.insert(entry.block.name().to_owned().into(), id);
+        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &entry.block));
         self.blocks.push(entry);
     }
+}
+
+fn fingerprint(id: BlockId, block: &BlockType) -> u64 {
+    // Not the hasher of `ids`: its hashes add up, and a sum of them would not see which id has which name.
+    let mut hasher = DefaultHasher::new();
+    (id, block.name(), block.is_solid()).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn is_valid_name(name: &str) -> bool {
@@ -263,6 +283,25 @@ mod tests {
             Some(BlockRegistryError::DuplicateName { first, second, name: "game:a".into() })
         );
         assert!(BlockRegistry::from_names(strings(&[AIR_NAME, AIR_NAME])).is_err());
+    }
+
+    #[test]
+    fn what_ids_mean_shows_in_the_fingerprint() {
+        let of = |types: [BlockType; 2]| {
+            let mut registry = BlockRegistry::new();
+            for block in types {
+                registry.register(block).unwrap();
+            }
+            registry.fingerprint()
+        };
+        let (a, b) = (BlockType::new("game:a"), BlockType::new("game:b"));
+        let ab = of([a.clone(), b.clone()]);
+        assert_eq!(ab, of([a.clone().with_color([3; 3]), b.clone()]));
+        assert_ne!(ab, of([b.clone(), a.clone()]));
+        assert_ne!(ab, of([a.clone(), b.clone().non_solid()]));
+        let mut stored = BlockRegistry::from_names(strings(&[AIR_NAME, "game:a", "game:b"])).unwrap();
+        stored.register(b.non_solid()).unwrap();
+        assert_ne!(stored.fingerprint(), ab);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! FNV-1a, the digest of a generator's settings in its identity.
 
+use super::generator::GeneratorIdentity;
+use std::ops::Range;
+
 /// FNV-1a over 64 bits. Not for untrusted keys; stable for ever, unlike the standard library's hasher.
 #[derive(Clone, Copy)]
 pub(super) struct Digest(u64);
@@ -23,6 +26,20 @@ impl Digest {
     /// With the length first, so that neighbouring texts cannot trade letters unnoticed.
     pub(super) fn text(self, text: &str) -> Self {
         self.number(text.len() as u64).bytes(text.as_bytes())
+    }
+
+    /// With their number first.
+    pub(super) fn texts(self, texts: &[String]) -> Self {
+        texts.iter().fold(self.number(texts.len() as u64), |digest, text| digest.text(text))
+    }
+
+    pub(super) fn heights(self, heights: &Range<i64>) -> Self {
+        self.number(heights.start as u64).number(heights.end as u64)
+    }
+
+    /// A part with an identity of its own.
+    pub(super) fn identity(self, identity: &GeneratorIdentity) -> Self {
+        self.text(&identity.name).number(u64::from(identity.version)).number(identity.seed)
     }
 
     pub(super) const fn finish(self) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::surface::{Surface, SurfaceAnswer, SurfaceRequest};
 use super::terrain::{chunk_heights, put_uniform};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
@@ -19,6 +20,10 @@ impl Generator for Void {
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         Ok(Column::new(request.column))
+    }
+
+    fn surface(&self, _: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
+        Ok(SurfaceAnswer::Known(None))
     }
 }
 
@@ -92,6 +97,29 @@ impl Generator for Flat {
             }
         }
         Ok(column)
+    }
+
+    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
+        let mut end = self.base;
+        let mut surface: Option<Surface> = None;
+        for (name, thickness) in &self.layers {
+            let block = request.block(name)?;
+            let start = end;
+            end = end.saturating_add(i64::from(*thickness));
+            if start == end {
+                continue;
+            }
+            let top = end - 1;
+            if request.blocks.block(block).is_solid() {
+                surface = Some(Surface { y: top, block, covered_to: None });
+            } else if let Some(ground) = &mut surface
+                && block != BlockId::AIR
+                && ground.covered_to.unwrap_or(ground.y) + 1 == start
+            {
+                ground.covered_to = Some(top);
+            }
+        }
+        Ok(SurfaceAnswer::Known(surface))
     }
 }
 

@@ -1,17 +1,23 @@
 //! The trait every generator implements, what it is asked and what it answers.
 
+use super::surface::{SurfaceAnswer, SurfaceRequest};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
-use crate::space::ColumnPos;
+use crate::space::{BlockPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use thiserror::Error;
 
 /// Makes the columns that a dimension does not have yet.
 ///
-/// A generator is a pure function of the request and of its own settings: the same column asked for twice, in any
-/// order and from any thread, is the same column. That is what lets a world be generated in parallel, and lets a
-/// column that was never changed be made again instead of stored.
+/// A generator is a pure function: the block at a place follows from the place, the generator's settings and the
+/// game's block types, and from nothing else. So
+///
+/// * the same column asked for twice, in any order and from any thread, is the same column. That is what lets a world
+///   be generated in parallel, and lets a column that was never changed be made again instead of stored;
+/// * the heights asked for only cut. They may be a window, a part of the heights that the dimension has: the union of
+///   windows is the column made whole, everywhere within `i64`. A generator that needs to know what lies above or
+///   below its window works it out, and never takes the window's edge for the edge of the ground.
 pub trait Generator: Send + Sync + 'static {
     /// Name, version and seed. They are stored with the dimension, so that a world is never continued by another
     /// generator.
@@ -19,6 +25,16 @@ pub trait Generator: Send + Sync + 'static {
 
     /// Makes one column, as far as it lies within the heights asked for. Chunks that are all air are left out.
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError>;
+
+    /// The ground at one place, if the generator can tell without making the column: what [`Layers`](super::Layers)
+    /// and [`Features`](super::Features) stand on, also beyond their own column.
+    ///
+    /// It has to be what [`generate`](Self::generate) makes. A generator that leaves this out is asked for whole
+    /// columns instead, some of which are remembered.
+    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
+        let _ = request;
+        Ok(SurfaceAnswer::Unknown)
+    }
 }
 
 /// What a [`Generator`] is asked for.
@@ -26,7 +42,7 @@ pub trait Generator: Send + Sync + 'static {
 pub struct GenerateRequest<'a> {
     /// The column to make.
     pub column: ColumnPos,
-    /// The block heights (y) the dimension has; what lies outside is cut.
+    /// The block heights (y) to make: those that the dimension has, or a window of them. What lies outside is cut.
     pub heights: Range<i64>,
     /// The blocks of the game, by name.
     pub blocks: &'a BlockRegistry,
@@ -35,8 +51,13 @@ pub struct GenerateRequest<'a> {
 impl GenerateRequest<'_> {
     /// The id of the block with this name; an error that names it if the game has none.
     pub fn block(&self, name: &str) -> Result<BlockId, GenerateError> {
-        self.blocks.id(name).ok_or_else(|| GenerateError::UnknownBlock { name: name.to_owned() })
+        block_id(self.blocks, name)
     }
+}
+
+/// The id of the block with this name; an error that names it if the game has none.
+pub(super) fn block_id(blocks: &BlockRegistry, name: &str) -> Result<BlockId, GenerateError> {
+    blocks.id(name).ok_or_else(|| GenerateError::UnknownBlock { name: name.to_owned() })
 }
 
 /// Which generator made a dimension. Two generators with equal identities make equal columns.
@@ -48,6 +69,13 @@ pub struct GeneratorIdentity {
     pub version: u32,
     /// The seed. The generators of this crate answer a digest of their seed and all their settings.
     pub seed: u64,
+}
+
+impl GeneratorIdentity {
+    /// The identity with this name, version and seed.
+    pub fn new(name: impl Into<String>, version: u32, seed: u64) -> Self {
+        Self { name: name.into(), version, seed }
+    }
 }
 
 /// Why a column could not be generated.
@@ -71,6 +99,19 @@ pub enum GenerateError {
         chunks: u64,
         /// Chunks it may hold.
         limit: u64,
+    },
+    /// A feature set a block farther from its origin than the reach it declares.
+    #[error(
+        "the feature \"{feature}\" at {origin} set a block {offset:?} away, beyond its reach: let its `reach` say how \
+         far it goes"
+    )]
+    BeyondReach {
+        /// The feature's name.
+        feature: String,
+        /// Where it stands.
+        origin: BlockPos,
+        /// The offset of the block, along x, y and z.
+        offset: [i64; 3],
     },
     /// The generator gave up, for a reason of its own.
     #[error("column {column} could not be generated: {reason}")]

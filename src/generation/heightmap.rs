@@ -9,9 +9,10 @@ mod tests;
 pub use error::HeightmapError;
 
 use super::digest::{Digest, scramble};
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity, block_id};
+use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
-use crate::block::BlockId;
+use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;
 use axis::{Axis, MAX_SCALE, MIN_SCALE, Tap};
@@ -263,9 +264,13 @@ impl Heightmap {
 
     /// How steep the ground is at this place: blocks up per block along, in the steepest direction.
     pub fn slope_at(&self, x: i64, z: i64) -> f32 {
+        self.exact_slope_at(x, z) as f32
+    }
+
+    fn exact_slope_at(&self, x: i64, z: i64) -> f64 {
         let [x, z] = [i128::from(x), i128::from(z)];
         let units = |x, z| self.units_at(&self.x.tap(x), &self.z.tap(z));
-        self.slope(units(x + 1, z) - units(x - 1, z), units(x, z + 1) - units(x, z - 1)) as f32
+        self.slope(units(x + 1, z) - units(x - 1, z), units(x, z + 1) - units(x, z - 1))
     }
 
     fn with_axes(mut self) -> Self {
@@ -319,6 +324,35 @@ impl Heightmap {
         field
     }
 
+    fn ground(&self, blocks: &BlockRegistry) -> Result<GroundBlocks, GenerateError> {
+        let id = |name: &str| block_id(blocks, name);
+        let bands = self.bands.iter().map(|band| Ok((f64::from(band.below), id(&band.top)?, id(&band.under)?)));
+        let cliffs = self.cliffs.as_ref().map(|(slope, block)| Ok((f64::from(*slope), id(block)?)));
+        let water = self.water.as_ref().map(|(units, block)| Ok((id(block)?, self.blocks(f64::from(*units)))));
+        Ok(GroundBlocks {
+            stone: id(&self.stone)?,
+            bands: bands.collect::<Result<_, GenerateError>>()?,
+            cliffs: cliffs.transpose()?,
+            water: water.transpose()?,
+        })
+    }
+
+    /// What the surface is at a place of this height and slope.
+    fn cell(&self, ground: &GroundBlocks, x: i64, z: i64, units: f64, slope: f64) -> Cell {
+        let height = self.blocks(units);
+        let [mixing, roughness] = self.chance(x, z);
+        if let Some((limit, block)) = ground.cliffs
+            && slope * (1.0 + CLIFF_VARIATION * roughness) > limit
+        {
+            return Cell { height, top: block, under: block };
+        }
+        let mixed = units + 2.0 * f64::from(self.transition) * mixing;
+        let bands = &ground.bands;
+        let band = bands.iter().position(|(below, ..)| mixed < *below).unwrap_or(bands.len() - 1);
+        let (_, top, under) = bands[band];
+        Cell { height, top, under }
+    }
+
     /// Two numbers within -0.5 .. 0.5, the first most often near 0: the same for the same place and seed.
     fn chance(&self, x: i64, z: i64) -> [f64; 2] {
         let hash = scramble(scramble(scramble(self.seed) ^ x as u64) ^ z as u64);
@@ -359,45 +393,36 @@ impl Generator for Heightmap {
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let stone = request.block(&self.stone)?;
-        let bands = self
-            .bands
-            .iter()
-            .map(|band| Ok((f64::from(band.below), request.block(&band.top)?, request.block(&band.under)?)))
-            .collect::<Result<Vec<(f64, BlockId, BlockId)>, GenerateError>>()?;
-        let cliffs = match &self.cliffs {
-            Some((slope, block)) => Some((f64::from(*slope), request.block(block)?)),
-            None => None,
-        };
-        let water = match &self.water {
-            Some((units, block)) => Some((request.block(block)?, self.blocks(f64::from(*units)))),
-            None => None,
-        };
-
+        let ground = self.ground(request.blocks)?;
         let (first_x, first_z) = (first_block(request.column.x), first_block(request.column.z));
         let field = self.field(first_x, first_z);
-        let transition = f64::from(self.transition);
         let cells: [Cell; COLUMN_AREA] = std::array::from_fn(|at| {
             let (x, z) = (at % CHUNK_SIZE, at / CHUNK_SIZE);
             let middle = (x + 1) + BORDERED * (z + 1);
-            let units = field[middle];
-            let height = self.blocks(units);
-            let [mixing, roughness] = self.chance(first_x + x as i64, first_z + z as i64);
             let slope =
                 self.slope(field[middle + 1] - field[middle - 1], field[middle + BORDERED] - field[middle - BORDERED]);
-            if let Some((limit, block)) = cliffs
-                && slope * (1.0 + CLIFF_VARIATION * roughness) > limit
-            {
-                return Cell { height, top: block, under: block };
-            }
-            let mixed = units + 2.0 * transition * mixing;
-            let band = bands.iter().position(|(below, ..)| mixed < *below).unwrap_or(bands.len() - 1);
-            let (_, top, under) = bands[band];
-            Cell { height, top, under }
+            self.cell(&ground, first_x + x as i64, first_z + z as i64, field[middle], slope)
         });
         let floor = self.blocks(f64::from(self.lowest)) - UNDER_DEPTH - ROOTS;
-        Terrain { cells, under_depth: UNDER_DEPTH, stone, floor, water }.column(request)
+        Terrain { cells, under_depth: UNDER_DEPTH, stone: ground.stone, floor, water: ground.water }.column(request)
     }
+
+    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
+        let ground = self.ground(request.blocks)?;
+        let (x, z) = (request.x, request.z);
+        let units = self.units_at(&self.x.tap(x.into()), &self.z.tap(z.into()));
+        let cell = self.cell(&ground, x, z, units, self.exact_slope_at(x, z));
+        Ok(cell.surface(ground.water, request.blocks))
+    }
+}
+
+/// What the ground is made of, by the ids of the blocks.
+struct GroundBlocks {
+    stone: BlockId,
+    /// (upper end in units, top, under), ascending.
+    bands: Vec<(f64, BlockId, BlockId)>,
+    cliffs: Option<(f64, BlockId)>,
+    water: Option<(BlockId, i64)>,
 }
 
 impl fmt::Debug for Heightmap {

@@ -1,14 +1,15 @@
 //! Endless smooth hills.
 
-use super::digest::{Digest, scramble};
-use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+use super::digest::Digest;
+use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity, block_id};
+use super::noise::{fold, smooth_noise};
+use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
+use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;
-use fastnoise_lite::{FastNoiseLite, FractalType, NoiseType};
+use fastnoise_lite::FastNoiseLite;
 
-/// Blocks to the first fold of the map; a power of two, so that folding is exact.
-const FOLD: i64 = 1 << 20;
 const OCTAVES: i32 = 4;
 const DIRT_DEPTH: i64 = 3;
 /// Sand reaches this many blocks above the sea.
@@ -16,7 +17,7 @@ const BEACH: i64 = 2;
 /// Stone reaches this many blocks below the deepest valley there can be.
 const ROOTS: i64 = 64;
 
-/// Smooth hills and lakes from four octaves of simplex noise: 48 blocks up and down, with the sea at y = 0.
+/// Smooth hills and lakes from four octaves of simplex noise: 48 blocks up and down from the sea at y = 0.
 ///
 /// The noise is computed in `f32`, which is too coarse far from the origin. So the map is folded: from 2^20 blocks
 /// away from the origin it runs backwards, as in a mirror, and so on, without a seam. It is the same hills again
@@ -26,6 +27,7 @@ pub struct Hills {
     seed: u64,
     frequency: f32,
     amplitude: f32,
+    sea_level: i64,
     blocks: HillsBlocks,
 }
 
@@ -40,7 +42,7 @@ pub struct HillsBlocks {
     pub grass: String,
     /// The surface near and under the sea.
     pub sand: String,
-    /// The sea, below y = 0.
+    /// The sea, below the sea level.
     pub water: String,
 }
 
@@ -55,7 +57,7 @@ impl Default for HillsBlocks {
 impl Hills {
     /// The hills of this seed.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, frequency: 0.008, amplitude: 48.0, blocks: HillsBlocks::default() }
+        Self { seed, frequency: 0.008, amplitude: 48.0, sea_level: 0, blocks: HillsBlocks::default() }
     }
 
     /// Hills per block: the larger, the closer together. Held within 0.000001 ..= 0.5; what is no number is ignored.
@@ -67,12 +69,19 @@ impl Hills {
         self
     }
 
-    /// Blocks from y = 0 to the highest top there can be. Held within 0 ..= 65,536; what is no number is ignored.
+    /// Blocks from the sea to the highest top there can be. Held within 0 ..= 65,536; what is no number is ignored.
     #[must_use]
     pub fn with_amplitude(mut self, amplitude: f32) -> Self {
         if !amplitude.is_nan() {
             self.amplitude = amplitude.clamp(0.0, 65_536.0);
         }
+        self
+    }
+
+    /// The sea, and all the hills with it, this high: water lies below this y. 0 by default.
+    #[must_use]
+    pub fn with_sea_level(mut self, y: i64) -> Self {
+        self.sea_level = y;
         self
     }
 
@@ -89,18 +98,24 @@ impl Hills {
     }
 
     fn height(&self, noise: &FastNoiseLite, x: i64, z: i64) -> i64 {
-        (self.amplitude * noise.get_noise_2d(fold(x), fold(z))).round() as i64
+        self.sea_level.saturating_add((self.amplitude * noise.get_noise_2d(fold(x), fold(z))).round() as i64)
+    }
+
+    fn ground(&self, blocks: &BlockRegistry) -> Result<GroundBlocks, GenerateError> {
+        let id = |name: &str| block_id(blocks, name);
+        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
+        Ok(GroundBlocks { stone: id(stone)?, dirt: id(dirt)?, grass: id(grass)?, sand: id(sand)?, water: id(water)? })
+    }
+
+    fn cell(&self, ground: &GroundBlocks, height: i64) -> Cell {
+        let is_beach = height < self.sea_level.saturating_add(BEACH);
+        let (top, under) = if is_beach { (ground.sand, ground.sand) } else { (ground.grass, ground.dirt) };
+        Cell { height, top, under }
     }
 
     /// The noise holds a handful of numbers and no tables: made where it is used.
     fn noise(&self) -> FastNoiseLite {
-        // 30 bits: every octave adds one to the seed, and the sum has to stay an i32.
-        let mut noise = FastNoiseLite::with_seed((scramble(self.seed) >> 34) as i32);
-        noise.set_noise_type(Some(NoiseType::OpenSimplex2));
-        noise.set_fractal_type(Some(FractalType::FBm));
-        noise.set_fractal_octaves(Some(OCTAVES));
-        noise.set_frequency(Some(self.frequency));
-        noise
+        smooth_noise(self.seed, self.frequency, OCTAVES)
     }
 }
 
@@ -112,38 +127,44 @@ impl Generator for Hills {
             .number(u64::from(self.frequency.to_bits()))
             .number(u64::from(self.amplitude.to_bits()));
         let digest = [stone, dirt, grass, sand, water].into_iter().fold(digest, |digest, name| digest.text(name));
+        // Worlds from before there was this setting have it at 0.
+        let digest = if self.sea_level == 0 { digest } else { digest.number(self.sea_level as u64) };
         GeneratorIdentity { name: "terrane:hills".to_owned(), version: 1, seed: digest.finish() }
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
-        let (stone, dirt, grass) = (request.block(stone)?, request.block(dirt)?, request.block(grass)?);
-        let (sand, water) = (request.block(sand)?, request.block(water)?);
+        let ground = self.ground(request.blocks)?;
         let (x, z) = (first_block(request.column.x), first_block(request.column.z));
         let noise = self.noise();
         let cells: [Cell; COLUMN_AREA] = std::array::from_fn(|at| {
-            let height = self.height(&noise, x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64);
-            let (top, under) = if height < BEACH { (sand, sand) } else { (grass, dirt) };
-            Cell { height, top, under }
+            self.cell(&ground, self.height(&noise, x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64))
         });
-        let floor = -(self.amplitude.ceil() as i64) - ROOTS;
-        Terrain { cells, under_depth: DIRT_DEPTH, stone, floor, water: Some((water, 0)) }.column(request)
+        let floor = self.sea_level.saturating_sub(self.amplitude.ceil() as i64 + ROOTS);
+        let water = Some((ground.water, self.sea_level));
+        Terrain { cells, under_depth: DIRT_DEPTH, stone: ground.stone, floor, water }.column(request)
+    }
+
+    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
+        let ground = self.ground(request.blocks)?;
+        let cell = self.cell(&ground, self.height_at(request.x, request.z));
+        Ok(cell.surface(Some((ground.water, self.sea_level)), request.blocks))
     }
 }
 
-/// To and fro between -FOLD and FOLD, one step a block: no jump anywhere, and exact in `f32`.
-fn fold(block: i64) -> f32 {
-    // Shifted by FOLD the wave rises on 0..2 FOLD and falls on 2 FOLD..4 FOLD.
-    let phase = block.wrapping_add(FOLD) & (4 * FOLD - 1);
-    let rising = if phase <= 2 * FOLD { phase } else { 4 * FOLD - phase };
-    (rising - FOLD) as f32
+/// [`HillsBlocks`] by their ids.
+struct GroundBlocks {
+    stone: BlockId,
+    dirt: BlockId,
+    grass: BlockId,
+    sand: BlockId,
+    water: BlockId,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockId, BlockRegistry};
     use crate::generation::basic_blocks;
+    use crate::generation::noise::FOLD;
     use crate::space::{BlockPos, ColumnPos};
 
     fn column(hills: &Hills, registry: &BlockRegistry, x: i64, z: i64) -> Column {
@@ -202,16 +223,6 @@ mod tests {
     }
 
     #[test]
-    fn the_fold_has_no_seam_and_no_end() {
-        assert_eq!((fold(0), fold(-5), fold(FOLD), fold(FOLD + 1)), (0.0, -5.0, FOLD as f32, (FOLD - 1) as f32));
-        for near in [FOLD, -FOLD, 2 * FOLD, 3 * FOLD, i64::MAX - 10, i64::MIN + 10] {
-            for block in near - 9..near + 9 {
-                assert_eq!((fold(block) - fold(block + 1)).abs(), 1.0, "between {block} and the next");
-            }
-        }
-    }
-
-    #[test]
     fn the_edges_of_the_world_and_odd_settings_do_no_harm() {
         let registry = basic_blocks();
         let odd = Hills::seeded(u64::MAX).with_amplitude(f32::INFINITY).with_frequency(f32::INFINITY);
@@ -232,6 +243,7 @@ mod tests {
             Hills::seeded(6),
             Hills::seeded(5).with_frequency(0.01),
             Hills::seeded(5).with_amplitude(40.0),
+            Hills::seeded(5).with_sea_level(-1),
             Hills::seeded(5).with_blocks(sandy),
         ] {
             assert_ne!(hills.identity(), other.identity(), "{other:?}");

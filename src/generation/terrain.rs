@@ -1,7 +1,8 @@
 //! Ground with one surface: what hills and height maps have in common once they know how high it is.
 
 use super::generator::{GenerateError, GenerateRequest};
-use crate::block::BlockId;
+use super::surface::{Surface, SurfaceAnswer};
+use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::space::{CHUNK_SIZE, ColumnPos};
 use std::sync::Arc;
@@ -21,6 +22,22 @@ pub(super) struct Cell {
     pub top: BlockId,
     /// The blocks just below it.
     pub under: BlockId,
+}
+
+impl Cell {
+    /// This cell's surface, below a liquid that fills what is open up to a level.
+    pub(super) fn surface(&self, water: Option<(BlockId, i64)>, blocks: &BlockRegistry) -> SurfaceAnswer {
+        let is_solid = |block: BlockId| blocks.block(block).is_solid();
+        let Self { height, top, .. } = *self;
+        let cover = water.map(|(block, level)| (block, level.saturating_sub(1)));
+        match cover.filter(|(block, y)| *y > height && *block != BlockId::AIR) {
+            // A frozen sea.
+            Some((block, y)) if is_solid(block) => SurfaceAnswer::Known(Some(Surface { y, block, covered_to: None })),
+            // A game may make its ground of what nobody can stand on; then only the blocks tell where it ends.
+            _ if !is_solid(top) => SurfaceAnswer::Unknown,
+            cover => SurfaceAnswer::Known(Some(Surface { y: height, block: top, covered_to: cover.map(|(_, y)| y) })),
+        }
+    }
 }
 
 /// The ground of one column.

@@ -1,0 +1,122 @@
+//! What a feature draws on.
+
+use super::FeatureReach;
+use crate::block::{BlockId, BlockRegistry};
+use crate::generation::digest::scramble;
+use crate::generation::generator::GenerateError;
+use crate::generation::layers::LayerColumn;
+use crate::generation::surface::Surface;
+use crate::space::BlockPos;
+
+/// What a [`Feature`](super::Feature) draws on: the world around its origin. Of all that is drawn only what falls into
+/// the column that is generated is kept.
+pub struct FeatureCanvas<'a, 'b> {
+    column: &'a mut LayerColumn<'b>,
+    origin: BlockPos,
+    surface: Surface,
+    reach: FeatureReach,
+    random: FeatureRandom,
+    beyond_reach: Option<[i64; 3]>,
+}
+
+impl<'a, 'b> FeatureCanvas<'a, 'b> {
+    pub(super) fn new(
+        column: &'a mut LayerColumn<'b>,
+        origin: BlockPos,
+        surface: Surface,
+        reach: FeatureReach,
+        random: FeatureRandom,
+    ) -> Self {
+        Self { column, origin, surface, reach, random, beyond_reach: None }
+    }
+
+    /// The highest block of the ground, where the feature stands. Offsets are counted from here.
+    pub fn origin(&self) -> BlockPos {
+        self.origin
+    }
+
+    /// The surface at the origin.
+    pub fn surface(&self) -> Surface {
+        self.surface
+    }
+
+    /// Random numbers that belong to the origin: the same ones whenever the feature is drawn there.
+    pub fn random(&mut self) -> &mut FeatureRandom {
+        &mut self.random
+    }
+
+    /// The blocks of the game.
+    pub fn blocks(&self) -> &BlockRegistry {
+        self.column.blocks()
+    }
+
+    /// The id of the block with this name; an error that names it if the game has none.
+    pub fn id(&self, name: &str) -> Result<BlockId, GenerateError> {
+        self.column.id(name)
+    }
+
+    /// Sets a block, whatever was there, this far from the origin along x, y and z.
+    pub fn set(&mut self, offset: [i64; 3], block: BlockId) {
+        self.replace(offset, |_| block);
+    }
+
+    /// Sets a block where there is only air.
+    pub fn set_in_air(&mut self, offset: [i64; 3], block: BlockId) {
+        self.replace(offset, |old| if old == BlockId::AIR { block } else { old });
+    }
+
+    /// Replaces the block this far from the origin by what the closure makes of it. The closure may not be asked: it
+    /// must change nothing that the rest of the drawing depends on.
+    pub fn replace(&mut self, offset: [i64; 3], block: impl FnOnce(BlockId) -> BlockId) {
+        if !self.is_within_reach(offset) {
+            self.beyond_reach.get_or_insert(offset);
+            return;
+        }
+        // What would lie beyond the edge of the world is left out.
+        let [x, y, z] = offset;
+        let BlockPos { x: origin_x, y: origin_y, z: origin_z } = self.origin;
+        if let (Some(x), Some(y), Some(z)) = (origin_x.checked_add(x), origin_y.checked_add(y), origin_z.checked_add(z))
+        {
+            self.column.replace(x, y, z, block);
+        }
+    }
+
+    /// The first block that was set beyond the reach.
+    pub(super) const fn beyond_reach(&self) -> Option<[i64; 3]> {
+        self.beyond_reach
+    }
+
+    fn is_within_reach(&self, [x, y, z]: [i64; 3]) -> bool {
+        let horizontal = self.reach.horizontal.into();
+        x.unsigned_abs() <= horizontal
+            && z.unsigned_abs() <= horizontal
+            && (-i64::from(self.reach.down)..=i64::from(self.reach.up)).contains(&y)
+    }
+}
+
+/// Random numbers that follow from a seed, the same on every machine (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct FeatureRandom(u64);
+
+impl FeatureRandom {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, any of all.
+    pub fn next_u64(&mut self) -> u64 {
+        let number = scramble(self.0);
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        number
+    }
+
+    /// The next number below a limit, each of them equally likely; 0 if the limit is 0.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u32
+    }
+
+    /// The next number within 0 .. 1.
+    pub fn unit(&mut self) -> f32 {
+        (self.next_u64() >> 40) as f32 / (1u32 << 24) as f32
+    }
+}

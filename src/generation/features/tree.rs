@@ -1,0 +1,146 @@
+//! Trees.
+
+use super::{Feature, FeatureCanvas, FeatureReach};
+use crate::block::BlockId;
+use crate::generation::digest::Digest;
+use crate::generation::generator::{GenerateError, GeneratorIdentity};
+use std::ops::RangeInclusive;
+
+/// A trunk with a crown of leaves. Leaves grow only into air, so trees that touch each other stay whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    shape: TreeShape,
+    trunk: RangeInclusive<u8>,
+    crown: u8,
+    wood: String,
+    leaves: String,
+}
+
+/// What the crown of a [`Tree`] looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeShape {
+    /// A ball around the end of the trunk.
+    Round,
+    /// A cone around the trunk, in tiers, from its third block up.
+    Conifer,
+    /// A flat roof on the trunk.
+    Umbrella,
+}
+
+impl Tree {
+    /// A tree with trunks of these lengths and a crown this wide, in blocks from the trunk to either side.
+    ///
+    /// Trunks are held within 1 ..= 64 blocks, crowns within 0 ..= 16.
+    pub fn new(shape: TreeShape, trunk: RangeInclusive<u8>, crown: u8) -> Self {
+        let shortest = (*trunk.start()).clamp(1, 64);
+        let trunk = shortest..=(*trunk.end()).clamp(shortest, 64);
+        let [wood, leaves] = ["terrane:wood", "terrane:leaves"].map(str::to_owned);
+        Self { shape, trunk, crown: crown.min(16), wood, leaves }
+    }
+
+    /// A broad-leaved tree of four to six blocks, and two from the trunk to either side.
+    pub fn round() -> Self {
+        Self::new(TreeShape::Round, 4..=6, 2)
+    }
+
+    /// A conifer of six to nine blocks.
+    pub fn conifer() -> Self {
+        Self::new(TreeShape::Conifer, 6..=9, 2)
+    }
+
+    /// An umbrella tree of the savannah.
+    pub fn umbrella() -> Self {
+        Self::new(TreeShape::Umbrella, 5..=7, 3)
+    }
+
+    /// Other blocks than `terrane:wood` and `terrane:leaves`.
+    #[must_use]
+    pub fn with_blocks(mut self, wood: impl Into<String>, leaves: impl Into<String>) -> Self {
+        self.wood = wood.into();
+        self.leaves = leaves.into();
+        self
+    }
+
+    /// Blocks that the leaves reach above the trunk.
+    fn above_trunk(&self) -> i64 {
+        match self.shape {
+            TreeShape::Round => self.crown.into(),
+            TreeShape::Conifer | TreeShape::Umbrella => 1,
+        }
+    }
+
+    /// How far from the trunk there are leaves, at a height above the ground.
+    fn leaves_at(&self, trunk: i64, y: i64) -> Option<Leaves> {
+        let crown = i64::from(self.crown);
+        let up = y - trunk;
+        match self.shape {
+            TreeShape::Round => Some(Leaves::Disc { radius_squared: crown * crown + 1 - up * up }),
+            TreeShape::Conifer if y < 3 => None,
+            TreeShape::Conifer => {
+                // Wide and narrow tiers by turns, from the tip down ever wider.
+                let below = trunk + 1 - y;
+                let wide = (crown * below + trunk - 2) / (trunk - 1).max(1);
+                let radius = if below % 2 == 0 { wide } else { (wide - 1).max(i64::from(below > 1)) };
+                Some(Leaves::Diamond { radius: radius.min(crown) })
+            }
+            TreeShape::Umbrella if up == 0 => Some(Leaves::Disc { radius_squared: crown * crown + 1 }),
+            TreeShape::Umbrella if up == 1 => Some(Leaves::Disc { radius_squared: (crown - 1).max(0).pow(2) }),
+            TreeShape::Umbrella => None,
+        }
+    }
+}
+
+/// The leaves of one height.
+#[derive(Clone, Copy)]
+enum Leaves {
+    Disc { radius_squared: i64 },
+    Diamond { radius: i64 },
+}
+
+impl Leaves {
+    const fn contains(self, x: i64, z: i64) -> bool {
+        match self {
+            Self::Disc { radius_squared } => x * x + z * z <= radius_squared,
+            Self::Diamond { radius } => x.abs() + z.abs() <= radius,
+        }
+    }
+}
+
+impl Feature for Tree {
+    fn identity(&self) -> GeneratorIdentity {
+        let shape = match self.shape {
+            TreeShape::Round => 0,
+            TreeShape::Conifer => 1,
+            TreeShape::Umbrella => 2,
+        };
+        let numbers = [shape, *self.trunk.start(), *self.trunk.end(), self.crown];
+        let digest = Digest::new().bytes(&numbers).text(&self.wood).text(&self.leaves);
+        GeneratorIdentity::new("terrane:tree", 1, digest.finish())
+    }
+
+    fn reach(&self) -> FeatureReach {
+        let up = u32::from(*self.trunk.end()) + self.above_trunk() as u32;
+        FeatureReach { horizontal: self.crown.into(), up, down: 0 }
+    }
+
+    fn draw(&self, canvas: &mut FeatureCanvas<'_, '_>) -> Result<(), GenerateError> {
+        let (wood, leaves) = (canvas.id(&self.wood)?, canvas.id(&self.leaves)?);
+        let lengths = 1 + u32::from(self.trunk.end() - self.trunk.start());
+        let trunk = i64::from(*self.trunk.start()) + i64::from(canvas.random().below(lengths));
+        // Another tree's leaves give way to the trunk; all else stays as it is.
+        let give_way = |old: BlockId| if old == BlockId::AIR || old == leaves { wood } else { old };
+        let crown = i64::from(self.crown);
+        for y in 1..=trunk + self.above_trunk() {
+            let Some(tier) = self.leaves_at(trunk, y) else { continue };
+            for (x, z) in (-crown..=crown).flat_map(|x| (-crown..=crown).map(move |z| (x, z))) {
+                if tier.contains(x, z) {
+                    canvas.set_in_air([x, y, z], leaves);
+                }
+            }
+        }
+        for y in 1..=trunk {
+            canvas.replace([0, y, 0], give_way);
+        }
+        Ok(())
+    }
+}

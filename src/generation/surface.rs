@@ -1,0 +1,158 @@
+//! Where the ground ends, seen from above: what later steps of a generator stand on.
+
+use super::digest::Digest;
+use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
+use super::terrain::COLUMN_AREA;
+use crate::block::{BlockId, BlockRegistry};
+use crate::chunk::{Chunk, Column};
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where the ground ends at one place, seen from above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surface {
+    /// y of the highest solid block.
+    pub y: i64,
+    /// That block.
+    pub block: BlockId,
+    /// y of the highest block of what covers it without being solid, such as water. Nothing if the place is bare.
+    pub covered_to: Option<i64>,
+}
+
+/// What a [`Generator`] knows of the surface at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurfaceAnswer {
+    /// It would have to make the column to tell.
+    Unknown,
+    /// This is the surface; nothing if there is no ground at this place.
+    Known(Option<Surface>),
+}
+
+/// The place whose [`Surface`] is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SurfaceRequest<'a> {
+    /// The block coordinate along x.
+    pub x: i64,
+    /// The block coordinate along z.
+    pub z: i64,
+    /// The blocks of the game, by name.
+    pub blocks: &'a BlockRegistry,
+}
+
+impl SurfaceRequest<'_> {
+    /// The id of the block with this name; an error that names it if the game has none.
+    pub fn block(&self, name: &str) -> Result<BlockId, GenerateError> {
+        block_id(self.blocks, name)
+    }
+
+    pub(super) const fn column(&self) -> ColumnPos {
+        BlockPos::new(self.x, 0, self.z).column()
+    }
+
+    /// The place within the column, `x + 16 * z`.
+    pub(super) const fn place(&self) -> usize {
+        (self.x & 15) as usize + CHUNK_SIZE * (self.z & 15) as usize
+    }
+}
+
+/// Heights in which the surface of a generator that does not tell it is looked for.
+pub(super) const DEFAULT_SEARCH: Range<i64> = -512..1_024;
+
+/// Columns whose surfaces are remembered: 2 MiB, and enough for the neighbours of what a few threads work on.
+const REMEMBERED_COLUMNS: usize = 256;
+
+type Surfaces = [Option<Surface>; COLUMN_AREA];
+
+/// A generator whose surface can always be asked for: by its own answer, or by making columns and remembering some.
+pub(super) struct Ground {
+    pub generator: Box<dyn Generator>,
+    pub search: Range<i64>,
+    remembered: Mutex<Remembered>,
+}
+
+/// The oldest is forgotten first: work moves on, and does not come back.
+#[derive(Default)]
+struct Remembered {
+    surfaces: FxHashMap<Key, Arc<Surfaces>>,
+    order: VecDeque<Key>,
+}
+
+/// A column, and the fingerprint of the block types it was made with.
+type Key = (ColumnPos, u64);
+
+impl Ground {
+    pub fn new(generator: impl Generator) -> Self {
+        Self { generator: Box::new(generator), search: DEFAULT_SEARCH, remembered: Mutex::default() }
+    }
+
+    pub fn surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
+        match self.generator.surface(request)? {
+            SurfaceAnswer::Known(surface) => Ok(surface),
+            SurfaceAnswer::Unknown => self.found_surface(request),
+        }
+    }
+
+    /// With all that the surface depends on.
+    pub fn digest(&self, digest: Digest) -> Digest {
+        digest.identity(&self.generator.identity()).heights(&self.search)
+    }
+
+    fn found_surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
+        let key = (request.column(), request.blocks.fingerprint());
+        // Only whole entries are ever put in, so a panic elsewhere leaves nothing half done.
+        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).surfaces.get(&key).cloned();
+        if let Some(surfaces) = known {
+            return Ok(surfaces[request.place()]);
+        }
+        // Not under the lock: two threads may make the same column, which is the same for both.
+        let whole = GenerateRequest { column: key.0, heights: self.search.clone(), blocks: request.blocks };
+        let surfaces = Arc::new(surfaces_of(&self.generator.generate(&whole)?, request.blocks));
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&surfaces));
+        Ok(surfaces[request.place()])
+    }
+}
+
+impl Remembered {
+    fn insert(&mut self, key: Key, surfaces: Arc<Surfaces>) {
+        if self.surfaces.insert(key, surfaces).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > REMEMBERED_COLUMNS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.surfaces.remove(&oldest);
+        }
+    }
+}
+
+/// The surfaces of all places of a column; a place's index is `x + 16 * z`.
+pub(super) fn surfaces_of(column: &Column, blocks: &BlockRegistry) -> Surfaces {
+    let is_solid = |block: &BlockId| blocks.block(*block).is_solid();
+    let solid: Vec<(i64, &Chunk)> = column
+        .chunks()
+        .rev()
+        .filter(|(_, chunk)| chunk.palette().iter().any(is_solid))
+        .map(|(y, chunk)| (y, &**chunk))
+        .collect();
+    std::array::from_fn(|cell| {
+        let (x, z) = (cell % CHUNK_SIZE, cell / CHUNK_SIZE);
+        let (y, block) = solid.iter().find_map(|(chunk_y, chunk)| {
+            let heights = (0..CHUNK_SIZE).rev().map(|y| ((chunk_y << 4) + y as i64, chunk.block([x, y, z])));
+            heights.into_iter().find(|(_, block)| is_solid(block))
+        })?;
+        Some(Surface { y, block, covered_to: covered_to(column, x, y, z) })
+    })
+}
+
+/// The upper end of what lies, without a gap, on the surface at y.
+fn covered_to(column: &Column, x: usize, y: i64, z: usize) -> Option<i64> {
+    let block_at = |y: i64| {
+        let within = (y & 15) as usize;
+        column.chunk(y >> 4).map_or(BlockId::AIR, |chunk| chunk.block([x, within, z]))
+    };
+    let heights = (1..).map_while(|step| y.checked_add(step));
+    heights.take_while(|y| block_at(*y) != BlockId::AIR).last()
+}
