@@ -5,6 +5,7 @@ mod asking;
 mod block_ticks;
 mod blocks;
 mod clock;
+mod completion;
 mod completions;
 mod coupling;
 mod crossing;

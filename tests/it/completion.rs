@@ -1,0 +1,147 @@
+//! What is generated stays generated: through crashes, and when what the store says of it is lost or damaged.
+
+use crate::support::{block_at, id_of, start, update, update_until, viewer};
+use bevy_terrane::chunk::Column;
+use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// How often each column was generated.
+#[derive(Clone, Default)]
+struct Counting(Arc<Mutex<BTreeMap<ColumnPos, u32>>>);
+
+impl Counting {
+    fn take(&self) -> BTreeMap<ColumnPos, u32> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Generator for Counting {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity { name: "counting".into(), version: 1, seed: 0 }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        *self.0.lock().unwrap().entry(request.column).or_default() += 1;
+        Flat::new().generate(request)
+    }
+}
+
+const RADIUS: u32 = 6;
+const EDITED: BlockPos = BlockPos::new(20, 30, -5);
+
+fn open(disk: &Arc<MemoryStore>, generator: &Counting) -> (App, Entity) {
+    let storage = StorageConfig::Custom(disk.clone() as Arc<dyn KeyValueStore>);
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep)));
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", generator.clone())).id();
+    viewer(&mut app, dimension, 0.0, 0.0, RADIUS);
+    start(&mut app);
+    (app, dimension)
+}
+
+fn all_loaded(world: &World) -> bool {
+    world.resource::<WorldStatistics>().remaining == 0 && world.resource::<PublishedColumns>().len() >= disc().count()
+}
+
+fn disc() -> impl Iterator<Item = ColumnPos> {
+    let radius = i64::from(RADIUS);
+    let square = (-radius..=radius).flat_map(move |x| (-radius..=radius).map(move |z| ColumnPos::new(x, z)));
+    square.filter(move |column| column.x * column.x + column.z * column.z <= radius * radius)
+}
+
+/// A store with the whole disc and one edit.
+fn finished() -> (Arc<MemoryStore>, Counting) {
+    let (disk, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let (mut app, dimension) = open(&disk, &generator);
+    update_until(&mut app, "all is loaded", |world| all_loaded(world));
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: EDITED, block: stone });
+    update(&mut app, 3);
+    assert_eq!(block_at(app.world_mut(), dimension, EDITED), Some(stone));
+    drop(app);
+    let generated = generator.take();
+    assert!(disc().all(|column| generated.get(&column) == Some(&1)), "each once");
+    (disk, generator)
+}
+
+fn check_nothing_is_generated_again(disk: &Arc<MemoryStore>, generator: &Counting) {
+    let (mut app, dimension) = open(disk, generator);
+    update_until(&mut app, "all is loaded", |world| all_loaded(world));
+    assert_eq!(generator.take(), BTreeMap::new());
+    let stone = id_of(app.world(), "terrane:stone");
+    assert_eq!(block_at(app.world_mut(), dimension, EDITED), Some(stone));
+}
+
+fn tiles(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let range = keys::tile_range(DimensionId(0));
+    disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap()
+}
+
+#[test]
+fn a_lost_graph_is_made_anew_from_the_columns() {
+    let (disk, generator) = finished();
+    let mut gone = WriteBatch::default();
+    let lost = tiles(&disk);
+    assert!(!lost.is_empty());
+    lost.into_iter().for_each(|(key, _)| gone.delete(Family::Meta, key));
+    disk.write(gone, Durability::Sync).unwrap();
+    check_nothing_is_generated_again(&disk, &generator);
+}
+
+#[test]
+fn a_damaged_graph_is_made_anew_from_the_columns() {
+    let (disk, generator) = finished();
+    for change in [|value: &mut Vec<u8>| value[20] ^= 1, |value: &mut Vec<u8>| value.truncate(5)] {
+        let mut damage = WriteBatch::default();
+        let (key, mut value) = tiles(&disk).remove(0);
+        change(&mut value);
+        damage.put(Family::Meta, key, value);
+        disk.write(damage, Durability::Sync).unwrap();
+        check_nothing_is_generated_again(&disk, &generator);
+    }
+}
+
+/// What is on the disk at any moment has no column that the graph calls stored and that is not there, and what is
+/// stored is not generated again.
+#[test]
+fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
+    let (disk, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let (mut app, _) = open(&disk, &generator);
+    let mut crashes = Vec::new();
+    for number in 0..60 {
+        update(&mut app, 1);
+        if number % 5 == 0 {
+            app.world_mut().write_message(SaveWorld { request: number });
+            crashes.push(disk.snapshot());
+        }
+    }
+    drop(app);
+    let mut stored_before = 0;
+    for crash in crashes {
+        generator.take();
+        let disk = Arc::new(crash);
+        let stored = stored_columns(&disk);
+        assert!(stored.len() >= stored_before, "progress is never lost");
+        stored_before = stored.len();
+        let (mut app, _) = open(&disk, &generator);
+        update_until(&mut app, "all is loaded", |world| all_loaded(world));
+        let generated = generator.take();
+        for column in disc() {
+            let times = generated.get(&column).copied().unwrap_or_default();
+            assert_eq!(times, u32::from(!stored.contains(&column)), "{column}");
+        }
+        let published = app.world().resource::<PublishedColumns>();
+        let ground = |column| published.column(DimensionId(0), column).is_some_and(|it| it.surface(3, 3).is_some());
+        assert!(disc().all(ground), "no hole");
+    }
+    assert!(stored_before > 0);
+}
+
+fn stored_columns(disk: &MemoryStore) -> std::collections::BTreeSet<ColumnPos> {
+    let range = keys::summary_dimension_range(DimensionId(0));
+    let found = disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
+    found.into_iter().map(|(key, _)| keys::parse_summary_key(&key).unwrap().1).collect()
+}
