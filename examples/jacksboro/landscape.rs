@@ -1,10 +1,10 @@
 //! The land: a height map of the real place, and trees on it.
 
 use crate::arguments::Arguments;
+use crate::landmarks::BEACON;
 use crate::palette::{HEATH, LEAVES, MEADOW};
 use bevy_terrane::generation::{HeightBand, HeightmapError};
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::SplitMix64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -48,73 +48,58 @@ fn jacksboro() -> PathBuf {
     if in_project.exists() { in_project } else { asset.to_owned() }
 }
 
-/// A generator around another one: it lets the height map make the ground and plants trees on it.
-pub struct Woods {
-    pub ground: Heightmap,
-    pub seed: u64,
+/// The land with its woods.
+pub fn woods(ground: Heightmap, seed: u64) -> Result<Layers, FeatureError> {
+    let places = Placement::seeded(seed).with_spacing(3).with_soil(["terrane:grass", MEADOW, HEATH]);
+    let tree = MountainTree { ground: ground.clone() };
+    Ok(Layers::new(ground).with(Features::new(places).with(tree, 1)?))
 }
 
-/// Trees that are tried in a column.
-const ATTEMPTS: u32 = 24;
-/// Crowns are this wide, so that a tree stays within its column and columns need not know each other.
+/// A tree where the mountains let one grow: broad-leaved in the valley, the more spruces the higher.
+struct MountainTree {
+    ground: Heightmap,
+}
+
+/// Crowns reach this far from the trunk.
 const CROWN: i64 = 2;
+/// The shortest trunk, and how many lengths there are.
+const TRUNKS: (i64, u32) = (3, 3);
+/// Leaves above the trunk.
+const TIP: i64 = 2;
+/// The beacon's place stays open for so many blocks.
+const CLEARING: i64 = 8;
 
-impl Generator for Woods {
+impl Feature for MountainTree {
     fn identity(&self) -> GeneratorIdentity {
-        let ground = self.ground.identity();
-        let name = ground.name.bytes().map(u64::from);
-        let parts = [self.seed, ground.seed, ground.version.into()].into_iter().chain(name);
-        GeneratorIdentity {
-            name: "jacksboro:woods".to_owned(),
-            version: 1,
-            seed: SplitMix64::from_parts(parts).next_u64(),
-        }
+        // The ground is told by the generator below.
+        GeneratorIdentity::new("jacksboro:mountain_tree", 1, 0)
     }
 
-    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let mut column = self.ground.generate(request)?;
-        // The beacon's place stays open.
-        if request.column != crate::landmarks::BEACON.column() {
-            self.plant(&mut column, request)?;
-        }
-        Ok(column)
+    fn reach(&self) -> FeatureReach {
+        let up = TRUNKS.0 as u32 + TRUNKS.1 - 1 + TIP as u32;
+        FeatureReach { horizontal: CROWN as u32, up, down: 0 }
     }
-}
 
-impl Woods {
-    fn plant(&self, column: &mut Column, request: &GenerateRequest<'_>) -> Result<(), GenerateError> {
-        let soil = [request.block("terrane:grass")?, request.block(MEADOW)?, request.block(HEATH)?];
-        let wood = request.block("terrane:wood")?;
-        let mut leaves = [BlockId::AIR; LEAVES.len()];
-        for (id, name) in leaves.iter_mut().zip(LEAVES) {
-            *id = request.block(name)?;
+    fn draw(&self, canvas: &mut FeatureCanvas<'_, '_>) -> Result<(), GenerateError> {
+        let foot = canvas.origin();
+        let random = canvas.random();
+        let (kind, taste) = (random.unit(), random.unit());
+        let height = TRUNKS.0 + i64::from(random.below(TRUNKS.1));
+        let is_by_the_beacon = (foot.x - BEACON.x).abs().max((foot.z - BEACON.z).abs()) < CLEARING;
+        if is_by_the_beacon || taste > self.density(foot) {
+            return Ok(());
         }
-        let ColumnPos { x, z } = request.column;
-        let mut random = SplitMix64::from_parts([self.seed, x as u64, z as u64]);
-        let mut trunks: Vec<(i64, i64)> = Vec::new();
-        for _ in 0..ATTEMPTS {
-            let mut inside = || CROWN + i64::from(random.below(16 - 2 * CROWN as u32));
-            let (in_x, in_z) = (inside(), inside());
-            let kind = random.unit();
-            let taste = random.unit();
-            let height = 3 + i64::from(random.below(3));
-            if trunks.iter().any(|(x, z)| (x - in_x).abs().max((z - in_z).abs()) < 3) {
-                continue;
-            }
-            let Some(y) = column.surface(in_x as usize, in_z as usize) else { continue };
-            let foot = BlockPos::new((x << 4) + in_x, y, (z << 4) + in_z);
-            let top = y + height + 2;
-            if !soil.contains(&column.block(foot)) || top >= request.heights.end || taste > self.density(foot) {
-                continue;
-            }
-            trunks.push((in_x, in_z));
-            let conifer = kind < 0.15 + y as f32 * 0.006;
-            let crown = if conifer { leaves[1] } else { leaves[[0, 0, 0, 0, 0, 2, 3, 3][(kind * 80.0) as usize % 8]] };
-            grow(column, foot, height, conifer, wood, crown);
-        }
+        let is_conifer = kind < 0.15 + foot.y as f32 * 0.006;
+        let [green, spruce, maple, birch] = LEAVES;
+        let broad = [green, green, green, green, green, maple, birch, birch];
+        let leaves = if is_conifer { spruce } else { broad[(kind * 80.0) as usize % broad.len()] };
+        let (wood, leaves) = (canvas.id("terrane:wood")?, canvas.id(leaves)?);
+        grow(canvas, height, is_conifer, wood, leaves);
         Ok(())
     }
+}
 
+impl MountainTree {
     /// How likely a tree is: none by the shore and on cliffs, few in the valley, most on the slopes of the mountains.
     fn density(&self, foot: BlockPos) -> f32 {
         let slope = self.ground.slope_at(foot.x, foot.z);
@@ -133,10 +118,10 @@ impl Woods {
 }
 
 /// A trunk with a crown: round, or pointed.
-fn grow(column: &mut Column, foot: BlockPos, height: i64, conifer: bool, wood: BlockId, leaves: BlockId) {
-    let top = height + 2;
+fn grow(canvas: &mut FeatureCanvas<'_, '_>, height: i64, is_conifer: bool, wood: BlockId, leaves: BlockId) {
+    let top = height + TIP;
     for y in 2..=top {
-        let reach = match (conifer, top - y) {
+        let reach = match (is_conifer, top - y) {
             (true, 0 | 1) => 0,
             (true, below) => 1 + i64::from(below % 2 == 0 && below > 3),
             (false, 0) => 1,
@@ -146,11 +131,11 @@ fn grow(column: &mut Column, foot: BlockPos, height: i64, conifer: bool, wood: B
         for (x, z) in (-reach..=reach).flat_map(|x| (-reach..=reach).map(move |z| (x, z))) {
             // Without its corners a square looks round.
             if reach == 0 || x.abs() + z.abs() < 2 * reach {
-                column.set_block(foot.offset(x, y, z), leaves);
+                canvas.set_in_air([x, y, z], leaves);
             }
         }
     }
-    for y in 1..height + i64::from(!conifer) {
-        column.set_block(foot.offset(0, y, 0), wood);
+    for y in 1..height + i64::from(!is_conifer) {
+        canvas.set([0, y, 0], wood);
     }
 }

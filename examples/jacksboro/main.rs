@@ -87,7 +87,7 @@ fn build(arguments: Arguments) -> Result<App, String> {
 
     let heights = landscape::heights(&ground);
     app.insert_resource(view::Viewpoints::new(&ground, arguments.radius));
-    let woods = landscape::Woods { ground, seed: arguments.seed };
+    let woods = landscape::woods(ground, arguments.seed).map_err(|error| error.to_string())?;
     app.world_mut().spawn(Dimension::new("jacksboro", woods).with_height(heights));
     app.insert_resource(arguments);
     Ok(app)
