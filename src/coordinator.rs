@@ -21,6 +21,7 @@ mod fault;
 mod history;
 mod panic;
 mod post;
+mod pregeneration;
 mod publish;
 mod region_slot;
 mod save;
@@ -40,6 +41,7 @@ pub use events::{
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use fault::RegionFault;
 pub use history::{TickHistory, TickWindow, Window};
+pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 
@@ -65,7 +67,8 @@ pub struct CoordinatorMain;
 pub enum CoordinatorSystems {
     /// Takes finished ticks and requests, ends ticks in the regionizer, routes what regions sent.
     Collect,
-    /// Finds the ground that viewers miss, nearest first, and orders it; finds what nobody needs any more.
+    /// Finds the ground that viewers miss, nearest first, and orders it, then that of pre-generations; finds what nobody
+    /// needs any more.
     Stream,
     /// Hands loaded columns, mail and entities to the region that owns the place now.
     Deliver,
@@ -109,8 +112,11 @@ pub struct CoordinatorConfig {
     pub region_threads: usize,
     /// Threads that generate columns.
     pub generation_threads: usize,
-    /// Columns that may be on order at a time.
+    /// Columns that may be on order at a time for viewers.
     pub columns_in_flight: usize,
+    /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
+    /// generation thread.
+    pub pregeneration_in_flight: Option<usize>,
     /// The time between two saves of everything that changed.
     pub autosave_period: Duration,
     /// How long the end of the app waits for regions that are still ticking.
@@ -134,6 +140,7 @@ impl Default for CoordinatorConfig {
             region_threads: cores.max(2),
             generation_threads: cores.div_ceil(2),
             columns_in_flight: 256,
+            pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
             shutdown_patience: Duration::from_secs(10),
             watchdog_limit: Duration::from_secs(5),
@@ -183,7 +190,7 @@ pub fn coordinator_app(
             CoordinatorMain,
             (
                 (clock::advance_clocks, collect::collect).chain().in_set(CoordinatorSystems::Collect),
-                stream::stream.in_set(CoordinatorSystems::Stream),
+                (stream::stream, pregeneration::pregenerate).chain().in_set(CoordinatorSystems::Stream),
                 deliver::deliver.in_set(CoordinatorSystems::Deliver),
                 (
                     fault::watch,

@@ -55,14 +55,16 @@ pub mod prelude {
         RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick, Returned,
         Sender, StableId, Undeliverable, Viewer,
     };
-    pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, SectionPos};
+    pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
-        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
-        DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, DimensionRemoved, LetterLost,
-        Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
-        RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions,
-        RemoveDimension, SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion,
+        Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened,
+        DimensionRemoved, LetterLost, Mirror, MirrorIndex, Pregeneration, PregenerationEnded, PregenerationOrder,
+        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
+        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+        RegionSplit, Regions, RemoveDimension, SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved,
+        WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

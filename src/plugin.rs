@@ -93,9 +93,16 @@ impl TerranePlugin {
         self
     }
 
-    /// Columns that may be generated or loaded at a time; 256 by default.
+    /// Columns that may be generated or loaded for viewers at a time; 256 by default.
     pub fn with_columns_in_flight(mut self, columns: usize) -> Self {
         self.config.columns_in_flight = columns.max(1);
+        self
+    }
+
+    /// Columns that pre-generation may have on order at a time, where viewers leave room; by default 64 for each
+    /// generation thread.
+    pub fn with_pregeneration_in_flight(mut self, columns: usize) -> Self {
+        self.config.pregeneration_in_flight = Some(columns.max(1));
         self
     }
 

@@ -10,6 +10,12 @@
 //! | [`ColumnPos`] | every chunk with the same x and z | chunk without y |
 //! | [`BatchPos`] | 4 x 4 columns, the unit of generation work | column >> 2 |
 //! | [`SectionPos`] | 2^n x 2^n columns, the regionizer's grain | column >> n |
+//!
+//! A [`ColumnArea`] is a disc, a square or a box of columns.
+
+mod area;
+
+pub use area::{AreaBatches, AreaCursor, ColumnArea};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -6,6 +6,7 @@
 mod dimension;
 mod messages;
 mod mirror;
+mod pregeneration;
 mod published;
 mod receive;
 mod regions;
@@ -13,13 +14,14 @@ mod requests;
 
 pub use crate::coordinator::{
     BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionOpened, DimensionRemoved, LetterLost, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
-    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
-    WorldSaved,
+    DimensionOpened, DimensionRemoved, LetterLost, PregenerationOrder, PregenerationProgress, PregenerationState,
+    RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+    RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
+pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use regions::Regions;
 pub use requests::{RegionCommands, SaveWorld};
@@ -50,10 +52,14 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<receive::Backlog>()
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
+        .init_resource::<pregeneration::PregenerationIndex>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
         .register_type::<DimensionClock>()
+        .register_type::<PregenerationProgress>()
+        .add_message::<ControlPregeneration>()
+        .add_message::<PregenerationEnded>()
         .add_message::<SaveWorld>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
@@ -76,6 +82,7 @@ pub(crate) fn build(app: &mut App) {
                     requests::send_edits,
                     requests::send_saves,
                     requests::send_closings,
+                    pregeneration::send,
                 )
                     .chain(),
                 requests::update_lockstep,

@@ -35,13 +35,15 @@ impl Desk<'_> {
             closing.remove |= remove;
             return;
         }
+        let id = dimension.id;
+        self.save_pregenerations(id);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         dimension.closing = Some(Closing { remove, until: None });
         let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
         holders.into_iter().for_each(|holder| dimension.release(holder));
         // What cannot be read is not waited for: it stays in the store as it is.
         dimension.fetched.retain(|column, _| !dimension.failed.contains_key(column));
         dimension.failed.clear();
-        let id = dimension.id;
         self.return_letters(id);
     }
 
@@ -127,7 +129,10 @@ impl Desk<'_> {
     fn finish_closing(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_away = self.deadlines.running.range((id, crate::region::RegionId::new(0))..).next();
-        if is_away.is_some_and(|((of, _), _)| *of == id) || !dimension.columns.is_empty() {
+        if is_away.is_some_and(|((of, _), _)| *of == id)
+            || !dimension.columns.is_empty()
+            || !dimension.making.is_empty()
+        {
             return;
         }
         let Some(closing) = &mut dimension.closing else { return };
@@ -139,6 +144,9 @@ impl Desk<'_> {
         let remove = closing.remove;
         self.return_letters(id);
         let Some(mut dimension) = self.dimensions.open.remove(&id) else { return };
+        if remove {
+            self.drop_pregenerations(&mut dimension);
+        }
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
         if self.dimensions.by_entity.get(&entity) == Some(&id) {
             self.dimensions.by_entity.remove(&entity);

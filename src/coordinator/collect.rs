@@ -85,6 +85,13 @@ impl Desk<'_> {
             FromMain::Control(control) => self.control(control),
             FromMain::Couple(entity, coupling) => drop(self.couplings.places.insert(entity, coupling)),
             FromMain::Uncouple(entity) => drop(self.couplings.places.remove(&entity)),
+            FromMain::StartPregeneration { entity, dimension, area, is_paused } => {
+                self.start_pregeneration(entity, dimension, area, is_paused);
+            }
+            FromMain::AdoptPregeneration { entity, dimension, number } => {
+                self.adopt_pregeneration(entity, dimension, number);
+            }
+            FromMain::ControlPregeneration { entity, order } => self.control_pregeneration(entity, order),
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
             FromMain::Save(number) => self.saves.requested.push(number),
         }
@@ -137,6 +144,7 @@ impl Desk<'_> {
                     let radius = viewer.viewer_radius.unwrap_or_default();
                     dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radius);
                 }
+                self.forget_damaged_pregenerations(&mut dimension);
                 self.dimensions.by_entity.insert(entity, dimension.id);
                 self.dimensions.open.insert(dimension.id, dimension);
             }

@@ -68,10 +68,14 @@ impl Desk<'_> {
             true => {}
             false => self.totals.loaded += 1,
         }
-        dimension.failed.remove(&column);
+        let had_failed = dimension.failed.remove(&column).is_some();
         let was_for_store = dimension.is_making(column, claim);
         if was_for_store {
             dimension.making.remove(&column);
+            if had_failed && !dimension.columns.contains_key(&column) {
+                // Viewers were not to try it again before long; now it can be loaded.
+                dimension.make_missing(column);
+            }
         }
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
@@ -157,6 +161,11 @@ impl Desk<'_> {
         }
         if was_for_store {
             dimension.making.remove(&column);
+            dimension.pregenerations.note_failure(column, &error);
+            if !is_fetched && !is_wanted {
+                // The jobs decide when it is tried again.
+                return;
+            }
         }
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let wait = FIRST_RETRY.saturating_mul(1 << failures.min(10)).min(LAST_RETRY);

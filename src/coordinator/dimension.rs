@@ -1,5 +1,6 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
+use super::pregeneration::Pregenerations;
 use super::region_slot::{RegionSlot, Revived};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -148,6 +149,8 @@ pub(super) struct Dimension {
     pub columns: FxHashMap<ColumnPos, Stage>,
     /// Columns that are generated only to be stored, each with its claim.
     pub making: FxHashMap<ColumnPos, u64>,
+    /// What is generated without being loaded.
+    pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
     /// Columns that regions gave up and that are not durable yet.
@@ -207,6 +210,7 @@ impl Dimension {
         let read = |source| DimensionError::Read { name: name.clone(), source };
         let stored = stored_graph(store, &name, id).map_err(read)?;
         let viewers = store.viewers(id).map_err(read)?;
+        let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
         let departed = Arc::<DepartedColumns>::default();
         let ground = Ground {
             dimension: id,
@@ -230,6 +234,7 @@ impl Dimension {
             unneeded: BTreeSet::new(),
             columns: FxHashMap::default(),
             making: FxHashMap::default(),
+            pregenerations,
             home: Arc::new(home),
             departed,
             fetched: FxHashMap::default(),

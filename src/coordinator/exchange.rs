@@ -4,12 +4,13 @@ use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
 use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
+use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position};
-use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::Commit;
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
@@ -65,6 +66,33 @@ pub enum FromMain {
     Couple(Entity, Coupling),
     /// They do not any more.
     Uncouple(Entity),
+    /// A pre-generation was spawned.
+    StartPregeneration {
+        /// Its entity.
+        entity: Entity,
+        /// The dimension's entity.
+        dimension: Entity,
+        /// What is to be generated.
+        area: ColumnArea,
+        /// It begins when it is resumed.
+        is_paused: bool,
+    },
+    /// A pre-generation that the store remembered has an entity now.
+    AdoptPregeneration {
+        /// Its entity.
+        entity: Entity,
+        /// Its dimension.
+        dimension: DimensionId,
+        /// Its number in the dimension.
+        number: u64,
+    },
+    /// An order for a pre-generation.
+    ControlPregeneration {
+        /// Its entity.
+        entity: Entity,
+        /// What it is to do.
+        order: PregenerationOrder,
+    },
     /// A dimension is to be saved and closed.
     CloseDimension {
         /// The dimension's entity.
@@ -139,6 +167,8 @@ pub struct Published {
     pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
     /// Mirrored entities that changed.
     pub mirrors: FxHashMap<Uuid, MirrorState>,
+    /// Pre-generations that came on, by dimension and number.
+    pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
     /// What happened, oldest first.
     pub events: VecDeque<WorldEvent>,
     /// Events and letters that were dropped since their queue was full.
@@ -188,6 +218,7 @@ impl Published {
                 None => drop(self.mirrors.insert(id, state)),
             }
         }
+        self.pregenerations.extend(newer.pregenerations);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
         self.panic = self.panic.take().or(newer.panic);
@@ -200,6 +231,7 @@ impl Published {
         self.columns.is_empty()
             && self.chunks.is_empty()
             && self.mirrors.is_empty()
+            && self.pregenerations.is_empty()
             && self.events.is_empty()
             && self.letters.is_empty()
             && self.panic.is_none()

@@ -3,6 +3,7 @@
 use super::collect::Desk;
 use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
+use super::pregeneration::PregenerationStatus;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
@@ -55,6 +56,10 @@ impl Publisher {
     pub fn refused(&mut self, dimension: Entity, edit: BlockEdit, error: BlockAccessError) {
         let request = SetBlock { dimension, position: edit.block, block: edit.to };
         self.event(BlockRefused { request, error });
+    }
+
+    pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {
+        self.news.get().pregenerations.insert(job, status);
     }
 
     pub fn loaded(&mut self, dimension: DimensionId, column: Column) {

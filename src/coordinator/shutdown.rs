@@ -25,6 +25,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.handle_requests();
             desk.wait_for_regions();
             desk.keep_generated();
+            desk.keep_pregenerations();
             desk.save_regions();
             desk.last_commit();
             desk.threads.join_regions();
@@ -61,10 +62,21 @@ impl Desk<'_> {
         }
         for ColumnsReady { dimension: id, generated, columns, .. } in mem::take(&mut self.inbound.columns) {
             let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
-            for (_, loaded) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
+            for (column, loaded) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
+                // A region may have fetched it meanwhile, and what it made of it is newer.
+                if dimension.stored.is_completed(column) {
+                    continue;
+                }
                 save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
             }
         }
+    }
+
+    /// The next session goes on where this one ends.
+    fn keep_pregenerations(&mut self) {
+        let ids: Vec<_> =
+            self.dimensions.open.iter().filter(|(_, open)| !open.is_closing()).map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.save_pregenerations(id));
     }
 
     /// Every region hands out all that it has. What they send to each other with that is handed over too, unless they

@@ -14,7 +14,7 @@ pub(super) fn stream(mut desk: Desk) {
         desk.retry_failed(*id);
         desk.reload(*id);
         // What one dimension leaves of its share goes to the next.
-        let free = desk.config.columns_in_flight.saturating_sub(desk.totals.in_flight);
+        let free = desk.config.columns_in_flight.saturating_sub(desk.in_flight_for_viewers());
         let share = free.div_ceil(ids.len() - number);
         if !desk.saves.is_behind() {
             desk.order_nearest(*id, share);

@@ -46,6 +46,7 @@
 //! ```
 
 mod bytes;
+mod completed;
 mod completion;
 mod completions;
 mod count;

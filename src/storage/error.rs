@@ -77,6 +77,8 @@ pub enum StoredItem {
     Tile(DimensionId, i64, i64),
     /// What a column looks like from afar.
     Summary(DimensionId, ColumnPos),
+    /// A pre-generation, by its number in the dimension.
+    Pregeneration(DimensionId, u64),
     /// The world's header.
     Header,
     /// The record of the dimension with this name.
@@ -97,6 +99,7 @@ impl fmt::Display for StoredItem {
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
             Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
+            Self::Pregeneration(dimension, number) => write!(f, "pre-generation {number} of {dimension}"),
             Self::Header => f.write_str("the header"),
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
             Self::LastDimension => f.write_str("the number of the last dimension"),

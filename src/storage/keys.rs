@@ -23,6 +23,7 @@ const VIEWER: &[u8] = b"viewer:";
 const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
 const SUMMARY: &[u8] = b"summary:";
+const PREGENERATION: &[u8] = b"pregeneration:";
 const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
 
@@ -185,6 +186,22 @@ pub fn parse_summary_key(key: &[u8]) -> Option<(DimensionId, ColumnPos)> {
     let (x, z) = rest.split_first_chunk()?;
     let column = ColumnPos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
     Some((DimensionId(u64::from_be_bytes(*dimension)), column))
+}
+
+/// The key of a pre-generation, by its number in the dimension.
+pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
+    [PREGENERATION, &dimension.0.to_be_bytes(), &number.to_be_bytes()].concat()
+}
+
+/// The range of all pre-generations of a dimension.
+pub fn pregeneration_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    pregeneration_key(dimension, 0)..after(&pregeneration_key(dimension, u64::MAX))
+}
+
+/// The dimension and the number of a pre-generation's key.
+pub fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
+    let (dimension, number) = key.strip_prefix(PREGENERATION)?.split_first_chunk::<8>()?;
+    Some((DimensionId(u64::from_be_bytes(*dimension)), u64::from_be_bytes(number.try_into().ok()?)))
 }
 
 /// The key of a dimension's record.

@@ -162,6 +162,7 @@ impl Removal<'_> {
             (Family::Meta, keys::block_ticks_dimension_range(dimension)),
             (Family::Meta, keys::tile_range(dimension)),
             (Family::Meta, keys::summary_dimension_range(dimension)),
+            (Family::Meta, keys::pregeneration_range(dimension)),
         ] {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));

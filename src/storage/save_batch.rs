@@ -1,6 +1,6 @@
 //! What is to be saved.
 
-use super::{EntityRecord, StoredBlockTick};
+use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
 use crate::chunk::{Chunk, ColumnSummary};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub struct SaveBatch {
     pub tiles: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]>,
     /// What columns look like from afar.
     pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
+    /// Pre-generations by their numbers; `None` for those that have ended.
+    pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
 }
 
 impl SaveBatch {
@@ -40,12 +42,13 @@ impl SaveBatch {
         self.entities.extend(newer.entities);
         self.tiles.extend(newer.tiles);
         self.summaries.extend(newer.summaries);
+        self.pregenerations.extend(newer.pregenerations);
     }
 
     /// The number of things to be saved.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries } = self;
-        chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len()
+        let Self { chunks, block_ticks, entities, tiles, summaries, pregenerations } = self;
+        chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
     }
 
     /// Whether there is nothing to be saved.
@@ -62,6 +65,7 @@ impl fmt::Debug for SaveBatch {
             .field("entities", &self.entities.len())
             .field("tiles", &self.tiles.len())
             .field("summaries", &self.summaries.len())
+            .field("pregenerations", &self.pregenerations.len())
             .finish()
     }
 }
@@ -71,6 +75,7 @@ mod tests {
     use super::*;
     use crate::block::BlockId;
     use crate::chunk::Column;
+    use crate::space::ColumnArea;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -86,15 +91,16 @@ mod tests {
         batch.block_ticks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Vec::new());
         let summary = ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)));
         batch.summaries.insert((DimensionId(1), ColumnPos::new(0, 0)), Arc::new(summary));
-        assert_eq!(batch.len(), 5);
-        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1 }";
+        batch.pregenerations.insert((DimensionId(1), 0), None);
+        assert_eq!(batch.len(), 6);
+        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1, pregenerations: 1 }";
         assert_eq!(format!("{batch:?}"), counts);
     }
 
     proptest! {
         /// Merging a row of batches in order is the same as remembering the last value of each key.
         #[test]
-        fn the_newest_of_each_counts(changes in vec(vec((0..5_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
+        fn the_newest_of_each_counts(changes in vec(vec((0..6_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
             let dimension = DimensionId(1);
             let mut model: HashMap<(u8, i64), u16> = HashMap::new();
             let mut merged = SaveBatch::default();
@@ -109,6 +115,7 @@ mod tests {
                         1 => drop(newer.entities.insert(Uuid::from_u128(key as u128), record(key, value))),
                         2 => drop(newer.block_ticks.insert((dimension, ChunkPos::new(key, 0, 0)), ticks(key, value))),
                         3 => drop(newer.summaries.insert((dimension, ColumnPos::new(key, 0)), summary(key, value))),
+                        4 => drop(newer.pregenerations.insert((dimension, key as u64), pregeneration(value))),
                         _ => drop(newer.tiles.insert((dimension, (key, 0)), [value; 64])),
                     }
                 }
@@ -129,10 +136,18 @@ mod tests {
                         let found = &merged.summaries[&(dimension, ColumnPos::new(key, 0))];
                         prop_assert_eq!(found, &summary(key, value));
                     }
+                    4 => prop_assert_eq!(merged.pregenerations[&(dimension, key as u64)], pregeneration(value)),
                     _ => prop_assert_eq!(merged.tiles[&(dimension, (key, 0))], [value; 64]),
                 }
             }
         }
+    }
+
+    /// Every fourth one has ended.
+    fn pregeneration(value: u16) -> Option<StoredPregeneration> {
+        let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: value.into() };
+        let (cursor, elapsed) = (Default::default(), std::time::Duration::ZERO);
+        (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, is_paused: false, elapsed })
     }
 
     /// A column with one block at this height.

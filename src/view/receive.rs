@@ -1,5 +1,5 @@
 use super::messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
-use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics};
+use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
 use crate::simulation::StableId;
@@ -29,6 +29,10 @@ pub(super) fn receive(world: &mut World) {
 fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(payload) = backlog.panic.take() {
         std::panic::resume_unwind(payload);
+    }
+    // Before a dimension is told to be closed, and they with it.
+    for (job, status) in mem::take(&mut backlog.pregenerations) {
+        pregeneration::apply(world, job, status);
     }
     mem::take(&mut backlog.events).into_iter().for_each(|event| tell(world, event));
     for letter in mem::take(&mut backlog.letters) {
@@ -124,6 +128,9 @@ fn tell(world: &mut World, event: WorldEvent) {
         && dimension.get::<DimensionOpen>().is_some_and(|open| open.id == closed.dimension)
     {
         dimension.remove::<DimensionOpen>();
+    }
+    if let WorldEvent::DimensionClosed(closed) = &event {
+        pregeneration::close(world, closed);
     }
     event.write(world);
 }

@@ -20,6 +20,7 @@ mod independence;
 mod lockstep;
 mod overlay;
 mod plugins;
+mod pregeneration;
 mod regions;
 mod render;
 mod saving;

@@ -39,18 +39,26 @@ impl ColumnRange {
         if roots > MAX_ROOTS { Err(RangeTooLarge { min, max, roots }) } else { Ok(()) }
     }
 
-    fn contains(self, area: Area) -> bool {
+    pub fn contains(self, area: Area) -> bool {
         let rect = area.rect();
         self.min.x <= rect.min_x && rect.max_x <= self.max.x && self.min.z <= rect.min_z && rect.max_z <= self.max.z
     }
 
-    fn touches(self, area: Area) -> bool {
+    pub fn touches(self, area: Area) -> bool {
         let rect = area.rect();
         self.min.x <= rect.max_x && rect.min_x <= self.max.x && self.min.z <= rect.max_z && rect.min_z <= self.max.z
     }
 
+    /// How many columns of an area that it touches are its own.
+    pub fn columns_in(self, area: Area) -> u64 {
+        let rect = area.rect();
+        let width = |min: i64, max: i64| max.abs_diff(min) + 1;
+        width(self.min.x.max(rect.min_x), self.max.x.min(rect.max_x))
+            * width(self.min.z.max(rect.min_z), self.max.z.min(rect.max_z))
+    }
+
     /// Its columns in a batch.
-    fn mask(self, batch: Area) -> u16 {
+    pub fn mask(self, batch: Area) -> u16 {
         let inside = |column: ColumnPos| {
             (self.min.x..=self.max.x).contains(&column.x) && (self.min.z..=self.max.z).contains(&column.z)
         };

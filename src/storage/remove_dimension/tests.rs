@@ -1,11 +1,14 @@
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos};
 use crate::storage::test_store::TestStore;
-use crate::storage::{DimensionError, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn};
+use crate::storage::{
+    DimensionError, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredPregeneration,
+};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const NAMES: [&str; 3] = ["overworld", "nether", "end"];
 /// The one that is removed.
@@ -40,6 +43,9 @@ fn content(dimension: DimensionId) -> SaveBatch {
         let tick = StoredBlockTick { block: pos.min_block(), kind: "flow".into(), remaining: 4 };
         batch.block_ticks.insert((dimension, pos), vec![tick]);
         batch.tiles.insert((dimension, (place, place)), [1; 64]);
+        let area = ColumnArea::Square { center: pos.column(), radius: 9 };
+        let job = StoredPregeneration { area, cursor: Default::default(), is_paused: false, elapsed: Duration::ZERO };
+        batch.pregenerations.insert((dimension, id as u64), Some(job));
         let summary = ColumnSummary::new(&Column::new(pos.column()));
         batch.summaries.insert((dimension, pos.column()), Arc::new(summary));
         batch.entities.insert(Uuid::from_u128(id), Some(entity(id, dimension, pos.min_block())));
