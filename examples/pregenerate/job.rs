@@ -17,6 +17,9 @@ struct Trouble(Option<String>);
 
 /// Opens the world, generates, and comes back when all is saved.
 pub fn run(arguments: &Arguments) -> Result<Summary, String> {
+    if arguments.area().is_none() && !arguments.world.exists() {
+        return Err(nothing_to_do(arguments));
+    }
     let dimension = ground::dimension(arguments)?;
     let record = Record::default();
     let mut app = App::new();
@@ -43,6 +46,11 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     record.take()
 }
 
+fn nothing_to_do(arguments: &Arguments) -> String {
+    let world = arguments.world.display();
+    format!("the world {world} has nothing to go on with; give a --radius, or --from and --to")
+}
+
 /// Without an area there must be something to go on with.
 fn begin(
     mut opened: MessageReader<DimensionOpened>,
@@ -58,8 +66,7 @@ fn begin(
             display.say(format_args!("generating a {}", job.area));
         }
         if jobs.is_empty() {
-            trouble.0 =
-                Some(format!("the world {world} has nothing to go on with; give a --radius, or --from and --to"));
+            trouble.0 = Some(nothing_to_do(&arguments));
         }
     }
 }

@@ -344,7 +344,8 @@ fn it_goes_on_after_a_restart_paused_or_not() {
         for spawns_again in [false, true] {
             let store = Arc::new(MemoryStore::new());
             let generator = Counting { pace, ..default() };
-            let plugin = || in_store(&store).with_tick_mode(mode).with_generation_threads(1).with_pregeneration_in_flight(64);
+            let plugin =
+                || in_store(&store).with_tick_mode(mode).with_generation_threads(1).with_pregeneration_in_flight(64);
             let mut first = app(plugin());
             let overworld = dimension(&mut first, &generator);
             let job = pregenerate(&mut first, overworld, area);

@@ -22,6 +22,8 @@ fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
     let world = folder.path().join("world");
     let hills = ["--seed", "7", "--heights", "-16..48"];
+    assert!(run(&world, &hills).unwrap_err().contains("nothing to go on with"));
+    assert!(!world.exists(), "nothing is made for it");
     let summary = run(&world, &[&["--radius", "6", "--center", "-3,100"], &hills[..]].concat()).unwrap();
     assert_eq!((&summary["outcome"], &summary["columns"]), (&"finished".into(), &113.into()));
     assert_eq!((&summary["done"], &summary["failed"], &summary["generated"]), (&113.into(), &0.into(), &113.into()));
