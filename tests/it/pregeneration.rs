@@ -647,3 +647,34 @@ fn a_store_that_cannot_keep_up_holds_it_back() {
     is_full.store(false, Ordering::SeqCst);
     wait_for_done(&mut app, job, held.done + 10_000);
 }
+
+#[test]
+fn a_damaged_job_is_forgotten_and_its_ground_is_not() {
+    use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
+    let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let plugin = || in_store(&store).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16);
+    let mut first = app(plugin());
+    let overworld = dimension(&mut first, &generator);
+    let jobs = [disc(30), disc(40)].map(|area| pregenerate(&mut first, overworld, area));
+    start(&mut first);
+    wait_for_done(&mut first, jobs[0], 200);
+    drop(first);
+    let key = keys::pregeneration_key(DimensionId(0), 1);
+    let mut value = store.get(Family::Meta, &key).unwrap().expect("the first job");
+    *value.last_mut().unwrap() ^= 1;
+    let mut damage = WriteBatch::default();
+    damage.put(Family::Meta, key, value);
+    store.write(damage, Durability::Process).unwrap();
+
+    let mut second = app(plugin());
+    let overworld = dimension(&mut second, &generator);
+    start(&mut second);
+    let job = found_job(&mut second);
+    assert_eq!(second.world().get::<Pregeneration>(job).unwrap().area, disc(40));
+    wait_for_done(&mut second, job, 200);
+    // A new one does not get the number of one that is there.
+    pregenerate(&mut second, overworld, disc(50));
+    update(&mut second, 10);
+    drop(second);
+    assert_eq!(remembered(&store), 2);
+}
