@@ -21,6 +21,7 @@ mod lockstep;
 mod overlay;
 mod plugins;
 mod pregeneration;
+mod pregeneration_tool;
 mod regions;
 mod render;
 mod saving;

@@ -337,13 +337,15 @@ fn a_despawned_job_is_cancelled() {
 
 #[test]
 fn it_goes_on_after_a_restart_paused_or_not() {
-    let area = disc(30);
+    let area = disc(20);
     let total = columns(area).len() as u64;
-    for mode in [TickMode::Lockstep, TickMode::Independent] {
+    // Progress is told four times a second: not so fast that it is over before that is seen.
+    for (mode, pace) in [(TickMode::Lockstep, Duration::ZERO), (TickMode::Independent, Duration::from_millis(2))] {
         for spawns_again in [false, true] {
             let store = Arc::new(MemoryStore::new());
-            let generator = Counting { pace: Duration::from_micros(50), ..default() };
-            let plugin = || in_store(&store).with_tick_mode(mode).with_pregeneration_in_flight(64);
+            let generator = Counting { pace, ..default() };
+            let plugin =
+                || in_store(&store).with_tick_mode(mode).with_generation_threads(1).with_pregeneration_in_flight(64);
             let mut first = app(plugin());
             let overworld = dimension(&mut first, &generator);
             let job = pregenerate(&mut first, overworld, area);
@@ -354,6 +356,7 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             let before = progress(&first, job);
             drop(first);
             assert_eq!(remembered(&store), 1);
+            let durable = [(stored(&store), generator.calls())];
 
             let mut second = app(plugin());
             let overworld = dimension(&mut second, &generator);
@@ -367,8 +370,10 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             assert_eq!((after.state, after.total), (PregenerationState::Paused, total.into()));
             assert!(after.done >= before.done && after.elapsed >= before.elapsed, "{before:?} {after:?}");
             control(&mut second, job, PregenerationOrder::Resume);
+            wait_for(&mut second, job, PregenerationState::Running);
             wait_for_done(&mut second, job, total * 2 / 3);
             drop(second);
+            let durable = durable.into_iter().chain([(stored(&store), generator.calls())]);
 
             let mut third = app(plugin());
             dimension(&mut third, &generator);
@@ -378,7 +383,12 @@ fn it_goes_on_after_a_restart_paused_or_not() {
             assert!(progress(&third, job).done >= total * 2 / 3);
             wait_for(&mut third, job, PregenerationState::Finished);
             drop(third);
-            assert_eq!(generator.calls(), columns(area).into_iter().map(|column| (column, 1)).collect(), "{mode:?}");
+            // What was being generated when a session ended is generated again, and nothing else.
+            let calls = generator.calls();
+            assert!(calls.values().sum::<u32>() <= columns(area).len() as u32 + 2 * 64, "{mode:?}");
+            for (durable, before) in durable {
+                assert!(durable.iter().all(|column| calls[column] == before[column]), "{mode:?}");
+            }
             assert_eq!((stored(&store), remembered(&store)), (columns(area), 0));
         }
     }
@@ -543,7 +553,9 @@ fn viewers_come_first() {
     let seen = generator.order.lock().unwrap().len();
     viewer(&mut app, overworld, place.x as f32 * 16.0, place.z as f32 * 16.0, radius);
     update_until(&mut app, "the viewer has its ground", |world| {
-        world.resource::<PublishedColumns>().len() >= columns(near).len()
+        let id = world.get::<DimensionOpen>(overworld).unwrap().id;
+        let published = world.resource::<PublishedColumns>();
+        columns(near).iter().all(|column| published.column(id, *column).is_some())
     });
     let order = generator.order.lock().unwrap()[seen..].to_vec();
     let wanted = order.iter().filter(|column| near.contains(**column)).count();
@@ -601,8 +613,8 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
         update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
         assert_eq!(state(&app, job), PregenerationState::Cancelled);
         assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
-        app.world_mut().entity_mut(overworld).insert(Dimension::new("overworld", Void));
-        update_until(&mut app, "a new one is open", |world| world.get::<DimensionOpen>(overworld).is_some());
+        let fresh = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+        update_until(&mut app, "a new one is open", |world| world.get::<DimensionOpen>(fresh).is_some());
         update(&mut app, 10);
         assert_eq!(app.world_mut().query::<&Pregeneration>().iter(app.world()).count(), 1, "the old one alone");
         assert!(generator.calls().values().all(|calls| *calls == 1));
@@ -634,4 +646,35 @@ fn a_store_that_cannot_keep_up_holds_it_back() {
     assert!((20_000..50_000).contains(&held.done), "{}", held.done);
     is_full.store(false, Ordering::SeqCst);
     wait_for_done(&mut app, job, held.done + 10_000);
+}
+
+#[test]
+fn a_damaged_job_is_forgotten_and_its_ground_is_not() {
+    use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
+    let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let plugin = || in_store(&store).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16);
+    let mut first = app(plugin());
+    let overworld = dimension(&mut first, &generator);
+    let jobs = [disc(30), disc(40)].map(|area| pregenerate(&mut first, overworld, area));
+    start(&mut first);
+    wait_for_done(&mut first, jobs[0], 200);
+    drop(first);
+    let key = keys::pregeneration_key(DimensionId(0), 1);
+    let mut value = store.get(Family::Meta, &key).unwrap().expect("the first job");
+    *value.last_mut().unwrap() ^= 1;
+    let mut damage = WriteBatch::default();
+    damage.put(Family::Meta, key, value);
+    store.write(damage, Durability::Process).unwrap();
+
+    let mut second = app(plugin());
+    let overworld = dimension(&mut second, &generator);
+    start(&mut second);
+    let job = found_job(&mut second);
+    assert_eq!(second.world().get::<Pregeneration>(job).unwrap().area, disc(40));
+    wait_for_done(&mut second, job, 200);
+    // A new one does not get the number of one that is there.
+    pregenerate(&mut second, overworld, disc(50));
+    update(&mut second, 10);
+    drop(second);
+    assert_eq!(remembered(&store), 2);
 }

@@ -164,7 +164,7 @@ impl Job {
                 self.is_swept = true;
                 return None;
             };
-            let columns = self.to_order(now, ground, batch, mask & !ground.stored.completed_in_batch(batch));
+            let columns = self.take_free(now, ground, batch, mask & !ground.stored.completed_in_batch(batch));
             if !columns.is_empty() {
                 self.in_flight.extend(columns.iter().map(|column| (*column, 0)));
                 return Some((batch, columns));
@@ -188,7 +188,7 @@ impl Job {
     }
 
     /// Those columns of the batch that nobody has ordered, nearest first. The others are looked at again later.
-    fn to_order(&mut self, now: Duration, ground: &Ground, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
+    fn take_free(&mut self, now: Duration, ground: &Ground, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
         let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
         let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.is_on_its_way(*column));
         let later = now.saturating_add(RETRY);

@@ -141,10 +141,9 @@ impl Walk {
             let (before, behind) = self.along.beyond(&outer);
             let further = [before, behind].into_iter().flatten().map(|place| across + self.along.gap_squared(place));
             next = next.into_iter().chain(further).min();
-            let places = match inner {
-                None => outer.chain(1..=0),
-                Some(inner) => (*outer.start()..=*inner.start() - 1).chain(*inner.end() + 1..=*outer.end()),
-            };
+            // Of a row that lies beyond the inner circle, all is in the ring.
+            let inner = inner.unwrap_or(outer.end() + 1..=*outer.end());
+            let places = (*outer.start()..=*inner.start() - 1).chain(*inner.end() + 1..=*outer.end());
             page.extend(places.map(|place| self.candidate(row, across, place)));
         }
         next.filter(|next| *next <= self.farthest_squared)

@@ -202,8 +202,8 @@ fn a_removal_may_end_after_any_write() {
     store.record_writes();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     ends.extend(store.take_history());
-    // None, the mark, three pages each of entities, chunks, ticks, tiles and summaries, the name.
-    assert_eq!(ends.len(), 1 + 1 + 5 * 3 + 1);
+    // None, the mark, three pages each of entities, chunks, ticks, tiles, summaries and pre-generations, the name.
+    assert_eq!(ends.len(), 1 + 1 + 6 * 3 + 1);
     for (writes, end) in ends.into_iter().enumerate() {
         check_resumable(&TestStore::on(end), &expected, &format!("after write {writes}"));
     }
@@ -225,7 +225,7 @@ fn a_removal_whose_write_fails_can_be_gone_on_with() {
         });
         store.fail_writes(false);
         if removed.is_ok() {
-            assert!(good_pages == 16 && contents(&store) == expected);
+            assert!(good_pages == 19 && contents(&store) == expected);
             return;
         }
         assert!(matches!(removed, Err(RemoveDimensionError::Store(StoreError::Backend { .. }))), "{removed:?}");
@@ -245,7 +245,7 @@ fn a_removal_that_is_stopped_goes_on_where_it_was() {
         let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| ControlFlow::Break(())).unwrap();
         entries += removed.entries;
         if removed.finished {
-            assert!(calls == 16 && removed.entries == 0);
+            assert!(calls == 19 && removed.entries == 0);
             break;
         }
         assert!(removed.entries > 0);

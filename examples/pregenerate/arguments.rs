@@ -1,0 +1,143 @@
+//! What the user can choose.
+
+use bevy_terrane::prelude::*;
+use clap::error::ErrorKind;
+use clap::{Parser, ValueEnum};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Generates an area of a world and stores it, nearest to its centre first.
+///
+/// What is stored already is not generated again. Ctrl-C stops and saves; the next run goes on, with the same area or, if
+/// none is given, with what the world remembers.
+///
+/// Exit codes: 0 all is stored, 1 an error, 2 wrong arguments, 3 some columns could not be generated, 130 stopped by
+/// Ctrl-C.
+#[derive(Parser, Resource, Clone, Debug)]
+#[command(name = "pregenerate", verbatim_doc_comment)]
+pub struct Arguments {
+    /// The world's folder; it is made if there is none
+    pub world: PathBuf,
+
+    /// How far the area reaches from its centre, in columns of 16 blocks
+    #[arg(long, short, conflicts_with_all = ["from", "to"])]
+    pub radius: Option<u32>,
+
+    /// The shape around the centre
+    #[arg(long, short, value_enum, default_value_t = Shape::Disc)]
+    pub shape: Shape,
+
+    /// The column in the middle
+    #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
+    pub center: ColumnPos,
+
+    /// A box instead: the column with the lowest coordinates
+    #[arg(long, value_name = "X,Z", value_parser = column, requires = "to", allow_hyphen_values = true)]
+    pub from: Option<ColumnPos>,
+
+    /// The column of the box with the highest coordinates, included
+    #[arg(long, value_name = "X,Z", value_parser = column, requires = "from", allow_hyphen_values = true)]
+    pub to: Option<ColumnPos>,
+
+    /// The dimension's name
+    #[arg(long, short, default_value = "overworld")]
+    pub dimension: String,
+
+    /// What makes the ground; a world goes on only with the generator and the seed that it was begun with
+    #[arg(long, short, value_enum, default_value_t = Ground::Hills)]
+    pub generator: Ground,
+
+    /// The seed of hills and of a height map
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// The terrain of the generator `heightmap`, a 16-bit greyscale PNG
+    #[arg(long, value_name = "PNG", required_if_eq("generator", "heightmap"))]
+    pub heightmap: Option<PathBuf>,
+
+    /// The dimension's heights in blocks, the last one excluded
+    #[arg(long, value_name = "LOW..HIGH", default_value = "-64..320", value_parser = heights, allow_hyphen_values = true)]
+    pub heights: HeightRange,
+
+    /// Threads that generate [default: half of the cores]
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    pub threads: Option<u16>,
+
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The shapes around a centre.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Disc,
+    Square,
+}
+
+/// The generators to choose from.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    Hills,
+    Flat,
+    Heightmap,
+    Void,
+}
+
+/// Heights as the command line has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeightRange(pub Range<i64>);
+
+impl Arguments {
+    /// What the command line says, or the code to exit with when that is said.
+    pub fn from_command_line() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                print!("{error}");
+                ExitCode::SUCCESS
+            }
+            _ => {
+                eprintln!("{}", in_one_line(&error.to_string()));
+                ExitCode::from(2)
+            }
+        })
+    }
+
+    /// The area to be generated; `None` to go on with what the world remembers.
+    pub fn area(&self) -> Option<ColumnArea> {
+        if let (Some(min), Some(max)) = (self.from, self.to) {
+            return Some(ColumnArea::Box { min, max });
+        }
+        let (center, radius) = (self.center, self.radius?);
+        Some(match self.shape {
+            Shape::Disc => ColumnArea::Disc { center, radius },
+            Shape::Square => ColumnArea::Square { center, radius },
+        })
+    }
+}
+
+/// What is wrong, without the usage that follows it.
+fn in_one_line(error: &str) -> String {
+    let reason: Vec<&str> = error.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    format!("{}; --help lists all arguments", reason.join(" "))
+}
+
+fn column(text: &str) -> Result<ColumnPos, String> {
+    let expected = || "two whole numbers with a comma between them are expected, such as 10,-3".to_owned();
+    let (x, z) = text.split_once(',').ok_or_else(expected)?;
+    let number = |text: &str| text.trim().parse().map_err(|_| expected());
+    let column = ColumnPos::new(number(x)?, number(z)?);
+    let exists = |number: i64| (i64::MIN >> 4..=i64::MAX >> 4).contains(&number);
+    match exists(column.x) && exists(column.z) {
+        true => Ok(column),
+        false => Err("there are no blocks so far out".to_owned()),
+    }
+}
+
+fn heights(text: &str) -> Result<HeightRange, String> {
+    let expected = || "two heights are expected, such as -64..320".to_owned();
+    let (low, high) = text.split_once("..").ok_or_else(expected)?;
+    let number = |text: &str| text.trim().parse().map_err(|_| expected());
+    Ok(HeightRange(number(low)?..number(high)?))
+}

@@ -1,0 +1,107 @@
+//! What the run did, told at its end.
+
+use super::display::{Display, megabytes};
+use bevy_terrane::coordinator::Statistics;
+use bevy_terrane::prelude::*;
+use serde::Serialize;
+use std::mem;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The exit code of a run that Ctrl-C ended, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// `finished`, `interrupted` or `incomplete`, if columns failed.
+    pub outcome: &'static str,
+    /// What was to be generated.
+    pub areas: Vec<String>,
+    pub columns: u128,
+    /// Stored, earlier runs included.
+    pub done: u64,
+    pub failed: u64,
+    /// Generated in this run.
+    pub generated: u64,
+    /// How long this run has taken, and all runs together have been generating.
+    pub seconds: f64,
+    pub seconds_in_all: f64,
+    /// Over this run.
+    pub columns_per_second: f64,
+    pub peak_memory_bytes: u64,
+    pub stored_bytes: u64,
+}
+
+impl Summary {
+    pub fn new<'a>(
+        jobs: impl Iterator<Item = (&'a Pregeneration, &'a PregenerationProgress)>,
+        statistics: &Statistics,
+        display: &Display,
+    ) -> Self {
+        let jobs: Vec<_> = jobs.collect();
+        let progress = || jobs.iter().map(|(_, progress)| progress);
+        let failed = progress().map(|progress| progress.failed).sum();
+        let outcome = match progress().all(|progress| progress.state == PregenerationState::Finished) {
+            false => "interrupted",
+            true if failed > 0 => "incomplete",
+            true => "finished",
+        };
+        let seconds = statistics.clock.as_secs_f64();
+        Self {
+            outcome,
+            areas: jobs.iter().map(|(job, _)| job.area.to_string()).collect(),
+            columns: progress().fold(0, |sum, progress| sum.saturating_add(progress.total)),
+            done: progress().map(|progress| progress.done).sum(),
+            failed,
+            generated: statistics.generated,
+            seconds,
+            seconds_in_all: progress().map(|progress| progress.elapsed.as_secs_f64()).sum(),
+            columns_per_second: if seconds > 0.0 { statistics.generated as f64 / seconds } else { 0.0 },
+            peak_memory_bytes: display.peak_memory(),
+            stored_bytes: display.stored_bytes(),
+        }
+    }
+
+    /// Prints it on the standard output.
+    pub fn print(&self, json: bool) {
+        if json {
+            match serde_json::to_string(self) {
+                Ok(json) => println!("{json}"),
+                Err(error) => eprintln!("error: {error}"),
+            }
+            return;
+        }
+        let Self { outcome, columns, done, failed, generated, seconds, seconds_in_all, .. } = self;
+        println!("{outcome}: {done} of {columns} columns are stored, {failed} failed");
+        println!(
+            "{generated} generated in {seconds:.1} s, {:.0}/s; {seconds_in_all:.1} s in all runs",
+            self.columns_per_second
+        );
+        let (memory, stored) = (megabytes(self.peak_memory_bytes), megabytes(self.stored_bytes));
+        println!("{memory:.0} MB of memory at most, {stored:.1} MB stored");
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self.outcome {
+            "finished" => ExitCode::SUCCESS,
+            "incomplete" => ExitCode::from(3),
+            _ => ExitCode::from(INTERRUPTED),
+        }
+    }
+}
+
+/// Carries the summary out of the app.
+#[derive(Resource, Clone, Default)]
+pub struct Record(Arc<Mutex<Option<Result<Summary, String>>>>);
+
+impl Record {
+    pub fn set(&self, summary: Result<Summary, String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(summary);
+    }
+
+    pub fn take(&self) -> Result<Summary, String> {
+        let summary = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        summary.unwrap_or_else(|| Err("the world could not be opened".to_owned()))
+    }
+}

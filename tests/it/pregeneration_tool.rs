@@ -1,0 +1,63 @@
+//! The tool of the example `pregenerate`, from its command line to its summary.
+
+#![cfg(feature = "rocksdb")]
+
+#[allow(dead_code)]
+#[path = "../../examples/pregenerate/main.rs"]
+mod tool;
+
+use bevy_terrane::storage::WorldStore;
+use clap::Parser;
+use std::path::Path;
+
+fn run(world: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
+    let world = world.to_str().unwrap();
+    let line = ["pregenerate", world].into_iter().chain(arguments.iter().copied());
+    let arguments = tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())?;
+    tool::run(&arguments).map(|summary| serde_json::to_value(summary).unwrap())
+}
+
+#[test]
+fn it_generates_an_area_goes_on_and_refuses_what_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    let hills = ["--seed", "7", "--heights", "-16..48"];
+    assert!(run(&world, &hills).unwrap_err().contains("nothing to go on with"));
+    assert!(!world.exists(), "nothing is made for it");
+    let summary = run(&world, &[&["--radius", "6", "--center", "-3,100"], &hills[..]].concat()).unwrap();
+    assert_eq!((&summary["outcome"], &summary["columns"]), (&"finished".into(), &113.into()));
+    assert_eq!((&summary["done"], &summary["failed"], &summary["generated"]), (&113.into(), &0.into(), &113.into()));
+    assert!(summary["stored_bytes"].as_u64().unwrap() > 10_000);
+
+    // A larger one around it has only the rest to do.
+    let larger = ["--shape", "square", "--radius", "6", "--center=-3,100"];
+    let summary = run(&world, &[&larger, &hills[..]].concat()).unwrap();
+    assert_eq!((&summary["done"], &summary["generated"]), (&169.into(), &56.into()));
+
+    let error = run(&world, &hills).unwrap_err();
+    assert!(error.contains("nothing to go on with"), "{error}");
+    let error = run(&world, &["--radius", "6", "--seed", "8"]).unwrap_err();
+    assert!(error.contains("cannot be continued") && error.contains("seed"), "{error}");
+    let store = WorldStore::open(&bevy_terrane::prelude::StorageConfig::Path(world)).unwrap();
+    let id = store.dimensions().unwrap()[0].id;
+    let stored: u32 = store.stored_tiles(id).unwrap().iter().flat_map(|tile| tile.2).map(u16::count_ones).sum();
+    assert_eq!((stored, store.pregenerations(id).unwrap().len()), (169, 0));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let world = Path::new("world");
+    for (arguments, reason) in [
+        (&["--radius", "many"][..], "invalid value 'many'"),
+        (&["--center", "5", "--radius", "3"], "10,-3"),
+        (&["--center", "9223372036854775807,0", "--radius", "3"], "no blocks so far out"),
+        (&["--from", "0,0"], "--to"),
+        (&["--from", "0,0", "--to", "1,1", "--radius", "3"], "cannot be used with"),
+        (&["--heights", "5", "--radius", "3"], "-64..320"),
+        (&["--generator", "cheese"], "cheese"),
+        (&["--generator", "heightmap", "--radius", "3"], "--heightmap"),
+    ] {
+        let error = run(world, arguments).unwrap_err();
+        assert!(error.contains(reason), "{arguments:?}: {error}");
+    }
+}
