@@ -4,6 +4,7 @@
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
 
 mod dimension;
+mod far_view;
 mod messages;
 mod mirror;
 mod published;
@@ -18,6 +19,7 @@ pub use crate::coordinator::{
     WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
+pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
@@ -47,6 +49,7 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
+        .init_resource::<FarColumns>()
         .init_resource::<receive::Backlog>()
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
@@ -58,6 +61,9 @@ pub(crate) fn build(app: &mut App) {
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
         .add_message::<RemoveDimension>()
+        .register_type::<FarView>()
+        .add_message::<FarColumnReceived>()
+        .add_message::<FarColumnGone>()
         .add_message::<ColumnLoaded>()
         .add_message::<ColumnChanged>()
         .add_message::<ColumnUnloaded>();
@@ -71,6 +77,7 @@ pub(crate) fn build(app: &mut App) {
                 (
                     dimension::open,
                     requests::send_viewers,
+                    far_view::send_far_views,
                     requests::send_orders,
                     requests::send_letters,
                     requests::send_edits,
