@@ -45,7 +45,7 @@ pub mod prelude {
     pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
     pub use crate::region::{RegionId, RegionizerConfig};
     #[cfg(feature = "render")]
-    pub use crate::render::ChunkRenderPlugin;
+    pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, EntityIndex,
         EntityMoved, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns,
