@@ -33,11 +33,11 @@ pub struct Arguments {
     pub bytes_per_second: u64,
 
     /// Where the camera stands, in blocks: x and z, and the height above the ground
-    #[arg(long, num_args = 3, value_names = ["X", "HEIGHT", "Z"], default_values_t = [264.0, 70.0, 330.0], allow_negative_numbers = true)]
+    #[arg(long, num_args = 3, value_names = ["X", "HEIGHT", "Z"], default_values_t = [264.0, 160.0, 330.0], allow_negative_numbers = true)]
     pub from: Vec<f32>,
 
     /// Where it looks: degrees from north to east, and degrees down
-    #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [-40.0, 11.0], allow_negative_numbers = true)]
+    #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [150.0, 13.0], allow_negative_numbers = true)]
     pub look: Vec<f32>,
 
     /// The picture's file, without a window

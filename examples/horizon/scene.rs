@@ -44,7 +44,7 @@ pub fn camera(arguments: &Arguments, ground: &Heightmap) -> impl Bundle {
             color: HAZE,
             directional_light_color: Color::srgba(1.0, 0.92, 0.76, 0.35),
             directional_light_exponent: 12.0,
-            falloff: FogFalloff::Linear { start: reach * 0.2, end: reach * 0.99 },
+            falloff: FogFalloff::Linear { start: reach * 0.3, end: reach * 0.99 },
         },
     )
 }

@@ -448,3 +448,23 @@ fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
     update(&mut app, ENOUGH);
     assert_eq!(keys(&known(&app, listener)), disc((0, 0), 4));
 }
+
+#[test]
+fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
+    let plugin = TerranePlugin::in_memory();
+    let mut app = far_game(plugin);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 40);
+    start(&mut app);
+    let wanted = disc((0, 0), 40).len();
+    update_until(&mut app, "everything is generated", |world| world.resource::<PublishedColumns>().len() >= wanted);
+    let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(40).with_bytes_per_second(1 << 30), 0.0);
+    app.update();
+    // The app stands still, the coordinator does not: it may go on to its limit, and no further.
+    std::thread::sleep(Duration::from_millis(1_500));
+    app.update();
+    let first = received(&app, listener).len();
+    assert!((100..=4_096).contains(&first) && first < wanted, "{first} of {wanted}");
+    update_until(&mut app, "the rest has come", |world| world.resource::<FarColumns>().len(listener) == wanted);
+    assert_eq!(received(&app, listener).len(), wanted, "each once");
+}
