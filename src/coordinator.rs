@@ -17,6 +17,7 @@ mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
+mod far_view;
 mod fault;
 mod history;
 mod panic;
@@ -39,6 +40,7 @@ pub use events::{
     RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
+pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
 pub use history::{TickHistory, TickWindow, Window};
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
@@ -174,6 +176,7 @@ pub fn coordinator_app(
         .init_resource::<dispatch::Deadlines>()
         .init_resource::<save::Saves>()
         .init_resource::<statistics::Totals>()
+        .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(
             CoordinatorMain,
@@ -191,7 +194,7 @@ pub fn coordinator_app(
             (
                 (clock::advance_clocks, collect::collect).chain().in_set(CoordinatorSystems::Collect),
                 (stream::stream, pregeneration::pregenerate).chain().in_set(CoordinatorSystems::Stream),
-                deliver::deliver.in_set(CoordinatorSystems::Deliver),
+                (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (
                     fault::watch,
                     save::begin_save,

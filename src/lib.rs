@@ -48,7 +48,7 @@ pub mod prelude {
     pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
     pub use crate::region::{RegionId, RegionizerConfig};
     #[cfg(feature = "render")]
-    pub use crate::render::ChunkRenderPlugin;
+    pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, EntityIndex,
         EntityMoved, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns,
@@ -60,11 +60,11 @@ pub mod prelude {
     pub use crate::view::{
         BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion,
         Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened,
-        DimensionRemoved, LetterLost, Mirror, MirrorIndex, Pregeneration, PregenerationEnded, PregenerationOrder,
-        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
-        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-        RegionSplit, Regions, RemoveDimension, SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved,
-        WorldStatistics,
+        DimensionRemoved, FarColumnGone, FarColumnReceived, FarColumns, FarView, LetterLost, Mirror, MirrorIndex,
+        Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
+        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
+        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, SaveFailed,
+        SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -28,11 +28,14 @@
 //! sixteenth of a block; from 2^24 on, blocks can no longer be told apart. A game with a larger world keeps its camera
 //! near [`RenderOrigin`] and moves that along.
 
+mod far;
 mod looks;
 mod mesher;
 mod neighborhood;
 mod queue;
 mod systems;
+
+pub use far::{FarMesh, FarMeshProgress, FarMeshSystems, FarRenderPlugin, HiddenFarView};
 
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
@@ -116,7 +119,12 @@ pub struct RenderOrigin(pub BlockPos);
 
 impl RenderOrigin {
     fn place(self, mesh: ChunkMesh) -> Transform {
-        let corner = Position { dimension: mesh.dimension, block: mesh.chunk.min_block(), offset: Vec3::ZERO };
+        self.place_block(mesh.dimension, mesh.chunk.min_block())
+    }
+
+    /// At the lowest corner of a block.
+    fn place_block(self, dimension: DimensionId, block: BlockPos) -> Transform {
+        let corner = Position { dimension, block, offset: Vec3::ZERO };
         Transform::from_translation(corner.relative_to(self.0))
     }
 }
@@ -137,6 +145,19 @@ pub enum ChunkMeshSystems {
     Dispatch,
 }
 
+/// Adds the material of all chunks, if the game has not inserted one.
+fn add_material(app: &mut App) {
+    if app.world().contains_resource::<ChunkMaterial>() {
+        return;
+    }
+    let material =
+        StandardMaterial { base_color: Color::WHITE, perceptual_roughness: 1.0, reflectance: 0.1, ..default() };
+    let materials = app.world_mut().get_resource_mut::<Assets<StandardMaterial>>();
+    if let Some(material) = materials.map(|mut materials| materials.add(material)) {
+        app.insert_resource(ChunkMaterial(material));
+    }
+}
+
 impl Plugin for ChunkRenderPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<MeshProgress>().init_resource::<RenderOrigin>();
@@ -151,14 +172,7 @@ impl Plugin for ChunkRenderPlugin {
             );
             return;
         }
-        if !app.world().contains_resource::<ChunkMaterial>() {
-            let material =
-                StandardMaterial { base_color: Color::WHITE, perceptual_roughness: 1.0, reflectance: 0.1, ..default() };
-            let materials = app.world_mut().get_resource_mut::<Assets<StandardMaterial>>();
-            if let Some(material) = materials.map(|mut materials| materials.add(material)) {
-                app.insert_resource(ChunkMaterial(material));
-            }
-        }
+        add_material(app);
         app.insert_resource(ChunkMesher::new(self.clone()))
             .configure_sets(
                 PreUpdate,

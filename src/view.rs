@@ -4,6 +4,7 @@
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
 
 mod dimension;
+mod far_view;
 mod messages;
 mod mirror;
 mod pregeneration;
@@ -19,6 +20,7 @@ pub use crate::coordinator::{
     RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
+pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
@@ -49,6 +51,7 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
+        .init_resource::<FarColumns>()
         .init_resource::<receive::Backlog>()
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
@@ -64,6 +67,9 @@ pub(crate) fn build(app: &mut App) {
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
         .add_message::<RemoveDimension>()
+        .register_type::<FarView>()
+        .add_message::<FarColumnReceived>()
+        .add_message::<FarColumnGone>()
         .add_message::<ColumnLoaded>()
         .add_message::<ColumnChanged>()
         .add_message::<ColumnUnloaded>();
@@ -77,6 +83,7 @@ pub(crate) fn build(app: &mut App) {
                 (
                     dimension::open,
                     requests::send_viewers,
+                    far_view::send_far_views,
                     requests::send_orders,
                     requests::send_letters,
                     requests::send_edits,

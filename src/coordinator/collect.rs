@@ -8,6 +8,7 @@ use super::events::{
     BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
 };
 use super::exchange::{FromMain, Inbound};
+use super::far_view::FarViews;
 use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
@@ -40,6 +41,7 @@ pub(super) struct Desk<'w> {
     pub totals: ResMut<'w, Totals>,
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
+    pub far_views: ResMut<'w, FarViews>,
 }
 
 pub(super) fn collect(mut desk: Desk) {
@@ -94,6 +96,11 @@ impl Desk<'_> {
             FromMain::ControlPregeneration { entity, order } => self.control_pregeneration(entity, order),
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
             FromMain::Save(number) => self.saves.requested.push(number),
+            FromMain::SetFarView { listener, life, wish } => {
+                self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);
+            }
+            FromMain::RemoveFarView(listener) => self.far_views.remove(listener, &mut self.dimensions),
+            FromMain::FarViewTaken { listener, life, updates } => self.far_views.taken(listener, life, updates),
         }
     }
 
@@ -408,6 +415,11 @@ impl Desk<'_> {
         self.take_fetched(id, fetched);
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
+        for (dimension, column) in save.summaries.keys() {
+            if let Some(dimension) = self.dimensions.open.get_mut(dimension) {
+                self.far_views.edited(dimension, *column);
+            }
+        }
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for (edit, error) in refused {

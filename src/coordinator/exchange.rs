@@ -4,6 +4,7 @@ use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
 use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
+use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
@@ -102,6 +103,26 @@ pub enum FromMain {
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
+    /// What generated columns look like is to be sent to a listener, or otherwise than before.
+    SetFarView {
+        /// The listener's entity in the main world.
+        listener: Entity,
+        /// Another number means that what was sent before is forgotten.
+        life: u64,
+        /// What it asks for.
+        wish: FarWish,
+    },
+    /// A listener is no more.
+    RemoveFarView(Entity),
+    /// Messages to a listener were taken: so many more may follow.
+    FarViewTaken {
+        /// The listener's entity in the main world.
+        listener: Entity,
+        /// Of which of its far views.
+        life: u64,
+        /// How many.
+        updates: usize,
+    },
 }
 
 /// All that reaches the coordinator.
@@ -109,6 +130,7 @@ pub(super) enum Event {
     Main(FromMain),
     TasksDone(Arc<FinishedTasks>),
     ColumnsReady(ColumnsReady),
+    SummariesReady(SummariesReady),
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     Shutdown,
@@ -120,6 +142,7 @@ pub(super) struct Inbound {
     pub main: Exclusive<Vec<FromMain>>,
     pub tasks: Exclusive<Vec<TaskDone>>,
     pub columns: Vec<ColumnsReady>,
+    pub summaries: Vec<SummariesReady>,
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub shutdown: bool,
@@ -133,6 +156,7 @@ impl Inbound {
             Event::Main(request) => self.main.get().push(request),
             Event::TasksDone(done) => self.tasks.get().extend(done.take()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
+            Event::SummariesReady(ready) => self.summaries.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::Shutdown => self.shutdown = true,
@@ -175,6 +199,8 @@ pub struct Published {
     pub dropped_events: u64,
     /// Messages and closures for the main world, oldest first.
     pub letters: VecDeque<Letter>,
+    /// What listeners of far views are told, oldest first: a listener gets no more before it took what is here.
+    pub far_views: VecDeque<FarUpdate>,
     /// What a region panicked with, if that is to end the app.
     pub panic: Option<Box<dyn Any + Send>>,
     /// The newest statistics.
@@ -221,6 +247,7 @@ impl Published {
         self.pregenerations.extend(newer.pregenerations);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
+        self.far_views.extend(newer.far_views);
         self.panic = self.panic.take().or(newer.panic);
         self.dropped_events += newer.dropped_events;
         self.statistics = newer.statistics.or(self.statistics.take());
@@ -234,6 +261,7 @@ impl Published {
             && self.pregenerations.is_empty()
             && self.events.is_empty()
             && self.letters.is_empty()
+            && self.far_views.is_empty()
             && self.panic.is_none()
             && self.statistics.is_none()
     }

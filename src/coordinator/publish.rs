@@ -3,6 +3,7 @@
 use super::collect::Desk;
 use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
+use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
@@ -46,6 +47,10 @@ impl Publisher {
 
     pub fn letter(&mut self, letter: Letter) {
         self.news.get().push_letter(letter);
+    }
+
+    pub fn far_view(&mut self, update: FarUpdate) {
+        self.news.get().far_views.push_back(update);
     }
 
     /// The app ends with what a region panicked with.

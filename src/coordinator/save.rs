@@ -76,12 +76,17 @@ impl Saves {
 
     /// The chunks of a column that are on their way into the store.
     pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos, heights: Range<i64>) -> SavedChunks {
-        let batches = || [Some(&self.pending), self.sent.as_deref()].into_iter().flatten();
         let newest = |height: i64| {
-            let mut found = batches().filter_map(|batch| batch.chunks.get(&(dimension, column.chunk(height))));
+            let mut found =
+                self.unwritten_batches().filter_map(|batch| batch.chunks.get(&(dimension, column.chunk(height))));
             Some((height, found.next()?.clone()))
         };
         heights.filter_map(newest).collect()
+    }
+
+    /// What is on its way into the store, the newest first.
+    pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
+        [Some(&self.pending), self.sent.as_deref()].into_iter().flatten()
     }
 
     /// Whether the store cannot keep up.

@@ -2,6 +2,7 @@
 
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
+use super::far_view::SummaryOrder;
 use super::panic::{self, CaughtPanic};
 use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -249,6 +250,13 @@ impl Threads {
             let _ = sender.send(Event::ColumnsReady(ColumnsReady { claim, dimension, generated, columns }));
         })
         .detach();
+    }
+
+    /// Has summaries read; an event tells when they are there.
+    pub fn order_summaries(&self, order: SummaryOrder) {
+        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let read = async move { drop(sender.send(Event::SummariesReady(order.read(&store)))) };
+        self.loading.spawn(read).detach();
     }
 
     /// Erases what is stored of a closed dimension; an event tells when it is done. It goes on after a restart if the app

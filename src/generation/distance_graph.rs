@@ -342,6 +342,21 @@ impl DistanceGraph {
         self.listeners.collect(listener, &mut self.tree, Disc { center, radius }, max, columns)
     }
 
+    /// A listener has a completed column already, without having collected it: it is not given until it is
+    /// [edited](Self::edited), unmarked, or [taken back](Self::take_back). Says whether it is completed and there is such
+    /// a listener; if not, nothing happens.
+    pub fn note_given(&mut self, listener: ListenerId, column: ColumnPos) -> bool {
+        let (batch, bit) = place(column);
+        self.tree.look(batch) & bit != 0 && self.listeners.note_given(listener, batch, bit).is_some()
+    }
+
+    /// A listener has a column no more, and is given it again when it is completed and in range; says whether there is
+    /// such a listener.
+    pub fn take_back(&mut self, listener: ListenerId, column: ColumnPos) -> bool {
+        let (batch, bit) = place(column);
+        self.listeners.take_back(listener, batch, bit).is_some()
+    }
+
     /// Every batch with a completed column, each once, with the mask of its completed columns, in an order that depends
     /// only on what is completed.
     pub fn completed_batches(&self) -> impl Iterator<Item = (BatchPos, u16)> {

@@ -22,7 +22,7 @@ pub(super) struct Geometry {
 const FACE_AXES: [[usize; 3]; 3] = [[0, 2, 1], [1, 2, 0], [2, 0, 1]];
 
 /// The light that a corner gets, by how open it is: 0 between two walls, 3 in the open.
-const CORNER_LIGHT: [f32; 4] = [0.5, 0.68, 0.84, 1.0];
+pub(super) const CORNER_LIGHT: [f32; 4] = [0.5, 0.68, 0.84, 1.0];
 
 thread_local! {
     static BUFFER: RefCell<BinaryGreedyQuadsBuffer> = RefCell::default();
@@ -80,6 +80,19 @@ impl Geometry {
         self.indices.extend(triangles.map(|corner| start + corner));
     }
 
+    /// A face with this normal, its corners counterclockwise as seen from its front.
+    pub fn push_quad(&mut self, corners: [[f32; 3]; 4], normal: [f32; 3], colors: [[f32; 4]; 4]) {
+        let start = self.positions.len() as u32;
+        self.positions.extend(corners);
+        self.normals.extend([normal; 4]);
+        let light = |corner: usize| colors[corner][0] + colors[corner][1] + colors[corner][2];
+        // As above: along the brighter diagonal.
+        let triangles =
+            if light(0) + light(2) >= light(1) + light(3) { [0, 1, 2, 0, 2, 3] } else { [0, 1, 3, 1, 2, 3] };
+        self.colors.extend(colors);
+        self.indices.extend(triangles.map(|corner| start + corner));
+    }
+
     /// Kept by the renderer only.
     pub fn into_mesh(self) -> Mesh {
         Mesh::new(PrimitiveTopology::TriangleList, RenderAssetUsages::RENDER_WORLD)
@@ -91,7 +104,7 @@ impl Geometry {
 }
 
 /// A little of the sun's light is in the colors, so that shapes show in the shade too.
-fn face_light(face: usize) -> f32 {
+pub(super) fn face_light(face: usize) -> f32 {
     match face {
         4 => 1.0,
         1 => 0.5,

@@ -17,6 +17,10 @@ pub(super) struct MeshQueue {
     columns: FxHashMap<ColumnKey, Tracked>,
     /// Columns with something to do now.
     ready: FxHashSet<ColumnKey>,
+    /// Columns whose meshes are all shown, but for changes since.
+    drawn: FxHashSet<ColumnKey>,
+    /// Counts the changes of `drawn`.
+    drawn_changes: u64,
     loads: u64,
 }
 
@@ -79,6 +83,7 @@ impl MeshQueue {
         let gone = self.columns.remove(&key);
         if gone.is_some() {
             self.ready.remove(&key);
+            self.drawn_changes += u64::from(self.drawn.remove(&key));
             for beside in around(key) {
                 if let Some(tracked) = self.columns.get_mut(&beside) {
                     tracked.neighbors -= 1;
@@ -180,7 +185,20 @@ impl MeshQueue {
         self.columns.get_mut(&key).map(|tracked| &mut tracked.entities)
     }
 
+    /// Whether all of a column is shown, as it is or, if it changed a moment ago, as it was.
+    pub fn is_drawn(&self, key: ColumnKey) -> bool {
+        self.drawn.contains(&key)
+    }
+
+    /// Another number than before if [`is_drawn`](Self::is_drawn) may say something else.
+    pub fn drawn_changes(&self) -> u64 {
+        self.drawn_changes
+    }
+
     fn refresh(&mut self, key: ColumnKey) {
+        if self.columns.get(&key).is_some_and(Tracked::is_settled) {
+            self.drawn_changes += u64::from(self.drawn.insert(key));
+        }
         let is_ready = self.columns.get(&key).is_some_and(|tracked| {
             tracked.neighbors == AROUND.len()
                 && match &tracked.stale {
@@ -197,6 +215,12 @@ impl MeshQueue {
 }
 
 impl Tracked {
+    /// Whether every mesh is that of the newest blocks.
+    fn is_settled(&self) -> bool {
+        let is_new = matches!(&self.stale, Stale::Some(stale) if stale.is_empty());
+        is_new && self.running.is_empty() && self.neighbors == AROUND.len()
+    }
+
     fn stale_count(&self) -> usize {
         match &self.stale {
             Stale::All => self.seen.chunks().len(),
@@ -292,6 +316,29 @@ mod tests {
         queue.load(DIMENSION, &column(0, 0));
         let done = settle(&mut queue);
         assert!(done.iter().all(|(done, _)| *done == key(1, 1)) && done.len() == 3, "it may be another one now");
+    }
+
+    #[test]
+    fn a_column_is_drawn_from_its_last_mesh_until_it_leaves() {
+        let mut queue = loaded(3);
+        let [first, second, third] = queue.waiting(key(1, 1))[..] else { panic!("three chunks") };
+        for y in [first, second] {
+            let load = queue.begin(key(1, 1), y);
+            queue.finish(key(1, 1), y, load);
+        }
+        let load = queue.begin(key(1, 1), third);
+        assert!(!queue.is_drawn(key(1, 1)) && queue.drawn_changes() == 0);
+        queue.finish(key(1, 1), third, load);
+        assert!(queue.is_drawn(key(1, 1)) && !queue.is_drawn(key(0, 1)));
+
+        let mut chunk = Chunk::uniform(STONE);
+        chunk.set_block([5; 3], BlockId::AIR);
+        queue.change(DIMENSION, ChunkPos::new(1, 0, 1), &Arc::new(chunk));
+        queue.unload(key(0, 0)).for_each(drop);
+        assert!(queue.is_drawn(key(1, 1)), "it shows what was");
+        let before = queue.drawn_changes();
+        queue.unload(key(1, 1)).for_each(drop);
+        assert!(!queue.is_drawn(key(1, 1)) && queue.drawn_changes() != before);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const COLUMNS_A_FRAME: usize = 128;
 #[derive(Resource)]
 pub(super) struct ChunkMesher {
     settings: ChunkRenderPlugin,
-    queue: MeshQueue,
+    pub queue: MeshQueue,
     running: Vec<Running>,
     looks: Option<Arc<BlockLooks>>,
 }
@@ -56,6 +56,33 @@ impl Dimensions<'_, '_> {
     /// The height of the lowest chunks.
     fn lowest(&self, id: DimensionId) -> i64 {
         self.with_id(id).map_or(i64::MIN, |dimension| dimension.heights().start >> 4)
+    }
+}
+
+/// From where the main world is looked at.
+#[derive(SystemParam)]
+pub(super) struct Eyes<'w, 's> {
+    eyes: Query<
+        'w,
+        's,
+        (Option<&'static Position>, Option<&'static GlobalTransform>),
+        (Or<(With<Camera3d>, With<Viewer>)>, Or<(With<Position>, With<GlobalTransform>)>),
+    >,
+    origin: Res<'w, RenderOrigin>,
+}
+
+impl Eyes<'_, '_> {
+    pub fn columns(&self) -> Vec<ColumnPos> {
+        let column = |(position, transform): (Option<&Position>, Option<&GlobalTransform>)| match (position, transform)
+        {
+            (Some(position), _) => position.column(),
+            (None, transform) => {
+                let mut position = Position { dimension: default(), block: self.origin.0, offset: Vec3::ZERO };
+                position.translate(transform.map_or(Vec3::ZERO, GlobalTransform::translation));
+                position.column()
+            }
+        };
+        self.eyes.iter().map(column).collect()
     }
 }
 
@@ -131,28 +158,14 @@ pub(super) fn dispatch(
     mut mesher: ResMut<ChunkMesher>,
     blocks: Option<Res<BlockTypes>>,
     dimensions: Dimensions,
-    eyes: Query<
-        (Option<&Position>, Option<&GlobalTransform>),
-        (Or<(With<Camera3d>, With<Viewer>)>, Or<(With<Position>, With<GlobalTransform>)>),
-    >,
-    origin: Res<RenderOrigin>,
+    eyes: Eyes,
     mut progress: ResMut<MeshProgress>,
     mut commands: Commands,
 ) {
     let ChunkMesher { settings, queue, running, looks } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
-    let eyes: Vec<ColumnPos> = eyes
-        .iter()
-        .map(|(position, transform)| match (position, transform) {
-            (Some(position), _) => position.column(),
-            (None, transform) => {
-                let mut position = Position { dimension: default(), block: origin.0, offset: Vec3::ZERO };
-                position.translate(transform.map_or(Vec3::ZERO, GlobalTransform::translation));
-                position.column()
-            }
-        })
-        .collect();
+    let eyes = eyes.columns();
     let distance = |column: ColumnPos| eyes.iter().map(|eye| eye.distance_squared(column)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
 

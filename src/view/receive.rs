@@ -1,3 +1,4 @@
+use super::far_view;
 use super::messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
 use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
@@ -47,6 +48,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
         world.insert_resource(WorldStatistics(statistics));
     }
     apply_columns(world, backlog);
+    far_view::apply(world, &mut backlog.far_views);
     for (id, state) in mem::take(&mut backlog.mirrors) {
         apply_mirror(world, id, state);
     }

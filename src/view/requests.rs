@@ -183,13 +183,7 @@ pub(super) fn send_viewers(
     }
     for (entity, viewer, position, transform, global, is_child) in &viewers {
         let Some(dimension) = viewer.dimension().filter(|dimension| dimensions.contains(*dimension)) else { continue };
-        let translation = match (is_child, transform, global) {
-            // A root's own transform is this frame's; its global one may be the last frame's.
-            (false, Some(transform), _) | (true, Some(transform), None) => Some(transform.translation),
-            (_, _, global) => global.map(GlobalTransform::translation),
-        };
-        let position = position.copied();
-        let Some(position) = position.or(translation.map(|at| Position::from_translation(default(), at))) else {
+        let Some(position) = place_of(position, transform, global, is_child) else {
             warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
             continue;
         };
@@ -199,6 +193,21 @@ pub(super) fn send_viewers(
             link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radius });
         }
     }
+}
+
+/// Where an entity of the main world is, by its position or else by its transform.
+pub(super) fn place_of(
+    position: Option<&Position>,
+    transform: Option<&Transform>,
+    global: Option<&GlobalTransform>,
+    is_child: bool,
+) -> Option<Position> {
+    let translation = match (is_child, transform, global) {
+        // A root's own transform is this frame's; its global one may be the last frame's.
+        (false, Some(transform), _) | (true, Some(transform), None) => Some(transform.translation),
+        (_, _, global) => global.map(GlobalTransform::translation),
+    };
+    position.copied().or(translation.map(|at| Position::from_translation(default(), at)))
 }
 
 pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>) {

@@ -13,6 +13,7 @@ mod dimensions;
 mod entities;
 mod failing_store;
 mod failures;
+mod far_view;
 mod faults;
 mod fetching;
 mod halting;

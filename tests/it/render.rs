@@ -4,7 +4,9 @@
 
 use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{ChunkMaterial, ChunkMesh, MeshProgress, RenderOrigin};
+use bevy_terrane::render::{
+    ChunkMaterial, ChunkMesh, FarMesh, FarMeshProgress, HiddenFarView, MeshProgress, RenderOrigin,
+};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -130,4 +132,99 @@ fn an_app_without_meshes_runs_on() {
     let (mut app, _, _) = app(ChunkRenderPlugin::default(), false);
     update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 29);
     assert!(chunks(app.world_mut()).is_empty());
+}
+
+/// An app that draws what is seen from afar too: ten columns around the viewer, of which five are loaded.
+fn far_app() -> (App, Entity, Entity) {
+    let mut app = App::new();
+    let world = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep);
+    app.add_plugins((MinimalPlugins, AssetPlugin::default(), world, ChunkRenderPlugin::default()))
+        .add_plugins(FarRenderPlugin::default())
+        .init_asset::<Mesh>()
+        .init_asset::<StandardMaterial>();
+    app.finish();
+    app.cleanup();
+    let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
+    let view = FarView::new().with_radius(10).with_detail_radius(6);
+    let viewer = Viewer::in_dimension(dimension).with_radius(10);
+    let viewer = app.world_mut().spawn((viewer, view, Transform::default())).id();
+    // Everything is generated, then only the middle stays loaded.
+    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 317);
+    app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 3;
+    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() <= 81);
+    (app, dimension, viewer)
+}
+
+fn update_until_calm(app: &mut App) {
+    let mut calm = 0;
+    update_until(app, |world| {
+        let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<MeshProgress>().is_done();
+        calm = if is_calm { calm + 1 } else { 0 };
+        calm > 30
+    });
+}
+
+/// Where each column is shown: whether its own chunks are drawn, and whether it is seen from afar. In flat worlds every
+/// column has something to show.
+fn shown(world: &mut World) -> (BTreeSet<(i64, i64)>, BTreeSet<(i64, i64)>) {
+    let drawn = chunks(world).into_iter().map(|(x, _, z)| (x, z)).collect();
+    let mut far = BTreeSet::new();
+    for (mesh, visibility) in world.query::<(&FarMesh, &Visibility)>().iter(world) {
+        let corner = mesh.corner.column();
+        match mesh.column {
+            _ if *visibility == Visibility::Hidden => {}
+            Some(column) => assert!(far.insert((column.x, column.z)), "{column} is shown twice"),
+            None => {
+                for (x, z) in (0..8).flat_map(|x| (0..8).map(move |z| (corner.x + x, corner.z + z))) {
+                    assert!(far.insert((x, z)), "{x} {z} is shown twice");
+                }
+            }
+        }
+    }
+    (drawn, far)
+}
+
+#[test]
+fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
+    let (mut app, _, viewer) = far_app();
+    update_until_calm(&mut app);
+    let disc = |radius: i64, center: i64| {
+        let disc = (-radius..=radius).flat_map(move |x| (-radius..=radius).map(move |z| (x, z)));
+        disc.filter(move |(x, z)| x * x + z * z <= radius * radius).map(move |(x, z)| (x + center, z))
+    };
+    let (drawn, far) = shown(app.world_mut());
+    assert!(drawn.len() >= 9 && drawn.is_disjoint(&far));
+    assert!(disc(10, 0).all(|column| drawn.contains(&column) || far.contains(&column)), "there is no hole");
+
+    // Nor is there one while the viewer walks: a column has its mesh from afar in the frame in which its chunks go.
+    for step in 0..40 {
+        app.world_mut().get_mut::<Transform>(viewer).unwrap().translation.x = (step * 3) as f32;
+        app.update();
+        std::thread::sleep(Duration::from_millis(2));
+        let (drawn, far) = shown(app.world_mut());
+        assert!(disc(5, 0).all(|column| drawn.contains(&column) || far.contains(&column)), "a hole in step {step}");
+    }
+    update_until_calm(&mut app);
+    let (drawn, far) = shown(app.world_mut());
+    assert!(drawn.is_disjoint(&far) && !drawn.contains(&(-2, 0)) && drawn.contains(&(7, 0)));
+}
+
+#[test]
+fn meshes_from_afar_go_with_their_listener_or_when_it_is_hidden() {
+    let (mut app, _, viewer) = far_app();
+    update_until_calm(&mut app);
+    let meshes = |app: &App| app.world().resource::<FarMeshProgress>().meshes;
+    assert!(meshes(&app) > 0);
+    app.world_mut().entity_mut(viewer).insert(HiddenFarView);
+    update_until(&mut app, |world| world.resource::<FarMeshProgress>().meshes == 0);
+    app.world_mut().entity_mut(viewer).remove::<HiddenFarView>();
+    update_until(&mut app, |world| world.resource::<FarMeshProgress>().meshes > 0);
+    app.world_mut().insert_resource(RenderOrigin(BlockPos::new(0, 100, 0)));
+    app.update();
+    let world = app.world_mut();
+    let mut far = world.query::<(&FarMesh, &Transform)>();
+    assert!(far.iter(world).all(|(mesh, transform)| transform.translation.y == (mesh.corner.y - 100) as f32));
+    app.world_mut().despawn(viewer);
+    update_until(&mut app, |world| world.query::<&FarMesh>().iter(world).next().is_none());
+    update_until(&mut app, |world| world.resource::<Assets<Mesh>>().is_empty());
 }

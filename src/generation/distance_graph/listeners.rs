@@ -77,6 +77,21 @@ impl Listeners {
         self.completed(batch);
     }
 
+    /// The listener has these columns already, from elsewhere.
+    pub fn note_given(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
+        let place = self.place(id)?;
+        self.all[place].given.add(batch, mask);
+        Some(())
+    }
+
+    /// The listener has these columns no more: they are to be given again.
+    pub fn take_back(&mut self, id: ListenerId, batch: BatchPos, mask: u16) -> Option<()> {
+        let place = self.place(id)?;
+        self.all[place].given.remove(batch, mask);
+        self.completed(batch);
+        Some(())
+    }
+
     /// Gives up to `max` columns, and answers how many.
     pub fn collect(
         &mut self,

@@ -100,6 +100,10 @@ enum Operation {
     Edited(i64, i64),
     /// What the listener of that number gets, at most so many.
     Collect(usize, i64, i64, u32, usize),
+    /// The listener of that number has the column already.
+    NoteGiven(usize, i64, i64),
+    /// The listener of that number has the column no more.
+    TakeBack(usize, i64, i64),
     /// Another listener takes the place of the one with that number.
     Replace(usize),
 }
@@ -262,10 +266,24 @@ impl Pair {
                 assert_eq!(columns, expected, "listener {number} around {center} within {radius}");
                 assert_eq!(count, Some(columns.len()));
             }
+            Operation::NoteGiven(number, x, z) => {
+                let (listener, column) = (self.listeners[number], self.column(x, z));
+                let is_completed = self.model.completed.contains(&column);
+                if is_completed {
+                    self.model.given.entry(listener).or_default().insert(column);
+                }
+                assert_eq!(self.graph.note_given(listener, column), is_completed);
+            }
+            Operation::TakeBack(number, x, z) => {
+                let (listener, column) = (self.listeners[number], self.column(x, z));
+                self.model.given.entry(listener).or_default().remove(&column);
+                assert!(self.graph.take_back(listener, column));
+            }
             Operation::Replace(number) => {
                 let old = self.listeners[number];
                 assert!(self.graph.remove_listener(old) && !self.graph.remove_listener(old));
                 assert_eq!(self.graph.collect_completed_in_range(old, self.origin, 9, 9, &mut Vec::new()), None);
+                assert!(!self.graph.note_given(old, self.origin) && !self.graph.take_back(old, self.origin));
                 self.model.given.remove(&old);
                 self.listeners[number] = self.graph.add_listener();
                 self.model.given.insert(self.listeners[number], BTreeSet::new());
@@ -360,6 +378,8 @@ fn operations(reach: i64, radius: u32, large: bool) -> impl Strategy<Value = Vec
         2 => (near(), near()).prop_map(|(x, z)| Operation::Edited(x, z)),
         6 => (0..2usize, center(), radii(), 0..50usize)
             .prop_map(|(number, (x, z), radius, max)| Operation::Collect(number, x, z, radius, max)),
+        2 => (0..2usize, near(), near()).prop_map(|(number, x, z)| Operation::NoteGiven(number, x, z)),
+        2 => (0..2usize, near(), near()).prop_map(|(number, x, z)| Operation::TakeBack(number, x, z)),
         1 => (0..2usize).prop_map(Operation::Replace),
     ];
     prop::collection::vec(operation, 1..120)

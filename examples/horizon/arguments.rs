@@ -1,0 +1,64 @@
+//! What the user can choose.
+
+use bevy::prelude::Resource;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Terrain to the horizon: chunks are loaded around the camera, and everything beyond is drawn from summaries.
+///
+/// Land that is not in the world yet is generated and stored before. With a display it opens a window: W A S D fly, Space
+/// and Shift up and down, Ctrl faster, the right mouse button turns the view. Without a display, or with --headless, it
+/// leaves a picture.
+#[derive(Parser, Resource, Clone, Debug)]
+#[command(name = "horizon", verbatim_doc_comment)]
+pub struct Arguments {
+    /// The world's folder; it is made if there is none
+    #[arg(long, default_value = "target/horizon/world")]
+    pub world: PathBuf,
+
+    /// How far chunks are loaded, in columns of 16 blocks
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub radius: u32,
+
+    /// How far land is seen, in columns of 16 blocks
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=512))]
+    pub far_radius: u32,
+
+    /// How far every block is seen, in columns of 16 blocks; each doubling of the distance halves the detail
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=512))]
+    pub detail: u32,
+
+    /// The cap of the far view, in bytes a second
+    #[arg(long, default_value_t = 16 << 20)]
+    pub bytes_per_second: u64,
+
+    /// Where the camera stands, in blocks: x and z, and the height above the ground
+    #[arg(long, num_args = 3, value_names = ["X", "HEIGHT", "Z"], default_values_t = [264.0, 160.0, 330.0], allow_negative_numbers = true)]
+    pub from: Vec<f32>,
+
+    /// Where it looks: degrees from north to east, and degrees down
+    #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [150.0, 13.0], allow_negative_numbers = true)]
+    pub look: Vec<f32>,
+
+    /// The picture's file, without a window
+    #[arg(long, default_value = "target/horizon/horizon.png")]
+    pub picture: PathBuf,
+
+    /// Open no window, and leave a picture
+    #[arg(long)]
+    pub headless: bool,
+}
+
+impl Arguments {
+    /// The same, with `headless` set if there is nothing to open a window on.
+    pub fn parse_for_this_machine() -> Self {
+        let mut arguments = Self::parse();
+        let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+        if cfg!(target_os = "linux") && !has_display {
+            arguments.headless = true;
+        }
+        arguments
+    }
+}

@@ -1,0 +1,366 @@
+//! Sends to far views what generated columns look like, near to far, coarser with distance, under a cap of bytes.
+//!
+//! A listener's [`Tracker`] chooses columns from the dimension's graph of stored columns. Their newest summaries come from
+//! what is not durable yet, all others from the store, on the loading threads; they are sent in the order of the choices as
+//! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
+//! has not taken.
+
+mod budget;
+mod reach;
+mod read;
+mod sent;
+mod tracker;
+
+pub use reach::{FarReach, MAX_FAR_RADIUS};
+pub(super) use read::{SummariesReady, SummaryOrder};
+
+use super::LOCKSTEP_LATENCY;
+use super::collect::Desk;
+use super::dimension::{Dimension, Dimensions, Holder};
+use super::save::Saves;
+use crate::chunk::ColumnSummary;
+use crate::space::{ColumnPos, DimensionId};
+use bevy::prelude::*;
+use budget::Budget;
+use read::{Answer, PLACE_BYTES};
+use sent::Sent;
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+use tracker::{Choice, Tracker};
+use uuid::Uuid;
+
+/// Messages of a listener that the main world has not taken, at most.
+const MOST_UNTAKEN: usize = 4096;
+/// Columns of one order.
+const ORDER_COLUMNS: usize = 64;
+/// Columns are chosen ahead of what is sent: what can be sent in this time, within [`AHEAD_COLUMNS`].
+const AHEAD: Duration = Duration::from_millis(500);
+const AHEAD_COLUMNS: std::ops::RangeInclusive<usize> = 16..=2048;
+
+/// What a listener of a far view asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarWish {
+    /// Around what.
+    pub center: FarCenter,
+    /// How far, and how fine.
+    pub reach: FarReach,
+    /// The cap, in bytes a second; nothing is sent at 0.
+    pub bytes_per_second: u64,
+}
+
+/// The middle of a far view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FarCenter {
+    /// A column.
+    Column {
+        /// The dimension's entity in the main world.
+        dimension: Entity,
+        /// The column.
+        column: ColumnPos,
+    },
+    /// A viewer that lives in the regions, by its stable id, in whatever dimension it is.
+    Viewer(Uuid),
+}
+
+/// Something that a listener is told.
+#[derive(Clone, Debug)]
+pub struct FarUpdate {
+    /// The listener's entity in the main world.
+    pub listener: Entity,
+    /// Which far view of that entity, if it had several one after the other.
+    pub life: u64,
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// What.
+    pub news: FarNews,
+}
+
+/// What a listener is told.
+#[derive(Clone, Debug)]
+pub enum FarNews {
+    /// What a column looks like; it replaces what was sent before.
+    Column {
+        /// The column.
+        column: ColumnPos,
+        /// What it looks like.
+        summary: Arc<ColumnSummary>,
+        /// The bytes of the cap that it took.
+        bytes: u64,
+    },
+    /// The column changed or is too far away: the listener is told nothing more of it.
+    Gone(ColumnPos),
+    /// That holds for all columns of the dimension: the listener left it, or it closes.
+    AllGone,
+}
+
+/// All listeners.
+#[derive(Resource, Default)]
+pub(super) struct FarViews {
+    listeners: BTreeMap<Entity, Listener>,
+    claims: u64,
+}
+
+struct Listener {
+    life: u64,
+    wish: FarWish,
+    budget: Budget,
+    /// What a message with a summary takes, on the average of the last ones.
+    average_bytes: f64,
+    untaken: usize,
+    place: Option<Place>,
+}
+
+/// What a listener has to do with the dimension that it is in.
+struct Place {
+    dimension: DimensionId,
+    tracker: Tracker,
+    /// Oldest first.
+    orders: VecDeque<Order>,
+    /// Summaries that wait for bytes, in the order of their choices.
+    ready: VecDeque<(Choice, Answer)>,
+}
+
+/// Columns whose summaries are being read.
+struct Order {
+    claim: u64,
+    /// In which pass.
+    ordered: u64,
+    answers: Option<Vec<(Choice, Answer)>>,
+}
+
+impl FarViews {
+    pub fn set(&mut self, listener: Entity, life: u64, wish: FarWish, dimensions: &mut Dimensions, now: Duration) {
+        if self.listeners.get(&listener).is_some_and(|known| known.life != life) {
+            self.remove(listener, dimensions);
+        }
+        let fresh = || Listener { life, wish, budget: Budget::new(now), average_bytes: 64.0, untaken: 0, place: None };
+        self.listeners.entry(listener).or_insert_with(fresh).wish = wish;
+    }
+
+    pub fn remove(&mut self, listener: Entity, dimensions: &mut Dimensions) {
+        let place = self.listeners.remove(&listener).and_then(|listener| listener.place);
+        if let Some(place) = place
+            && let Some(dimension) = dimensions.open.get_mut(&place.dimension)
+        {
+            place.tracker.leave(&mut dimension.stored);
+        }
+    }
+
+    /// The main world has taken so many messages.
+    pub fn taken(&mut self, listener: Entity, life: u64, updates: usize) {
+        if let Some(known) = self.listeners.get_mut(&listener).filter(|known| known.life == life) {
+            known.untaken = known.untaken.saturating_sub(updates);
+        }
+    }
+
+    /// Stored columns look different now.
+    pub fn edited(&mut self, dimension: &mut Dimension, column: ColumnPos) {
+        dimension.stored.edited(column);
+        for listener in self.listeners.values_mut() {
+            if let Some(place) = listener.place.as_mut().filter(|place| place.dimension == dimension.id) {
+                place.tracker.edited(column);
+            }
+        }
+    }
+
+    fn take_answers(&mut self, ready: SummariesReady) {
+        let place = self.listeners.get_mut(&ready.listener).and_then(|listener| listener.place.as_mut());
+        let order = place.and_then(|place| place.orders.iter_mut().find(|order| order.claim == ready.claim));
+        // Without one the listener left meanwhile.
+        if let Some(order) = order {
+            order.answers = Some(ready.answers);
+        }
+    }
+
+    /// In lockstep, whether something that is due has not been read yet.
+    fn awaits_answers(&self, pass: u64) -> bool {
+        let orders =
+            self.listeners.values().filter_map(|listener| listener.place.as_ref()).flat_map(|place| &place.orders);
+        orders.into_iter().any(|order| order.ordered + LOCKSTEP_LATENCY <= pass && order.answers.is_none())
+    }
+}
+
+pub(super) fn serve_far_views(mut desk: Desk) {
+    desk.take_summaries();
+    let mut views = mem::take(&mut *desk.far_views);
+    for (entity, listener) in &mut views.listeners {
+        desk.serve_listener(*entity, listener, &mut views.claims);
+    }
+    *desk.far_views = views;
+}
+
+impl Desk<'_> {
+    fn take_summaries(&mut self) {
+        loop {
+            for ready in mem::take(&mut self.inbound.summaries) {
+                self.far_views.take_answers(ready);
+            }
+            if !self.config.mode.is_lockstep() || !self.far_views.awaits_answers(self.clock.pass) {
+                return;
+            }
+            let Ok(event) = self.threads.events.recv() else { return };
+            self.inbound.push(event);
+        }
+    }
+
+    fn serve_listener(&mut self, entity: Entity, listener: &mut Listener, claims: &mut u64) {
+        listener.budget.refill(self.clock.now, listener.wish.bytes_per_second);
+        let center = self.center_of(listener);
+        // Elsewhere, or its dimension closes.
+        if let Some(place) = listener.place.take_if(|place| center.is_none_or(|(id, _)| place.dimension != id)) {
+            self.tell(entity, listener, place.dimension, FarNews::AllGone);
+            if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
+                place.tracker.leave(&mut dimension.stored);
+            }
+        }
+        let Some((id, center)) = center else { return };
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let reach = listener.wish.reach;
+        let mut place = listener.place.take().unwrap_or_else(|| {
+            let tracker = Tracker::new(&mut dimension.stored, center, reach);
+            Place { dimension: id, tracker, orders: VecDeque::new(), ready: VecDeque::new() }
+        });
+        place.tracker.aim(center, reach);
+        self.tell_gone(entity, listener, &mut place);
+        place.take_due(self.config.mode.is_lockstep().then_some(self.clock.pass));
+        self.send_ready(entity, listener, &mut place);
+        self.order_summaries(entity, listener, &mut place, claims);
+        listener.place = Some(place);
+    }
+
+    /// The dimension and the column that the listener is in; `None` while there is no such place.
+    fn center_of(&self, listener: &Listener) -> Option<(DimensionId, ColumnPos)> {
+        let open = &self.dimensions.open;
+        match listener.wish.center {
+            FarCenter::Column { dimension, column } => {
+                let id = *self.dimensions.by_entity.get(&dimension)?;
+                open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column))
+            }
+            FarCenter::Viewer(viewer) => {
+                let center = |dimension: &Dimension| Some(dimension.viewers.get(&Holder::Region(viewer))?.center);
+                let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
+                let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
+                // While it is nowhere, what was last seen of it counts.
+                let last = || {
+                    let place = listener.place.as_ref()?;
+                    let dimension = open.get(&place.dimension).filter(|dimension| !dimension.is_closing())?;
+                    Some((dimension.id, place.tracker.center()))
+                };
+                found.or_else(last)
+            }
+        }
+    }
+
+    fn tell(&mut self, entity: Entity, listener: &mut Listener, dimension: DimensionId, news: FarNews) {
+        listener.untaken += 1;
+        self.publisher.far_view(FarUpdate { listener: entity, life: listener.life, dimension, news });
+    }
+
+    fn tell_gone(&mut self, entity: Entity, listener: &mut Listener, place: &mut Place) {
+        let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
+        let mut told = Vec::new();
+        for column in place.tracker.gone(MOST_UNTAKEN.saturating_sub(listener.untaken)) {
+            if !listener.budget.spend(PLACE_BYTES) {
+                place.tracker.gone_again();
+                break;
+            }
+            if let Some(Sent::Summary(..)) = place.tracker.forget(&mut dimension.stored, column) {
+                told.push(column);
+            }
+        }
+        for column in told {
+            self.tell(entity, listener, place.dimension, FarNews::Gone(column));
+        }
+    }
+
+    fn send_ready(&mut self, entity: Entity, listener: &mut Listener, place: &mut Place) {
+        while let Some((choice, answer)) = place.ready.front() {
+            let column = choice.column;
+            if !place.tracker.awaits(choice) {
+                place.ready.pop_front();
+                continue;
+            }
+            if !place.tracker.keeps(column) {
+                if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
+                    place.tracker.give_up(&mut dimension.stored, column);
+                }
+                place.ready.pop_front();
+                continue;
+            }
+            let (sent, news) = match answer {
+                Answer::Unchanged => (None, None),
+                Answer::Unreadable => (Some(Sent::Unreadable), None),
+                Answer::Summary { summary, bytes, sent } => {
+                    if listener.untaken >= MOST_UNTAKEN || !listener.budget.spend(*bytes) {
+                        return;
+                    }
+                    listener.average_bytes = 0.95 * listener.average_bytes + 0.05 * *bytes as f64;
+                    (Some(*sent), Some(FarNews::Column { column, summary: summary.clone(), bytes: *bytes }))
+                }
+            };
+            place.ready.pop_front();
+            place.tracker.settle(column, sent);
+            if let Some(news) = news {
+                self.tell(entity, listener, place.dimension, news);
+            }
+        }
+    }
+
+    fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place, claims: &mut u64) {
+        let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
+        let mut free = listener.columns_ahead().saturating_sub(place.tracker.awaited());
+        while free > 0 {
+            let choices = place.tracker.choose(&mut dimension.stored, free.min(ORDER_COLUMNS));
+            if choices.is_empty() {
+                return;
+            }
+            free -= choices.len();
+            *claims += 1;
+            let saves = &self.saves;
+            let known = |choice: Choice| (choice, saves.unwritten_summary(dimension.id, choice.column));
+            let order = SummaryOrder {
+                listener: entity,
+                claim: *claims,
+                dimension: dimension.id,
+                chunk_heights: dimension.chunk_heights(),
+                columns: choices.into_iter().map(known).collect(),
+            };
+            place.orders.push_back(Order { claim: *claims, ordered: self.clock.pass, answers: None });
+            self.threads.order_summaries(order);
+        }
+    }
+}
+
+impl Listener {
+    /// How many columns may be chosen and not sent.
+    fn columns_ahead(&self) -> usize {
+        if self.wish.bytes_per_second == 0 {
+            return 0;
+        }
+        let columns = self.budget.in_time(AHEAD) as f64 / self.average_bytes;
+        (columns as usize).clamp(*AHEAD_COLUMNS.start(), *AHEAD_COLUMNS.end())
+    }
+}
+
+impl Place {
+    /// Takes in what was read, in the order of the claims; in lockstep exactly what is due in this pass.
+    fn take_due(&mut self, pass: Option<u64>) {
+        let is_due = |order: &Order| {
+            let has_waited = pass.is_none_or(|pass| order.ordered + LOCKSTEP_LATENCY <= pass);
+            order.answers.is_some() && has_waited
+        };
+        while self.orders.front().is_some_and(is_due) {
+            let answers = self.orders.pop_front().and_then(|order| order.answers);
+            self.ready.extend(answers.into_iter().flatten());
+        }
+    }
+}
+
+impl Saves {
+    /// What a column looks like, if the store may not know it yet.
+    pub(super) fn unwritten_summary(&self, dimension: DimensionId, column: ColumnPos) -> Option<Arc<ColumnSummary>> {
+        self.unwritten_batches().find_map(|batch| batch.summaries.get(&(dimension, column)).cloned())
+    }
+}

@@ -1,0 +1,121 @@
+use super::sent::Sent;
+use super::tracker::Choice;
+use crate::chunk::ColumnSummary;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoreError, WorldStore};
+use bevy::prelude::*;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a message takes besides a summary's binary form: the column's two coordinates.
+pub(super) const PLACE_BYTES: u64 = 16;
+
+/// Summaries that are wanted, to be read on another thread.
+pub(in crate::coordinator) struct SummaryOrder {
+    pub(super) listener: Entity,
+    pub(super) claim: u64,
+    pub(super) dimension: DimensionId,
+    pub(super) chunk_heights: Range<i64>,
+    /// With the newest summary, if the store may not have that yet.
+    pub(super) columns: Vec<(Choice, Option<Arc<ColumnSummary>>)>,
+}
+
+/// What became of them, in the same order.
+pub(in crate::coordinator) struct SummariesReady {
+    pub(super) listener: Entity,
+    pub(super) claim: u64,
+    pub(super) answers: Vec<(Choice, Answer)>,
+}
+
+pub(super) enum Answer {
+    /// As fine as it is wanted.
+    Summary { summary: Arc<ColumnSummary>, bytes: u64, sent: Sent },
+    /// It looks like what the listener has.
+    Unchanged,
+    /// Neither the summary nor the column can be read.
+    Unreadable,
+}
+
+impl SummaryOrder {
+    /// Reads them. Never panics, and answers for every column.
+    pub fn read(self, store: &WorldStore) -> SummariesReady {
+        let Self { listener, claim, dimension, chunk_heights, columns } = self;
+        let reader = Reader { store, dimension, chunk_heights };
+        let wanted: Vec<_> =
+            columns.iter().filter(|(_, known)| known.is_none()).map(|(choice, _)| choice.column).collect();
+        let mut stored = reader.summaries(&wanted).into_iter();
+        let answer = |(choice, known): (Choice, Option<Arc<ColumnSummary>>)| {
+            let summary = known.or_else(|| stored.next().flatten().map(Arc::new));
+            (choice, summary.map_or(Answer::Unreadable, |summary| answer(&choice, summary)))
+        };
+        SummariesReady { listener, claim, answers: columns.into_iter().map(answer).collect() }
+    }
+}
+
+fn answer(choice: &Choice, summary: Arc<ColumnSummary>) -> Answer {
+    let mut bytes = Vec::new();
+    let mut checksum = |summary: &ColumnSummary| {
+        bytes.clear();
+        summary.encode(&mut bytes);
+        (crc32fast::hash(&bytes), bytes.len() as u64)
+    };
+    if let Some(Sent::Summary(detail, sent)) = choice.sent
+        && detail <= choice.detail
+        && Sent::shortened(checksum(&summary.at(detail)).0) == sent
+    {
+        return Answer::Unchanged;
+    }
+    let summary = if summary.detail() < choice.detail { Arc::new(summary.at(choice.detail)) } else { summary };
+    let (checksum, length) = checksum(&summary);
+    let sent = Sent::Summary(choice.detail, Sent::shortened(checksum));
+    Answer::Summary { summary, bytes: PLACE_BYTES + length, sent }
+}
+
+struct Reader<'a> {
+    store: &'a WorldStore,
+    dimension: DimensionId,
+    chunk_heights: Range<i64>,
+}
+
+impl Reader<'_> {
+    fn summaries(&self, columns: &[ColumnPos]) -> Vec<Option<ColumnSummary>> {
+        match caught(|| self.store.summaries(self.dimension, columns)) {
+            Ok(found) => {
+                let found = found.into_iter().zip(columns);
+                found.map(|(summary, column)| summary.or_else(|| self.from_column(*column))).collect()
+            }
+            // One that is damaged must not take the others with it.
+            Err(_) if columns.len() > 1 => {
+                columns.iter().flat_map(|column| self.summaries(std::slice::from_ref(column))).collect()
+            }
+            Err(error) => {
+                warn!("{error}; it is made anew from the column");
+                columns.iter().map(|column| self.from_column(*column)).collect()
+            }
+        }
+    }
+
+    /// What the column looks like, if that is not stored.
+    fn from_column(&self, column: ColumnPos) -> Option<ColumnSummary> {
+        let heights = self.chunk_heights.clone();
+        match caught(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
+            Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)),
+            Err(error) => {
+                error!(
+                    "{}, column {column}: it is not seen from afar, since it cannot be read: {error}",
+                    self.dimension
+                );
+                None
+            }
+        }
+    }
+}
+
+/// A panic of the store is an error like another.
+fn caught<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(payload) => Err(crate::coordinator::panic::message(&*payload)),
+    }
+}

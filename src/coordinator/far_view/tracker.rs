@@ -1,0 +1,362 @@
+use super::reach::FarReach;
+use super::sent::{Sent, SentColumns};
+use crate::chunk::Detail;
+use crate::generation::{DistanceGraph, ListenerId};
+use crate::space::ColumnPos;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+/// What one listener has in one dimension, and what it is to be sent next.
+///
+/// Each detail has a ring: a disc within which columns are to be at least so fine, and a listener of the graph of stored
+/// columns, which was given what was chosen so fine or finer and did not change since. What is chosen for one ring counts
+/// as given to all coarser ones, so only what lies between two rings is left to the outer one, and coming near gives a
+/// column to the inner one. What a ring was given does not depend on its radius, which may change at any time.
+pub(super) struct Tracker {
+    reach: FarReach,
+    center: ColumnPos,
+    /// By detail, finest first, those too that the reach has no ring for: they go on knowing what was given.
+    rings: [ListenerId; DETAILS],
+    sent: SentColumns,
+    /// Columns that were chosen and not sent yet, by the number of the choice.
+    awaited: FxHashMap<ColumnPos, u64>,
+    /// Columns that changed since they were sent.
+    outdated: BTreeSet<ColumnPos>,
+    /// There may be columns that are too far away.
+    has_moved: bool,
+    choices: u64,
+}
+
+/// How many details there are.
+const DETAILS: usize = Detail::COARSEST.level() as usize + 1;
+
+/// A column that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub column: ColumnPos,
+    /// How fine.
+    pub detail: Detail,
+    /// What the listener has of it.
+    pub sent: Option<Sent>,
+    number: u64,
+}
+
+impl Tracker {
+    pub fn new(graph: &mut DistanceGraph, center: ColumnPos, reach: FarReach) -> Self {
+        Self {
+            reach,
+            center,
+            rings: std::array::from_fn(|_| graph.add_listener()),
+            sent: SentColumns::default(),
+            awaited: FxHashMap::default(),
+            outdated: BTreeSet::new(),
+            has_moved: false,
+            choices: 0,
+        }
+    }
+
+    /// The listener is here now, and wants so much.
+    pub fn aim(&mut self, center: ColumnPos, reach: FarReach) {
+        self.has_moved |= (center, reach) != (self.center, self.reach);
+        (self.center, self.reach) = (center, reach);
+    }
+
+    /// Where the listener is.
+    pub fn center(&self) -> ColumnPos {
+        self.center
+    }
+
+    /// The columns that are to be sent next, at most `most`: those of finer rings first, and within a ring near to far.
+    pub fn choose(&mut self, graph: &mut DistanceGraph, most: usize) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let mut columns = Vec::new();
+        for (detail, radius) in self.reach.rings() {
+            let (ring, coarser) =
+                (self.rings[usize::from(detail.level())], &self.rings[usize::from(detail.level()) + 1..]);
+            let left = most - choices.len();
+            if left == 0 {
+                break;
+            }
+            columns.clear();
+            graph.collect_completed_in_range(ring, self.center, radius, left, &mut columns);
+            for column in columns.drain(..) {
+                for coarser in coarser {
+                    graph.note_given(*coarser, column);
+                }
+                self.choices += 1;
+                let (sent, number) = (self.sent.get(column), self.choices);
+                self.awaited.insert(column, number);
+                choices.push(Choice { column, detail, sent, number });
+            }
+        }
+        choices
+    }
+
+    /// How many columns were chosen and not sent yet.
+    pub fn awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
+    /// Whether the choice still holds: the column neither changed nor left meanwhile.
+    pub fn awaits(&self, choice: &Choice) -> bool {
+        self.awaited.get(&choice.column) == Some(&choice.number)
+    }
+
+    /// Whether a chosen column is still near enough to be sent.
+    pub fn keeps(&self, column: ColumnPos) -> bool {
+        self.reach.keeps(self.center, column)
+    }
+
+    /// A chosen column is not sent: it is chosen again when it is in range.
+    pub fn give_up(&mut self, graph: &mut DistanceGraph, column: ColumnPos) {
+        self.awaited.remove(&column);
+        for ring in self.rings {
+            graph.take_back(ring, column);
+        }
+    }
+
+    /// The listener has a chosen column now; `None` if it has the same of it already.
+    pub fn settle(&mut self, column: ColumnPos, sent: Option<Sent>) {
+        self.awaited.remove(&column);
+        self.outdated.remove(&column);
+        if let Some(sent) = sent {
+            self.sent.insert(column, sent);
+        }
+    }
+
+    /// A column changed, and the graph was told of it.
+    pub fn edited(&mut self, column: ColumnPos) {
+        self.awaited.remove(&column);
+        if self.sent.get(column).is_some() {
+            self.outdated.insert(column);
+        }
+    }
+
+    /// Columns that the listener has and that it is to be told of as gone, at most `most`.
+    pub fn gone(&mut self, most: usize) -> Vec<ColumnPos> {
+        // Beyond the radius it is not sent again, and must not stay as it was.
+        let is_stuck = |column: &&ColumnPos| !self.reach.contains(self.center, **column);
+        let mut gone: Vec<_> = self.outdated.iter().filter(is_stuck).copied().take(most).collect();
+        if self.has_moved && gone.len() < most {
+            let left = most - gone.len();
+            let beyond = self.sent.beyond(self.center, self.reach.keeps_within(), left);
+            self.has_moved = beyond.len() == left;
+            gone.extend(beyond.into_iter().filter(|column| !self.outdated.contains(column)));
+        }
+        gone
+    }
+
+    /// There may be more columns that are gone than were told of.
+    pub fn gone_again(&mut self) {
+        self.has_moved = true;
+    }
+
+    /// The listener has nothing of this column any more. Answers what it had.
+    pub fn forget(&mut self, graph: &mut DistanceGraph, column: ColumnPos) -> Option<Sent> {
+        self.give_up(graph, column);
+        self.outdated.remove(&column);
+        self.sent.remove(column)
+    }
+
+    /// The listener is no more, or elsewhere.
+    pub fn leave(self, graph: &mut DistanceGraph) {
+        for ring in self.rings {
+            graph.remove_listener(ring);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reach::LET_GO;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, VecDeque};
+
+    /// Columns, and how often each changed.
+    type World = BTreeMap<ColumnPos, u32>;
+
+    /// The tracker with a graph and a world, and what a listener was told.
+    struct Scene {
+        graph: DistanceGraph,
+        world: World,
+        tracker: Tracker,
+        center: ColumnPos,
+        reach: FarReach,
+        /// Chosen, with the column as it was then.
+        on_the_way: VecDeque<(Choice, u32)>,
+        /// What the listener has: how fine, and as of which change.
+        has: BTreeMap<ColumnPos, (Detail, u32)>,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Generate(i64, i64),
+        /// The whole square around a column.
+        GenerateAround(i64, i64),
+        Edit(i64, i64),
+        /// An edit that nobody can see.
+        EditUnseen(i64, i64),
+        Move(i64, i64),
+        Aim(u32, u32),
+        Choose(usize),
+        Arrive(usize),
+        Tell(usize),
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let (mut graph, center) = (DistanceGraph::new(), ColumnPos::new(0, 0));
+            let reach = FarReach { radius: 9, detail_radius: 2 };
+            let tracker = Tracker::new(&mut graph, center, reach);
+            let (world, on_the_way, has) = Default::default();
+            Self { graph, world, tracker, center, reach, on_the_way, has }
+        }
+
+        fn generate(&mut self, column: ColumnPos) {
+            self.world.entry(column).or_insert(1);
+            self.graph.mark_completed(column);
+        }
+
+        fn run(&mut self, step: Step) {
+            match step {
+                Step::Generate(x, z) => self.generate(ColumnPos::new(x, z)),
+                Step::GenerateAround(x, z) => (-3..=3)
+                    .flat_map(|dx| (-3..=3).map(move |dz| ColumnPos::new(x + dx, z + dz)))
+                    .for_each(|column| self.generate(column)),
+                Step::Edit(x, z) | Step::EditUnseen(x, z) => {
+                    let column = ColumnPos::new(x, z);
+                    let Some(changes) = self.world.get_mut(&column) else { return };
+                    *changes += u32::from(matches!(step, Step::Edit(..)));
+                    self.graph.edited(column);
+                    self.tracker.edited(column);
+                }
+                Step::Move(x, z) => self.center = ColumnPos::new(x, z),
+                Step::Aim(radius, detail_radius) => self.reach = FarReach { radius, detail_radius },
+                Step::Choose(most) => {
+                    let choices = self.tracker.choose(&mut self.graph, most);
+                    assert!(choices.len() <= most);
+                    for choice in choices {
+                        self.check_choice(&choice);
+                        self.on_the_way.push_back((choice, self.world[&choice.column]));
+                    }
+                }
+                Step::Arrive(most) => (0..most).for_each(|_| self.arrive()),
+                Step::Tell(most) => self.tell(most),
+            }
+            self.tracker.aim(self.center, self.reach);
+        }
+
+        /// As fine as the plain rule says, or the listener has it so already.
+        fn check_choice(&self, choice: &Choice) {
+            let wanted = self.wanted(choice.column).expect("it is in range");
+            assert_eq!(choice.detail, wanted);
+            assert_eq!(choice.sent.is_some(), self.has.contains_key(&choice.column));
+        }
+
+        /// How fine a column is to be, by a walk over all rings.
+        fn wanted(&self, column: ColumnPos) -> Option<Detail> {
+            let FarReach { radius, detail_radius } = self.reach;
+            let within = |radius: u32| column.distance_squared(self.center) <= u128::from(radius).pow(2);
+            let level = (0..4).find(|level| within(detail_radius << level)).unwrap_or(4);
+            within(radius).then(|| Detail::new(level))
+        }
+
+        fn arrive(&mut self) {
+            let Some((choice, changes)) = self.on_the_way.pop_front() else { return };
+            let Choice { column, detail, sent, .. } = choice;
+            if !self.tracker.awaits(&choice) {
+                return;
+            }
+            if !self.tracker.keeps(column) {
+                return self.tracker.give_up(&mut self.graph, column);
+            }
+            // As the reader of summaries does it.
+            if matches!(sent, Some(Sent::Summary(fine, checksum)) if fine <= detail && checksum == changes) {
+                return self.tracker.settle(column, None);
+            }
+            self.tracker.settle(column, Some(Sent::Summary(detail, changes)));
+            let before = self.has.insert(column, (detail, changes));
+            let is_needed = before.is_none_or(|(fine, known)| detail < fine || known != changes);
+            assert!(is_needed, "{column} was sent twice: {before:?}, then {detail:?}");
+        }
+
+        fn tell(&mut self, most: usize) {
+            for column in self.tracker.gone(most) {
+                assert!(self.tracker.forget(&mut self.graph, column).is_some());
+                assert!(self.has.remove(&column).is_some(), "{column} was told of twice");
+            }
+        }
+
+        /// Lets everything that is due happen, and holds it against the plain rule.
+        fn settle(&mut self) {
+            self.tracker.aim(self.center, self.reach);
+            self.tracker.gone_again();
+            self.tell(usize::MAX);
+            loop {
+                self.run(Step::Choose(7));
+                if self.on_the_way.is_empty() {
+                    break;
+                }
+                self.run(Step::Arrive(7));
+            }
+            self.tell(usize::MAX);
+            for (column, changes) in &self.world {
+                let has = self.has.get(column);
+                match self.wanted(*column) {
+                    Some(wanted) => {
+                        let (detail, known) = has.unwrap_or_else(|| panic!("{column} is missing"));
+                        assert!(detail <= &wanted && known == changes, "{column}: {detail:?} {wanted:?}");
+                    }
+                    None => assert!(has.is_none_or(|(_, known)| known == changes), "{column} is outdated"),
+                }
+            }
+            let most = u128::from(self.reach.radius + LET_GO).pow(2);
+            assert!(self.has.keys().all(|column| column.distance_squared(self.center) <= most));
+            assert_eq!(self.tracker.awaited(), 0);
+        }
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let near = || -14..14i64;
+        let step = prop_oneof![
+            4 => (near(), near()).prop_map(|(x, z)| Step::Generate(x, z)),
+            3 => (near(), near()).prop_map(|(x, z)| Step::GenerateAround(x, z)),
+            4 => (near(), near()).prop_map(|(x, z)| Step::Edit(x, z)),
+            2 => (near(), near()).prop_map(|(x, z)| Step::EditUnseen(x, z)),
+            3 => (near(), near()).prop_map(|(x, z)| Step::Move(x, z)),
+            1 => (0..16u32, 0..9u32).prop_map(|(radius, detail)| Step::Aim(radius, detail)),
+            6 => (0..40usize).prop_map(Step::Choose),
+            6 => (0..40usize).prop_map(Step::Arrive),
+            2 => (0..40usize).prop_map(Step::Tell),
+        ];
+        prop::collection::vec(step, 1..120)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn a_listener_gets_what_the_plain_rule_says_and_nothing_twice(steps in steps()) {
+            let mut scene = Scene::new();
+            for step in steps {
+                scene.run(step);
+            }
+            scene.settle();
+        }
+    }
+
+    #[test]
+    fn finer_rings_come_first_and_each_near_to_far() {
+        let mut scene = Scene::new();
+        (-9..=9).flat_map(|x| (-9..=9).map(move |z| ColumnPos::new(x, z))).for_each(|column| scene.generate(column));
+        let choices = scene.tracker.choose(&mut scene.graph, usize::MAX);
+        assert!(choices.is_sorted_by_key(|choice| choice.detail));
+        let inner = choices.iter().filter(|choice| choice.detail == Detail::FINEST);
+        assert!(inner.clone().count() == 13 && inner.clone().next().is_some_and(|first| first.column == scene.center));
+        let nearest = |batch: &[Choice]| batch.iter().map(|choice| choice.column.distance_squared(scene.center)).min();
+        let batches: Vec<_> =
+            choices.chunk_by(|a, b| (a.detail, a.column.batch()) == (b.detail, b.column.batch())).collect();
+        assert!(batches.is_sorted_by_key(|batch| (batch[0].detail, nearest(batch))));
+    }
+}

@@ -1,0 +1,129 @@
+//! Meshes for what is seen from afar.
+
+mod ground;
+mod mesher;
+mod systems;
+mod tiles;
+
+use super::{ChunkMeshSystems, RenderOrigin, add_material};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+use bevy::transform::TransformSystems;
+use systems::{FarMesher, apply, dispatch, hear, hide_drawn, move_meshes};
+
+/// Draws what the [`FarView`](crate::view::FarView)s of the main world know: a top for each cell and walls between them, in
+/// the colors of the block types, one mesh for 8 x 8 columns.
+///
+/// It is added after `DefaultPlugins` and [`ChunkRenderPlugin`](super::ChunkRenderPlugin). A column is hidden while its own
+/// chunks are drawn; at a seam where the cells are one block wide, both meet without a step. So let the
+/// [`detail_radius`](crate::view::FarView::detail_radius) reach two columns further than what is loaded, at least.
+///
+/// What has no top that is opaque, such as water that can be seen through, is drawn as if it was opaque. Trees are as wide
+/// down to the ground as from above.
+#[derive(Clone, Debug)]
+pub struct FarRenderPlugin {
+    tasks: usize,
+    meshes_a_frame: usize,
+}
+
+impl Default for FarRenderPlugin {
+    /// 32 tiles in the making; 256 new meshes a frame.
+    fn default() -> Self {
+        Self { tasks: 32, meshes_a_frame: 256 }
+    }
+}
+
+impl FarRenderPlugin {
+    /// For how many tiles meshes may be in the making at a time, at least one; 32 by default.
+    pub fn with_tasks(mut self, tasks: usize) -> Self {
+        self.tasks = tasks.max(1);
+        self
+    }
+
+    /// How many finished meshes are shown in one frame at most, up to those of one tile more, at least one; 256 by default.
+    pub fn with_meshes_a_frame(mut self, meshes: usize) -> Self {
+        self.meshes_a_frame = meshes.max(1);
+        self
+    }
+}
+
+/// A mesh of what is seen from afar. The entity also has `Mesh3d`, `MeshMaterial3d`, a `Transform` and a `Visibility`, and
+/// comes and goes as the tile or column does.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarMesh {
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The column, if it is the mesh of a single one.
+    pub column: Option<ColumnPos>,
+    /// The block that the mesh counts from: the lowest of its tile along x and z, at the height of the tile's lowest cell.
+    pub corner: BlockPos,
+}
+
+/// What this entity's [`FarView`](crate::view::FarView) knows is not drawn: in an app that both draws and serves others.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HiddenFarView;
+
+/// How far the meshes of what is seen from afar are.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarMeshProgress {
+    /// Tiles that wait for new meshes.
+    pub queued: usize,
+    /// Tiles whose meshes are in the making, or made and not shown yet.
+    pub in_flight: usize,
+    /// Meshes that are there, shown or hidden.
+    pub meshes: usize,
+}
+
+impl FarMeshProgress {
+    /// Whether nothing is queued and nothing in flight.
+    pub fn is_done(&self) -> bool {
+        self.queued == 0 && self.in_flight == 0
+    }
+}
+
+/// The parts of making meshes of what is seen from afar, chained, in `PreUpdate`, after those of chunks.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FarMeshSystems {
+    /// Takes note of what was received and what is gone.
+    Hear,
+    /// Shows finished meshes, and hides those of columns whose chunks are drawn.
+    Apply,
+    /// Begins new ones and updates [`FarMeshProgress`].
+    Dispatch,
+}
+
+impl Plugin for FarRenderPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<FarMeshProgress>().init_resource::<RenderOrigin>();
+    }
+
+    /// Here every other plugin has added its assets.
+    fn finish(&self, app: &mut App) {
+        if !app.world().contains_resource::<Assets<Mesh>>() {
+            error!(
+                "nothing is drawn from afar: there is no `Assets<Mesh>`. Without a renderer, leave FarRenderPlugin out"
+            );
+            return;
+        }
+        add_material(app);
+        app.insert_resource(FarMesher::new(self.clone()))
+            .configure_sets(
+                PreUpdate,
+                (FarMeshSystems::Hear, FarMeshSystems::Apply, FarMeshSystems::Dispatch)
+                    .chain()
+                    .after(ChunkMeshSystems::Dispatch),
+            )
+            .add_systems(
+                PreUpdate,
+                (
+                    hear.in_set(FarMeshSystems::Hear),
+                    (hide_drawn, apply).chain().in_set(FarMeshSystems::Apply),
+                    dispatch.in_set(FarMeshSystems::Dispatch),
+                ),
+            )
+            .add_systems(
+                PostUpdate,
+                move_meshes.run_if(resource_changed::<RenderOrigin>).before(TransformSystems::Propagate),
+            );
+    }
+}

@@ -1,0 +1,292 @@
+use super::super::queue::ColumnKey;
+use super::ground::{FarGround, TILE};
+use crate::chunk::ColumnSummary;
+use crate::space::{ColumnPos, DimensionId};
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// A square of columns of a dimension, by x and z in steps of [`TILE`] columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct TileKey {
+    pub dimension: DimensionId,
+    pub x: i64,
+    pub z: i64,
+}
+
+impl TileKey {
+    pub fn of((dimension, column): ColumnKey) -> Self {
+        Self { dimension, x: column.x.div_euclid(TILE), z: column.z.div_euclid(TILE) }
+    }
+
+    /// The column with this offset from the tile's lowest one.
+    pub fn column(self, x: i64, z: i64) -> ColumnPos {
+        ColumnPos::new(self.x * TILE, self.z * TILE).offset(x, z)
+    }
+
+    /// All columns of the tile.
+    pub fn columns(self) -> impl Iterator<Item = ColumnPos> {
+        (0..TILE).flat_map(move |x| (0..TILE).map(move |z| self.column(x, z)))
+    }
+
+    /// In columns.
+    pub fn distance_squared(self, from: ColumnPos) -> u128 {
+        self.column(TILE / 2, TILE / 2).distance_squared(from)
+    }
+}
+
+/// A tile waits until it has not changed for so many frames..
+const CALM: u64 = 3;
+/// ..or for so long.
+const PATIENCE: u64 = 20;
+
+/// Knows what is seen from afar, which tiles have a mesh, and which need a new one.
+///
+/// A tile without a loaded column has one mesh. One with loaded columns is split: each column has a mesh of its own, so
+/// that it can be hidden in the very frame in which its chunks are drawn, and shown in the one in which they go.
+#[derive(Default)]
+pub(super) struct FarTiles {
+    columns: FxHashMap<ColumnKey, Arc<ColumnSummary>>,
+    /// Loaded columns, seen from afar or not.
+    loaded: FxHashSet<ColumnKey>,
+    tiles: FxHashMap<TileKey, Tile>,
+    stale: FxHashMap<TileKey, Stale>,
+    frame: u64,
+}
+
+#[derive(Default)]
+struct Tile {
+    /// How many of its columns are seen from afar.
+    columns: usize,
+    loaded: usize,
+    is_running: bool,
+    shown: Vec<Part>,
+}
+
+/// A mesh: of one column, or of a whole tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub column: Option<ColumnPos>,
+    pub entity: Entity,
+}
+
+#[derive(Clone, Copy)]
+struct Stale {
+    since: u64,
+    changed: u64,
+}
+
+/// What a mesh is made of.
+pub(super) struct TileWork {
+    pub ground: FarGround,
+    pub is_split: bool,
+}
+
+impl FarTiles {
+    /// What a column looks like; `None` if nothing is known of it any more.
+    pub fn set(&mut self, key: ColumnKey, summary: Option<Arc<ColumnSummary>>) {
+        let before = match summary {
+            Some(summary) => self.columns.insert(key, summary),
+            None => self.columns.remove(&key),
+        };
+        let is_known = self.columns.contains_key(&key);
+        if before.is_none() && !is_known {
+            return;
+        }
+        let tile = self.tiles.entry(TileKey::of(key)).or_default();
+        tile.columns = tile.columns + usize::from(is_known) - usize::from(before.is_some());
+        // Walls and shades of the columns around it depend on it too.
+        let beside = (-1..=1).flat_map(|x| (-1..=1).map(move |z| TileKey::of((key.0, key.1.offset(x, z)))));
+        beside.collect::<FxHashSet<_>>().into_iter().for_each(|tile| self.touch(tile));
+    }
+
+    /// A column was loaded or unloaded.
+    pub fn set_loaded(&mut self, key: ColumnKey, is_loaded: bool) {
+        let has_changed = if is_loaded { self.loaded.insert(key) } else { self.loaded.remove(&key) };
+        if !has_changed {
+            return;
+        }
+        let tile = self.tiles.entry(TileKey::of(key)).or_default();
+        let before = tile.loaded;
+        tile.loaded = if is_loaded { before + 1 } else { before - 1 };
+        if (before == 0) != (tile.loaded == 0) {
+            self.touch(TileKey::of(key));
+        }
+        self.drop_empty(TileKey::of(key));
+    }
+
+    fn touch(&mut self, key: TileKey) {
+        if self.tiles.contains_key(&key) {
+            let frame = self.frame;
+            self.stale.entry(key).or_insert(Stale { since: frame, changed: frame }).changed = frame;
+        }
+    }
+
+    fn drop_empty(&mut self, key: TileKey) {
+        let is_empty = |tile: &Tile| tile.columns + tile.loaded == 0 && tile.shown.is_empty() && !tile.is_running;
+        if self.tiles.get(&key).is_some_and(is_empty) {
+            self.tiles.remove(&key);
+            self.stale.remove(&key);
+        }
+    }
+
+    /// A frame begins.
+    pub fn next_frame(&mut self) {
+        self.frame += 1;
+    }
+
+    /// All columns that something is known of.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnKey> {
+        self.columns.keys().copied()
+    }
+
+    /// Tiles that wait for a mesh.
+    pub fn queued(&self) -> usize {
+        self.stale.len()
+    }
+
+    /// Meshes that are there, shown or hidden.
+    pub fn meshes(&self) -> usize {
+        self.tiles.values().map(|tile| tile.shown.len()).sum()
+    }
+
+    /// The meshes of single columns, which may be shown or hidden.
+    pub fn parts(&self) -> impl Iterator<Item = (ColumnKey, Entity)> {
+        let parts = self.tiles.iter().flat_map(|(key, tile)| tile.shown.iter().map(move |part| (key.dimension, part)));
+        parts.filter_map(|(dimension, part)| Some(((dimension, part.column?), part.entity)))
+    }
+
+    /// The tiles whose turn it is, nearest first, at most this many.
+    pub fn nearest(&self, most: usize, distance: impl Fn(TileKey) -> u128) -> Vec<TileKey> {
+        let is_due = |(key, stale): &(&TileKey, &Stale)| {
+            let has_waited = self.frame >= stale.changed + CALM || self.frame >= stale.since + PATIENCE;
+            has_waited && self.tiles.get(*key).is_some_and(|tile| !tile.is_running)
+        };
+        let mut due: Vec<_> = self.stale.iter().filter(is_due).map(|(key, _)| (distance(*key), *key)).collect();
+        if due.len() > most {
+            due.select_nth_unstable(most);
+            due.truncate(most);
+        }
+        due.sort_unstable();
+        due.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// The mesh of a tile is being made, of what is known now.
+    pub fn begin(&mut self, key: TileKey) -> Option<TileWork> {
+        self.stale.remove(&key);
+        let tile = self.tiles.get_mut(&key)?;
+        tile.is_running = true;
+        let is_split = tile.loaded > 0;
+        let ground = FarGround::from_fn(|x, z| self.columns.get(&(key.dimension, key.column(x, z))).cloned());
+        Some(TileWork { ground, is_split })
+    }
+
+    /// The meshes that [`begin`](Self::begin) announced are these. Answers with those that they replace.
+    pub fn finish(&mut self, key: TileKey, parts: Vec<Part>) -> Vec<Part> {
+        let Some(tile) = self.tiles.get_mut(&key) else { return parts };
+        tile.is_running = false;
+        let before = std::mem::replace(&mut tile.shown, parts);
+        self.drop_empty(key);
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Column;
+
+    const DIMENSION: DimensionId = DimensionId(0);
+
+    fn key(x: i64, z: i64) -> ColumnKey {
+        (DIMENSION, ColumnPos::new(x, z))
+    }
+
+    fn summary() -> Option<Arc<ColumnSummary>> {
+        Some(Arc::new(ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)))))
+    }
+
+    fn tile(x: i64, z: i64) -> TileKey {
+        TileKey { dimension: DIMENSION, x, z }
+    }
+
+    fn part(number: u32) -> Part {
+        Part { column: None, entity: Entity::from_raw_u32(number).unwrap() }
+    }
+
+    fn due(tiles: &FarTiles) -> Vec<TileKey> {
+        tiles.nearest(usize::MAX, |tile| tile.distance_squared(ColumnPos::new(0, 0)))
+    }
+
+    fn wait(tiles: &mut FarTiles) {
+        (0..CALM).for_each(|_| tiles.next_frame());
+    }
+
+    #[test]
+    fn a_tile_waits_until_it_is_calm_but_not_for_ever() {
+        let mut tiles = FarTiles::default();
+        tiles.set(key(3, 3), summary());
+        assert!(due(&tiles).is_empty() && tiles.queued() == 1);
+        wait(&mut tiles);
+        assert_eq!(due(&tiles), [tile(0, 0)]);
+        for _ in CALM..PATIENCE {
+            tiles.set(key(3, 3), summary());
+            assert!(due(&tiles).is_empty());
+            tiles.next_frame();
+        }
+        assert_eq!(due(&tiles), [tile(0, 0)]);
+    }
+
+    #[test]
+    fn a_column_on_a_border_touches_the_tiles_beside_it() {
+        let mut tiles = FarTiles::default();
+        for (x, z) in [(-3, 3), (12, 3), (3, 3)] {
+            tiles.set(key(x, z), summary());
+        }
+        wait(&mut tiles);
+        for tile in due(&tiles) {
+            tiles.begin(tile);
+            assert!(tiles.finish(tile, vec![part(1)]).is_empty());
+        }
+        tiles.set(key(7, 3), summary());
+        wait(&mut tiles);
+        assert_eq!(due(&tiles), [tile(0, 0), tile(1, 0)]);
+    }
+
+    #[test]
+    fn a_tile_is_split_while_one_of_its_columns_is_loaded() {
+        let mut tiles = FarTiles::default();
+        tiles.set(key(3, 3), summary());
+        tiles.set_loaded(key(4, 4), true);
+        wait(&mut tiles);
+        assert!(tiles.begin(tile(0, 0)).unwrap().is_split);
+        tiles.finish(tile(0, 0), vec![part(1)]);
+        tiles.set_loaded(key(5, 4), true);
+        tiles.set_loaded(key(4, 4), false);
+        assert_eq!(tiles.queued(), 0);
+        tiles.set_loaded(key(5, 4), false);
+        wait(&mut tiles);
+        assert_eq!(due(&tiles), [tile(0, 0)]);
+        assert!(!tiles.begin(tile(0, 0)).unwrap().is_split);
+        assert_eq!(tiles.finish(tile(0, 0), vec![part(2)]), [part(1)]);
+    }
+
+    #[test]
+    fn what_is_gone_leaves_nothing_behind() {
+        let mut tiles = FarTiles::default();
+        tiles.set(key(3, 3), summary());
+        tiles.set_loaded(key(3, 3), true);
+        tiles.begin(tile(0, 0));
+        tiles.set(key(3, 3), None);
+        tiles.set(key(3, 3), None);
+        tiles.set_loaded(key(3, 3), false);
+        tiles.finish(tile(0, 0), vec![part(1)]);
+        wait(&mut tiles);
+        assert_eq!(due(&tiles), [tile(0, 0)], "what was made of it is to go");
+        tiles.begin(tile(0, 0));
+        assert_eq!(tiles.finish(tile(0, 0), Vec::new()), [part(1)]);
+        assert!(
+            tiles.tiles.is_empty() && tiles.columns.is_empty() && tiles.loaded.is_empty() && tiles.stale.is_empty()
+        );
+    }
+}

@@ -1,0 +1,470 @@
+//! What generated columns look like is sent to far views: near to far, coarser with distance, under a cap.
+
+use crate::support::*;
+use bevy_terrane::chunk::{ColumnSummary, Detail};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{
+    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WriteBatch,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Told of a column as gone so much further out.
+const HYSTERESIS: i64 = 4;
+/// Updates after which everything in these small worlds has been sent.
+const ENOUGH: usize = 60;
+
+fn far_game(plugin: TerranePlugin) -> App {
+    let mut app = game(plugin);
+    listen::<FarColumnReceived>(&mut app);
+    listen::<FarColumnGone>(&mut app);
+    app
+}
+
+fn saving_soon() -> TerranePlugin {
+    lockstep().with_autosave_period(Duration::from_millis(500))
+}
+
+fn disc(center: (i64, i64), radius: i64) -> BTreeSet<(i64, i64)> {
+    let disc = (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z)));
+    disc.filter(|(x, z)| x * x + z * z <= radius * radius).map(|(x, z)| (center.0 + x, center.1 + z)).collect()
+}
+
+fn listener(app: &mut App, dimension: Entity, view: FarView, x: f32) -> Entity {
+    let beside = Viewer::in_dimension(dimension).with_radius(0);
+    app.world_mut().spawn((view, beside, Transform::from_xyz(x, 0.0, 0.0))).id()
+}
+
+/// A listener that keeps nothing loaded itself.
+fn lone(app: &mut App, view: FarView, x: f32) -> Entity {
+    app.world_mut().spawn((view, Transform::from_xyz(x, 0.0, 0.0))).id()
+}
+
+/// What the listener was told of each column in the end, and how often: by a walk over all messages.
+fn received(app: &App, listener: Entity) -> Vec<&FarColumnReceived> {
+    heard::<FarColumnReceived>(app).iter().filter(|message| message.listener == listener).collect()
+}
+
+fn places(messages: &[&FarColumnReceived]) -> Vec<(i64, i64)> {
+    messages.iter().map(|message| (message.column.x, message.column.z)).collect()
+}
+
+fn known(app: &App, listener: Entity) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
+    let columns = app.world().resource::<FarColumns>().iter(listener);
+    columns.map(|(_, column, summary)| ((column.x, column.z), summary.clone())).collect()
+}
+
+fn keys(known: &BTreeMap<(i64, i64), Arc<ColumnSummary>>) -> BTreeSet<(i64, i64)> {
+    known.keys().copied().collect()
+}
+
+fn forget_messages(app: &mut App) {
+    app.world_mut().resource_mut::<Heard<FarColumnReceived>>().0.clear();
+    app.world_mut().resource_mut::<Heard<FarColumnGone>>().0.clear();
+}
+
+fn detail_at(column: (i64, i64), center: (i64, i64), detail_radius: i64) -> Detail {
+    let squared = (column.0 - center.0).pow(2) + (column.1 - center.1).pow(2);
+    Detail::new((0..4).find(|level| squared <= (detail_radius << level).pow(2)).unwrap_or(4))
+}
+
+/// An app whose world has the columns within `generated` of the origin, and nobody who listens.
+fn generated(plugin: TerranePlugin, generated: u32) -> (App, Entity) {
+    let mut app = far_game(plugin);
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    let maker = viewer(&mut app, dimension, 8.0, 8.0, generated);
+    start(&mut app);
+    let wanted = disc((0, 0), generated.into()).len();
+    let count = |world: &World| world.resource::<PublishedColumns>().len();
+    update_until(&mut app, "everything is generated", |world| count(world) >= wanted);
+    app.world_mut().despawn(maker);
+    update_until(&mut app, "everything is unloaded", |world| count(world) == 0);
+    update(&mut app, 30);
+    (app, dimension)
+}
+
+#[test]
+fn all_columns_in_range_arrive_once_and_near_to_far() {
+    let (mut app, dimension) = generated(lockstep(), 12);
+    let view = FarView::in_dimension(dimension).with_radius(10).with_detail_radius(3);
+    let listener = lone(&mut app, view, 8.0);
+    update(&mut app, ENOUGH);
+    let messages = received(&app, listener);
+    let places = places(&messages);
+    assert_eq!(places.len(), disc((0, 0), 10).len());
+    assert_eq!(places.iter().copied().collect::<BTreeSet<_>>(), disc((0, 0), 10));
+    for message in &messages {
+        let column = (message.column.x, message.column.z);
+        assert_eq!(message.summary.detail(), detail_at(column, (0, 0), 3), "{column:?}");
+    }
+    assert!(messages.is_sorted_by_key(|message| message.summary.detail()), "finer ones are nearer");
+    // Batches come near to far, so a column may be farther than the next one by a batch.
+    let far = |column: &(i64, i64)| ((column.0.pow(2) + column.1.pow(2)) as f64).sqrt();
+    for detail in messages.chunk_by(|a, b| a.summary.detail() == b.summary.detail()) {
+        let mut farthest = 0.0_f64;
+        for message in detail {
+            let distance = far(&(message.column.x, message.column.z));
+            assert!(distance > farthest - 6.0, "{} comes late", message.column);
+            farthest = farthest.max(distance);
+        }
+    }
+    assert!(heard::<FarColumnGone>(&app).is_empty());
+}
+
+#[test]
+fn columns_that_are_generated_while_somebody_listens_arrive_too() {
+    let mut app = far_game(lockstep());
+    let dimension = flat(&mut app);
+    let near = Viewer::in_dimension(dimension).with_radius(5);
+    let listener = app.world_mut().spawn((near, FarView::new().with_radius(4), Transform::default())).id();
+    start(&mut app);
+    update(&mut app, ENOUGH);
+    let messages = received(&app, listener);
+    assert_eq!(messages.len(), disc((0, 0), 4).len(), "each of them once");
+    assert_eq!(keys(&known(&app, listener)), disc((0, 0), 4));
+    assert!(messages.iter().all(|message| message.summary.heights() == Some((0, 0))));
+}
+
+#[test]
+fn a_listener_that_moves_misses_nothing_gets_finer_detail_and_is_told_what_is_gone() {
+    let (mut app, dimension) = generated(lockstep(), 16);
+    let view = FarView::in_dimension(dimension).with_radius(6).with_detail_radius(2);
+    let listener = lone(&mut app, view, 8.0 - 16.0 * 8.0);
+    let mut has: BTreeMap<(i64, i64), Detail> = BTreeMap::new();
+    for step in -8..=8 {
+        move_viewer(&mut app, listener, (16 * step + 8) as f32, 0.0);
+        forget_messages(&mut app);
+        update(&mut app, if step == 8 { ENOUGH } else { 3 });
+        for gone in heard::<FarColumnGone>(&app) {
+            assert!(has.remove(&(gone.column.x, gone.column.z)).is_some(), "{} was not there", gone.column);
+        }
+        for message in received(&app, listener) {
+            let before = has.insert((message.column.x, message.column.z), message.summary.detail());
+            let is_finer = before.is_none_or(|before| message.summary.detail() < before);
+            assert!(is_finer, "{} was sent twice", message.column);
+        }
+    }
+    let known = known(&app, listener);
+    assert_eq!(has.keys().copied().collect::<BTreeSet<_>>(), keys(&known));
+    let center = (8, 0);
+    assert!(disc(center, 6).is_subset(&keys(&known)));
+    assert!(keys(&known).is_subset(&disc(center, 6 + HYSTERESIS)));
+    for column in disc(center, 6) {
+        assert!(known[&column].detail() <= detail_at(column, center, 2), "{column:?}");
+    }
+}
+
+#[test]
+fn nothing_more_comes_than_the_cap_allows() {
+    let (mut app, dimension) = generated(lockstep(), 10);
+    let cap = 2_000;
+    let view = FarView::in_dimension(dimension).with_radius(10).with_bytes_per_second(cap);
+    let listener = lone(&mut app, view, 8.0);
+    let mut bytes = Vec::new();
+    for _ in 0..200 {
+        forget_messages(&mut app);
+        app.update();
+        bytes.push(received(&app, listener).iter().map(|message| message.bytes).sum::<u64>());
+    }
+    let largest = 16 + 2 + 1 + 3 * 256 + 512;
+    for second in bytes.windows(20) {
+        assert!(second.iter().sum::<u64>() <= cap + cap / 4 + largest, "{second:?}");
+    }
+    let all: u64 = bytes.iter().sum();
+    assert!((cap * 9..=cap * 11).contains(&all), "ten seconds bring what they may: {all}");
+    // The settings hold from the next update.
+    let mut set = |bytes: u64| {
+        app.world_mut().get_mut::<FarView>(listener).unwrap().bytes_per_second = bytes;
+        update(&mut app, 2);
+        forget_messages(&mut app);
+        update(&mut app, ENOUGH);
+        (received(&app, listener).len(), known(&app, listener).len())
+    };
+    assert_eq!(set(0).0, 0);
+    assert_eq!(set(1 << 20).1, disc((0, 0), 10).len());
+}
+
+#[test]
+fn the_radius_can_be_changed_at_any_time() {
+    let (mut app, dimension) = generated(lockstep(), 12);
+    let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(3).with_detail_radius(2), 8.0);
+    update(&mut app, ENOUGH);
+    for (radius, detail_radius) in [(9, 2), (9, 4), (2, 1), (5, 1), (0, 0), (12, 12)] {
+        let before = known(&app, listener);
+        forget_messages(&mut app);
+        let mut view = app.world_mut().get_mut::<FarView>(listener).unwrap();
+        (view.radius, view.detail_radius) = (radius, detail_radius);
+        update(&mut app, ENOUGH);
+        let known = known(&app, listener);
+        assert!(disc((0, 0), radius.into()).is_subset(&keys(&known)));
+        assert!(keys(&known).is_subset(&disc((0, 0), i64::from(radius) + HYSTERESIS)));
+        for message in received(&app, listener) {
+            let column = (message.column.x, message.column.z);
+            assert_eq!(message.summary.detail(), detail_at(column, (0, 0), detail_radius.into()));
+            let is_needed = before.get(&column).is_none_or(|before| before.detail() > message.summary.detail());
+            assert!(is_needed, "{column:?} was sent again");
+        }
+    }
+}
+
+#[test]
+fn edits_arrive_and_those_that_nobody_sees_do_not() {
+    let mut app = far_game(saving_soon());
+    let dimension = flat(&mut app);
+    let near = Viewer::in_dimension(dimension).with_radius(5);
+    let view = FarView::new().with_radius(4).with_detail_radius(1);
+    let listener = app.world_mut().spawn((near, view, Transform::default())).id();
+    start(&mut app);
+    update(&mut app, ENOUGH);
+    forget_messages(&mut app);
+    let stone = id_of(app.world(), "terrane:stone");
+    let set = |app: &mut App, position: BlockPos, block: BlockId| {
+        app.world_mut().write_message(SetBlock { dimension, position, block });
+    };
+    set(&mut app, BlockPos::new(5, 30, 5), stone);
+    // Under the surface, and too small for cells of four blocks.
+    set(&mut app, BlockPos::new(5, -20, 25), BlockId::AIR);
+    set(&mut app, BlockPos::new(16 * 3, 1, 0), stone);
+    update(&mut app, ENOUGH);
+    assert_eq!(places(&received(&app, listener)), [(0, 0)]);
+    let tower = known(&app, listener)[&(0, 0)].surface(5, 5).unwrap();
+    assert_eq!((tower.height, tower.block), (30, stone));
+
+    set(&mut app, BlockPos::new(5, 30, 5), BlockId::AIR);
+    update(&mut app, ENOUGH);
+    assert_eq!(known(&app, listener)[&(0, 0)].surface(5, 5).unwrap().height, 0);
+}
+
+#[test]
+fn a_change_just_beyond_the_radius_takes_back_what_was_sent() {
+    let mut app = far_game(saving_soon());
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 9);
+    let listener = listener(&mut app, dimension, FarView::new().with_radius(4), 0.0);
+    start(&mut app);
+    update(&mut app, ENOUGH);
+    move_viewer(&mut app, listener, -32.0, 0.0);
+    update(&mut app, ENOUGH);
+    assert!(known(&app, listener).contains_key(&(4, 0)), "it is kept for a while");
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(64, 5, 0), block: stone });
+    update(&mut app, ENOUGH);
+    assert!(!known(&app, listener).contains_key(&(4, 0)));
+    move_viewer(&mut app, listener, 0.0, 0.0);
+    update(&mut app, ENOUGH);
+    assert_eq!(known(&app, listener)[&(4, 0)].surface(0, 0).unwrap().height, 5);
+}
+
+#[test]
+fn several_listeners_in_several_dimensions_each_get_their_own() {
+    let mut app = far_game(lockstep());
+    let dimensions = ["one", "two"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
+    for dimension in dimensions {
+        viewer(&mut app, dimension, 0.0, 0.0, 6);
+    }
+    start(&mut app);
+    let near = lone(&mut app, FarView::in_dimension(dimensions[0]).with_radius(2), 0.0);
+    let far = lone(&mut app, FarView::in_dimension(dimensions[0]).with_radius(5), 0.0);
+    let elsewhere = lone(&mut app, FarView::in_dimension(dimensions[1]).with_radius(3), 0.0);
+    update(&mut app, ENOUGH);
+    for (listener, radius) in [(near, 2), (far, 5), (elsewhere, 3)] {
+        assert_eq!(places(&received(&app, listener)).len(), disc((0, 0), radius).len());
+        assert_eq!(keys(&known(&app, listener)), disc((0, 0), radius));
+    }
+    // From one dimension to the other: everything of the first is gone.
+    let [one, two] = dimensions.map(|dimension| dimension_id(&app, dimension));
+    forget_messages(&mut app);
+    app.world_mut().entity_mut(near).insert(FarView::in_dimension(dimensions[1]).with_radius(2));
+    update(&mut app, ENOUGH);
+    let gone = heard::<FarColumnGone>(&app);
+    assert!(
+        gone.len() == disc((0, 0), 2).len() && gone.iter().all(|gone| (gone.listener, gone.dimension) == (near, one))
+    );
+    assert!(received(&app, near).iter().all(|message| message.dimension == two));
+    assert_eq!(keys(&known(&app, near)), disc((0, 0), 2));
+
+    // A dimension that closes takes all of it along; one that opens again brings it back.
+    app.world_mut().despawn(dimensions[1]);
+    update(&mut app, ENOUGH);
+    assert!(known(&app, near).is_empty() && known(&app, elsewhere).is_empty());
+    let again = app.world_mut().spawn(Dimension::new("two", Flat::new())).id();
+    app.world_mut().entity_mut(near).insert(FarView::in_dimension(again).with_radius(2));
+    update(&mut app, ENOUGH);
+    assert_eq!(keys(&known(&app, near)), disc((0, 0), 2));
+
+    app.world_mut().despawn(far);
+    update(&mut app, 3);
+    assert!(!app.world().resource::<FarColumns>().listeners().any(|listener| listener == far));
+}
+
+#[test]
+fn a_viewer_in_a_region_has_a_far_view_in_the_main_world() {
+    let (mut app, dimension) = generated(lockstep(), 12);
+    let id = uuid::Uuid::from_u128(77);
+    let bundle = (walker("far", 2.0), StableId(id), Viewer::new().with_radius(1));
+    spawn_in_region(&mut app, dimension, BlockPos::new(8, 5, 8), bundle);
+    let listener = app.world_mut().spawn(FarView::of_viewer(id).with_radius(3)).id();
+    update(&mut app, 48);
+    let (_, place) = walkers(app.world_mut()).pop().unwrap();
+    assert!(place.column().x >= 3, "it walks: {place:?}");
+    update(&mut app, 6);
+    let center = walkers(app.world_mut()).pop().unwrap().1.column();
+    let known = keys(&known(&app, listener));
+    let inner = disc((center.x, center.z), 2);
+    assert!(inner.is_subset(&known), "{center}: {known:?}");
+    assert!(known.is_subset(&disc((center.x, center.z), 3 + HYSTERESIS + 1)));
+}
+
+#[test]
+fn two_runs_send_the_same_in_the_same_order() {
+    let run = || {
+        let mut app = far_game(lockstep());
+        let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+        let near = Viewer::in_dimension(dimension).with_radius(7);
+        let view = FarView::new().with_radius(6).with_detail_radius(2).with_bytes_per_second(9_000);
+        let listener = app.world_mut().spawn((near, view, Transform::default())).id();
+        start(&mut app);
+        let mut log = Vec::new();
+        for step in 0..80 {
+            move_viewer(&mut app, listener, (step * 3) as f32, 0.0);
+            forget_messages(&mut app);
+            app.update();
+            let received = received(&app, listener);
+            log.push(received.iter().map(|message| (message.column, message.summary.clone())).collect::<Vec<_>>());
+        }
+        log
+    };
+    assert!(run() == run());
+}
+
+/// A store whose summaries can be made unreadable.
+#[derive(Default)]
+struct Damaged {
+    store: MemoryStore,
+    is_damaged: AtomicBool,
+    is_unreadable: AtomicBool,
+    asked: Mutex<u64>,
+}
+
+impl KeyValueStore for Damaged {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(family, key)
+    }
+
+    /// Summaries are the only values of this family that are read many at a time.
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        if self.is_unreadable.load(Ordering::SeqCst) {
+            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
+            return Err(StoreError::Backend { operation: Operation::Read, family: Some(family), path, reason });
+        }
+        let mut values = self.store.multi_get(family, keys)?;
+        if family == Family::Meta && self.is_damaged.load(Ordering::SeqCst) {
+            *self.asked.lock().unwrap() += 1;
+            // One is damaged, one lost, one whole, and so on.
+            for (key, value) in keys.iter().zip(&mut values) {
+                match key.last().copied().unwrap_or_default() % 3 {
+                    0 => value.iter_mut().flat_map(|value| value.last_mut()).for_each(|byte| *byte ^= 1),
+                    1 => *value = None,
+                    _ => {}
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if self.is_unreadable.load(Ordering::SeqCst) {
+            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
+            return Err(StoreError::Backend { operation: Operation::Scan, family: None, path, reason });
+        }
+        self.store.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.store.write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.store.approximate_bytes()
+    }
+}
+
+fn stored_in(store: &Arc<Damaged>) -> TerranePlugin {
+    TerranePlugin::stored_in(StorageConfig::Custom(store.clone())).with_tick_mode(TickMode::Lockstep)
+}
+
+/// Everything that a listener at the origin gets of what is stored.
+fn look(store: &Arc<Damaged>, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
+    let mut app = far_game(stored_in(store));
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
+    start(&mut app);
+    let view = FarView::in_dimension(dimension).with_radius(radius).with_detail_radius(3);
+    let listener = lone(&mut app, view, 8.0);
+    update(&mut app, ENOUGH);
+    assert_eq!(received(&app, listener).len(), known(&app, listener).len(), "each once");
+    known(&app, listener)
+}
+
+#[test]
+fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
+    let store = Arc::<Damaged>::default();
+    let (app, _) = generated(stored_in(&store), 8);
+    drop(app);
+    let whole = look(&store, 7);
+    assert_eq!(keys(&whole), disc((0, 0), 7));
+
+    store.is_damaged.store(true, Ordering::SeqCst);
+    assert!(look(&store, 7) == whole);
+    assert!(*store.asked.lock().unwrap() > 0);
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
+    let store = Arc::<Damaged>::default();
+    let plugin = stored_in(&store).with_autosave_period(Duration::from_millis(500));
+    let (mut app, dimension) = generated(plugin, 6);
+    store.is_unreadable.store(true, Ordering::SeqCst);
+    let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(4), 8.0);
+    update(&mut app, ENOUGH);
+    assert!(known(&app, listener).is_empty());
+    store.is_unreadable.store(false, Ordering::SeqCst);
+    // Out of its range, and back.
+    move_viewer(&mut app, listener, 16.0 * 40.0, 0.0);
+    update(&mut app, 4);
+    assert!(heard::<FarColumnGone>(&app).is_empty(), "it had nothing");
+    move_viewer(&mut app, listener, 8.0, 0.0);
+    update(&mut app, ENOUGH);
+    assert_eq!(keys(&known(&app, listener)), disc((0, 0), 4));
+}
+
+#[test]
+fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
+    let plugin = TerranePlugin::in_memory();
+    let mut app = far_game(plugin);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 40);
+    start(&mut app);
+    let wanted = disc((0, 0), 40).len();
+    update_until(&mut app, "everything is generated", |world| world.resource::<PublishedColumns>().len() >= wanted);
+    let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(40).with_bytes_per_second(1 << 30), 0.0);
+    app.update();
+    // The app stands still, the coordinator does not: it may go on to its limit, and no further.
+    std::thread::sleep(Duration::from_millis(1_500));
+    app.update();
+    let first = received(&app, listener).len();
+    assert!((100..=4_096).contains(&first) && first < wanted, "{first} of {wanted}");
+    update_until(&mut app, "the rest has come", |world| world.resource::<FarColumns>().len(listener) == wanted);
+    assert_eq!(received(&app, listener).len(), wanted, "each once");
+}
