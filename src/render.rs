@@ -22,6 +22,8 @@
 //! * All chunks share one material, [`ChunkMaterial`], which the game may replace.
 //! * Without `Assets<Mesh>`, as in a server without a renderer, the plugin says so in the log and does nothing.
 //!
+//! [`FarRenderPlugin`] draws what is generated and not loaded: what the [`FarView`](crate::view::FarView)s know.
+//!
 //! # Far from the origin
 //!
 //! An entity stands at its chunk's lowest block, as `f32`. Within 2^20 blocks of the origin positions are exact to a

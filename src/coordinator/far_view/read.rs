@@ -83,7 +83,7 @@ impl Reader<'_> {
         match caught(|| self.store.summaries(self.dimension, columns)) {
             Ok(found) => {
                 let found = found.into_iter().zip(columns);
-                found.map(|(summary, column)| summary.or_else(|| self.from_column(*column))).collect()
+                found.map(|(summary, column)| summary.or_else(|| self.make_anew(*column))).collect()
             }
             // One that is damaged must not take the others with it.
             Err(_) if columns.len() > 1 => {
@@ -91,13 +91,13 @@ impl Reader<'_> {
             }
             Err(error) => {
                 warn!("{error}; it is made anew from the column");
-                columns.iter().map(|column| self.from_column(*column)).collect()
+                columns.iter().map(|column| self.make_anew(*column)).collect()
             }
         }
     }
 
     /// What the column looks like, if that is not stored.
-    fn from_column(&self, column: ColumnPos) -> Option<ColumnSummary> {
+    fn make_anew(&self, column: ColumnPos) -> Option<ColumnSummary> {
         let heights = self.chunk_heights.clone();
         match caught(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
             Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)),
