@@ -56,10 +56,11 @@ pub mod prelude {
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
         BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlRegion, Coupling, Dimension,
-        DimensionClock, DimensionClosed, DimensionFailed, DimensionOpen, DimensionOpened, DimensionRemoved, LetterLost,
-        Mirror, MirrorIndex, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
-        RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions,
-        RemoveDimension, SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
+        DimensionRemoved, FailedColumn, LetterLost, Mirror, MirrorIndex, Pacing, PublishedBlocks, PublishedColumns,
+        RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
+        RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed, SaveWorld,
+        SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -13,9 +13,9 @@ mod requests;
 
 pub use crate::coordinator::{
     BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionOpened, DimensionRemoved, LetterLost, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
-    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
-    WorldSaved,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, LetterLost, Pacing, RegionCreated,
+    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    RetryColumns, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
@@ -50,10 +50,13 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<receive::Backlog>()
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
+        .init_resource::<requests::FrameBegan>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
         .register_type::<DimensionClock>()
+        .register_type::<DimensionGeneration>()
+        .add_message::<RetryColumns>()
         .add_message::<SaveWorld>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
@@ -64,7 +67,13 @@ pub(crate) fn build(app: &mut App) {
     WorldEvent::register(app);
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .configure_sets(Last, ViewSystems::Send)
-        .add_systems(First, receive::receive.in_set(ViewSystems::Receive).run_if(resource_exists::<MainLink>))
+        .add_systems(
+            First,
+            (requests::begin_frame, receive::receive)
+                .chain()
+                .in_set(ViewSystems::Receive)
+                .run_if(resource_exists::<MainLink>),
+        )
         .add_systems(
             Last,
             (
@@ -72,12 +81,14 @@ pub(crate) fn build(app: &mut App) {
                     dimension::open,
                     requests::send_viewers,
                     requests::send_orders,
+                    requests::send_generation,
                     requests::send_letters,
                     requests::send_edits,
                     requests::send_saves,
                     requests::send_closings,
                 )
                     .chain(),
+                requests::end_frame,
                 requests::update_lockstep,
                 requests::end_with_app,
             )

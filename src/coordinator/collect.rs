@@ -8,10 +8,12 @@ use super::events::{
     BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
 };
 use super::exchange::{FromMain, Inbound};
+use super::pacing::InFlightLimit;
 use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
 use super::save::Saves;
+use super::stream::viewer_radii;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
@@ -40,6 +42,7 @@ pub(super) struct Desk<'w> {
     pub totals: ResMut<'w, Totals>,
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
+    pub limit: ResMut<'w, InFlightLimit>,
 }
 
 pub(super) fn collect(mut desk: Desk) {
@@ -60,7 +63,7 @@ impl Desk<'_> {
     fn handle(&mut self, request: FromMain) {
         match request {
             FromMain::OpenDimension(spec) => self.open_dimension(spec),
-            FromMain::MoveViewer { viewer, dimension, column, radius } => {
+            FromMain::MoveViewer { viewer, dimension, column, radii } => {
                 let Some(&id) = self.dimensions.by_entity.get(&dimension) else { return };
                 if self.dimensions.open.get(&id).is_none_or(Dimension::is_closing) {
                     return;
@@ -71,7 +74,7 @@ impl Desk<'_> {
                     }
                 }
                 if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                    dimension.hold(Holder::Main(viewer), column, radius);
+                    dimension.hold(Holder::Main(viewer), column, radii);
                 }
             }
             FromMain::RemoveViewer(viewer) => {
@@ -81,6 +84,9 @@ impl Desk<'_> {
             FromMain::Post(letter) => self.post(letter),
             FromMain::PostToPlace { dimension, block, letter } => self.post_to_place(dimension, block, letter),
             FromMain::SetClock { dimension, clock } => self.set_clock(dimension, clock),
+            FromMain::SetGeneration { dimension, generation } => self.set_generation(dimension, generation),
+            FromMain::SetPacing(pacing) => self.limit.settings = pacing,
+            FromMain::Retry(retry) => self.retry_columns(retry),
             FromMain::Step(step) => self.step(step),
             FromMain::Control(control) => self.control(control),
             FromMain::Couple(entity, coupling) => drop(self.couplings.places.insert(entity, coupling)),
@@ -134,8 +140,8 @@ impl Desk<'_> {
                 });
                 // They held their ground when they were saved. Loading it brings them back.
                 for viewer in viewers {
-                    let radius = viewer.viewer_radius.unwrap_or_default();
-                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radius);
+                    let radii = viewer_radii(&viewer).unwrap_or_default();
+                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radii);
                 }
                 self.dimensions.by_entity.insert(entity, dimension.id);
                 self.dimensions.open.insert(dimension.id, dimension);
@@ -172,6 +178,10 @@ impl Desk<'_> {
                     slot.history.push(now, took);
                     slot.history.refresh(now);
                     self.totals.tick(now, took);
+                    if let Some(dimension) = self.dimensions.open.get(&id) {
+                        let period = dimension.time.real_period(slot.control.ticks_per_second);
+                        self.limit.note_tick(slot.note_tick_share(took, period));
+                    }
                 }
                 if let Some(round) = running.saves {
                     self.saves.answered(id, region, round);
@@ -410,7 +420,7 @@ impl Desk<'_> {
         }
         let viewers = if dimension.is_closing() { Vec::new() } else { viewers };
         for viewer in viewers {
-            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radius);
+            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radii);
         }
         kept.into_iter().for_each(|column| dimension.keep(column));
         let until = self.saves.durable_with();

@@ -14,6 +14,7 @@ mod failing_store;
 mod failures;
 mod faults;
 mod fetching;
+mod generation;
 mod halting;
 mod independence;
 mod lockstep;
