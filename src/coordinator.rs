@@ -12,24 +12,36 @@ mod close;
 mod collect;
 mod control;
 mod coupling;
+mod coverage;
 mod deliver;
 mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
+mod failures;
 mod far_view;
 mod fault;
+mod generation_control;
+mod heading;
 mod history;
+mod nearest;
+mod order_queue;
+mod pacing;
 mod panic;
 mod post;
 mod pregeneration;
+mod progress;
 mod publish;
+mod rate;
+mod recall;
 mod region_slot;
 mod save;
 mod shutdown;
 mod statistics;
 mod stream;
 mod threads;
+mod token_bucket;
+mod turns;
 
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
@@ -40,9 +52,12 @@ pub use events::{
     RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
+pub use failures::FailedColumn;
 pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
+pub use generation_control::{DimensionGeneration, RetryColumns};
 pub use history::{TickHistory, TickWindow, Window};
+pub use pacing::Pacing;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
@@ -114,8 +129,10 @@ pub struct CoordinatorConfig {
     pub region_threads: usize,
     /// Threads that generate columns.
     pub generation_threads: usize,
-    /// Columns that may be on order at a time for viewers.
-    pub columns_in_flight: usize,
+    /// How many columns may be on order at a time for viewers.
+    pub pacing: Pacing,
+    /// How ground is generated in a dimension that says nothing else.
+    pub generation: DimensionGeneration,
     /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
     /// generation thread.
     pub pregeneration_in_flight: Option<usize>,
@@ -141,7 +158,8 @@ impl Default for CoordinatorConfig {
             clock: DimensionClock::default(),
             region_threads: cores.max(2),
             generation_threads: cores.div_ceil(2),
-            columns_in_flight: 256,
+            pacing: Pacing::default(),
+            generation: DimensionGeneration::default(),
             pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
             shutdown_patience: Duration::from_secs(10),
@@ -168,6 +186,7 @@ pub fn coordinator_app(
     app.insert_resource(config.clone())
         .insert_resource(dimension::Store(store))
         .insert_resource(threads)
+        .insert_resource(pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone()))
         .init_resource::<exchange::Inbound>()
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clock::Clock>()

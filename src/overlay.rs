@@ -2,8 +2,9 @@
 //!
 //! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them or a log of what
 //! happened to them. A click on a region opens another one with all that is known of it, and with what it can be told to
-//! do: pause, step, tick at a rate of its own, halt, restart. All of it goes through [`view`](crate::view), as a game
-//! would do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
+//! do: pause, step, tick at a rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is
+//! generated, and what failed; it can be capped, held, and told to try again. All of it goes through
+//! [`view`](crate::view), as a game would do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
 //!
 //! ```no_run
 //! use bevy_terrane::overlay::OverlayPlugin;
@@ -22,6 +23,7 @@
 mod clocks;
 mod color;
 mod format;
+mod generation;
 mod log;
 mod map;
 mod selected;
@@ -30,7 +32,7 @@ mod summary;
 mod table;
 mod wish;
 
-use crate::coordinator::{DimensionClock, Statistics};
+use crate::coordinator::{DimensionClock, RetryColumns, Statistics};
 use crate::region::RegionId;
 use crate::space::{DimensionId, SectionPos};
 use crate::view::{
@@ -92,6 +94,7 @@ impl Plugin for OverlayPlugin {
             .init_resource::<PublishedColumns>()
             .add_message::<StepDimension>()
             .add_message::<ControlRegion>()
+            .add_message::<RetryColumns>()
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
             .add_systems(EguiPrimaryContextPass, show.run_if(|overlay: Res<Overlay>| overlay.visible));
     }
@@ -297,6 +300,7 @@ mod tests {
             dimension: DimensionId(id),
             clock: DimensionClock::default(),
             now: Duration::from_secs(id * 5_000),
+            ..default()
         };
         let mut regions: Vec<_> = (0..regions).map(region).collect();
         regions.sort_unstable_by_key(|region| (region.dimension, region.region));

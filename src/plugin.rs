@@ -2,7 +2,8 @@
 
 use crate::block::{BlockId, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{
-    CoordinatorApp, CoordinatorConfig, CoordinatorHandle, MainLink, RegionFaults, TickMode, coordinator_app,
+    CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
+    TickMode, coordinator_app,
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
@@ -93,9 +94,22 @@ impl TerranePlugin {
         self
     }
 
-    /// Columns that may be generated or loaded for viewers at a time; 256 by default.
-    pub fn with_columns_in_flight(mut self, columns: usize) -> Self {
-        self.config.columns_in_flight = columns.max(1);
+    /// So many columns may be generated at a time, whatever frames and ticks take, and a quarter more may be loaded. By
+    /// default it adapts between 16 and 256.
+    pub fn with_columns_in_flight(self, columns: usize) -> Self {
+        self.with_pacing(Pacing::fixed(columns))
+    }
+
+    /// Between which bounds the number of columns in flight adapts, and to what. The resource [`Pacing`] changes it while
+    /// the app runs.
+    pub fn with_pacing(mut self, pacing: Pacing) -> Self {
+        self.config.pacing = pacing;
+        self
+    }
+
+    /// How ground is generated in dimensions without a [`DimensionGeneration`] of their own.
+    pub fn with_generation(mut self, generation: DimensionGeneration) -> Self {
+        self.config.generation = generation;
         self
     }
 
@@ -224,6 +238,7 @@ struct Link(MainLink);
 impl Plugin for TerranePlugin {
     fn build(&self, app: &mut App) {
         view::build(app);
+        app.insert_resource(self.config.pacing);
         app.add_systems(
             First,
             exit_on_failure.run_if(resource_exists::<WorldFailure>).before(view::ViewSystems::Receive),

@@ -56,7 +56,7 @@ pub use letter::{
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
 pub use messages::PlacedMessage;
 pub use pool::WorldPool;
-pub use position::{Position, Viewer};
+pub use position::{Position, Viewer, ViewerRadii};
 pub(crate) use post::schedule;
 pub use post::{ColumnReady, Post};
 pub use progress::TaskProgress;

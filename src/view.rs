@@ -15,9 +15,10 @@ mod requests;
 
 pub use crate::coordinator::{
     BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionOpened, DimensionRemoved, LetterLost, PregenerationOrder, PregenerationProgress, PregenerationState,
-    RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-    RegionSplit, SaveFailed, SetBlock, StepDimension, WorldSaved,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, LetterLost, Pacing, PregenerationOrder,
+    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed, SetBlock, StepDimension,
+    WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
@@ -56,6 +57,7 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
         .init_resource::<pregeneration::PregenerationIndex>()
+        .init_resource::<requests::FrameBegan>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
@@ -63,6 +65,8 @@ pub(crate) fn build(app: &mut App) {
         .register_type::<PregenerationProgress>()
         .add_message::<ControlPregeneration>()
         .add_message::<PregenerationEnded>()
+        .register_type::<DimensionGeneration>()
+        .add_message::<RetryColumns>()
         .add_message::<SaveWorld>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
@@ -76,7 +80,13 @@ pub(crate) fn build(app: &mut App) {
     WorldEvent::register(app);
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .configure_sets(Last, ViewSystems::Send)
-        .add_systems(First, receive::receive.in_set(ViewSystems::Receive).run_if(resource_exists::<MainLink>))
+        .add_systems(
+            First,
+            (requests::begin_frame, receive::receive)
+                .chain()
+                .in_set(ViewSystems::Receive)
+                .run_if(resource_exists::<MainLink>),
+        )
         .add_systems(
             Last,
             (
@@ -85,6 +95,7 @@ pub(crate) fn build(app: &mut App) {
                     requests::send_viewers,
                     far_view::send_far_views,
                     requests::send_orders,
+                    requests::send_generation,
                     requests::send_letters,
                     requests::send_edits,
                     requests::send_saves,
@@ -92,6 +103,7 @@ pub(crate) fn build(app: &mut App) {
                     pregeneration::send,
                 )
                     .chain(),
+                requests::end_frame,
                 requests::update_lockstep,
                 requests::end_with_app,
             )

@@ -120,7 +120,10 @@ pub(super) fn advance_clocks(
     clock.pass += 1;
     clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
     let passed = clock.now.saturating_sub(before);
-    dimensions.open.values_mut().for_each(|dimension| dimension.time.advance(passed, is_lockstep));
+    for dimension in dimensions.open.values_mut() {
+        dimension.time.advance(passed, is_lockstep);
+        dimension.real_now = clock.now;
+    }
 }
 
 #[cfg(test)]

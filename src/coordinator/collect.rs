@@ -9,10 +9,12 @@ use super::events::{
 };
 use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
+use super::pacing::InFlightLimit;
 use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
 use super::save::Saves;
+use super::stream::viewer_radii;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
@@ -42,6 +44,7 @@ pub(super) struct Desk<'w> {
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
     pub far_views: ResMut<'w, FarViews>,
+    pub limit: ResMut<'w, InFlightLimit>,
 }
 
 pub(super) fn collect(mut desk: Desk) {
@@ -62,7 +65,7 @@ impl Desk<'_> {
     fn handle(&mut self, request: FromMain) {
         match request {
             FromMain::OpenDimension(spec) => self.open_dimension(spec),
-            FromMain::MoveViewer { viewer, dimension, column, radius } => {
+            FromMain::MoveViewer { viewer, dimension, column, radii } => {
                 let Some(&id) = self.dimensions.by_entity.get(&dimension) else { return };
                 if self.dimensions.open.get(&id).is_none_or(Dimension::is_closing) {
                     return;
@@ -73,7 +76,7 @@ impl Desk<'_> {
                     }
                 }
                 if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                    dimension.hold(Holder::Main(viewer), column, radius);
+                    dimension.hold(Holder::Main(viewer), column, radii);
                 }
             }
             FromMain::RemoveViewer(viewer) => {
@@ -83,6 +86,9 @@ impl Desk<'_> {
             FromMain::Post(letter) => self.post(letter),
             FromMain::PostToPlace { dimension, block, letter } => self.post_to_place(dimension, block, letter),
             FromMain::SetClock { dimension, clock } => self.set_clock(dimension, clock),
+            FromMain::SetGeneration { dimension, generation } => self.set_generation(dimension, generation),
+            FromMain::SetPacing(pacing) => self.limit.settings = pacing,
+            FromMain::Retry(retry) => self.retry_columns(retry),
             FromMain::Step(step) => self.step(step),
             FromMain::Control(control) => self.control(control),
             FromMain::Couple(entity, coupling) => drop(self.couplings.places.insert(entity, coupling)),
@@ -148,8 +154,8 @@ impl Desk<'_> {
                 });
                 // They held their ground when they were saved. Loading it brings them back.
                 for viewer in viewers {
-                    let radius = viewer.viewer_radius.unwrap_or_default();
-                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radius);
+                    let radii = viewer_radii(&viewer).unwrap_or_default();
+                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radii);
                 }
                 self.forget_damaged_pregenerations(&mut dimension);
                 self.dimensions.by_entity.insert(entity, dimension.id);
@@ -187,6 +193,10 @@ impl Desk<'_> {
                     slot.history.push(now, took);
                     slot.history.refresh(now);
                     self.totals.tick(now, took);
+                    if let Some(dimension) = self.dimensions.open.get(&id) {
+                        let period = dimension.time.real_period(slot.control.ticks_per_second);
+                        self.limit.note_tick(slot.note_tick_share(took, period));
+                    }
                 }
                 if let Some(round) = running.saves {
                     self.saves.answered(id, region, round);
@@ -430,7 +440,7 @@ impl Desk<'_> {
         }
         let viewers = if dimension.is_closing() { Vec::new() } else { viewers };
         for viewer in viewers {
-            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radius);
+            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radii);
         }
         kept.into_iter().for_each(|column| dimension.keep(column));
         let until = self.saves.durable_with();

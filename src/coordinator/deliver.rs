@@ -2,8 +2,9 @@
 
 use super::LOCKSTEP_LATENCY;
 use super::collect::Desk;
-use super::dimension::Stage;
+use super::dimension::{Dimension, Stage};
 use super::events::ColumnFailed;
+use super::failures::{Verdict, wait_after};
 use super::threads::ColumnsReady;
 use crate::chunk::ColumnSummary;
 use crate::generation::DistanceGraph;
@@ -12,26 +13,21 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::storage::SaveBatch;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(super) fn deliver(mut desk: Desk) {
     for ready in desk.take_ready() {
         let ColumnsReady { claim, dimension, generated, columns } = ready;
         desk.totals.claims.remove(&claim);
+        desk.note_answered(dimension, columns.len(), generated);
         for (column, result) in columns {
-            desk.totals.in_flight = desk.totals.in_flight.saturating_sub(1);
             match result {
                 Ok(loaded) => desk.deliver_column(dimension, claim, loaded, generated),
-                Err(error) => desk.column_failed(dimension, claim, column, error),
+                Err(error) if generated => desk.generation_failed(dimension, claim, column, error),
+                Err(error) => desk.loading_failed(dimension, claim, column, error),
             }
         }
     }
 }
-
-/// The first wait after a failure; it doubles each time.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest wait after a failure.
-const LAST_RETRY: Duration = Duration::from_secs(60);
 
 impl Desk<'_> {
     /// In lockstep, exactly what was ordered a fixed number of passes ago, in the order of the claims.
@@ -63,19 +59,16 @@ impl Desk<'_> {
             true if is_new => {
                 self.totals.generated += 1;
                 save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
+                dimension.note_generated(column);
             }
             // A region may have fetched it meanwhile, and what it made of it is newer.
             true => {}
             false => self.totals.loaded += 1,
         }
-        let had_failed = dimension.failed.remove(&column).is_some();
+        dimension.failed.remove(&column);
         let was_for_store = dimension.is_making(column, claim);
         if was_for_store {
             dimension.making.remove(&column);
-            if had_failed && !dimension.columns.contains_key(&column) {
-                // Viewers were not to try it again before long; now it can be loaded.
-                dimension.make_missing(column);
-            }
         }
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
@@ -116,9 +109,11 @@ impl Desk<'_> {
                     self.totals.generated += 1;
                     let loaded = blocks.clone().into();
                     save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
+                    dimension.note_generated(column);
                 }
                 false => self.totals.loaded += 1,
             }
+            dimension.end_waiting(column);
             match dimension.columns.insert(column, Stage::Owned) {
                 // Its region halted, and it is about to be read again: only for what else is stored of it.
                 Some(_) if dimension.reload.contains_key(&column) => drop(dimension.fetched.insert(column, 0)),
@@ -151,26 +146,18 @@ impl Desk<'_> {
         }
     }
 
-    fn column_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
+    /// A column could not be read: it is tried again for as long as somebody wants it.
+    fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_fetched = dimension.fetched.get(&column) == Some(&claim);
-        let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
-        let was_for_store = dimension.is_making(column, claim);
-        if !is_fetched && !is_wanted && !was_for_store {
+        if !is_fetched && dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
             return;
         }
-        if was_for_store {
-            dimension.making.remove(&column);
-            dimension.pregenerations.note_failure(column, &error);
-            if !is_fetched && !is_wanted {
-                // The jobs decide when it is tried again.
-                return;
-            }
-        }
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
-        let wait = FIRST_RETRY.saturating_mul(1 << failures.min(10)).min(LAST_RETRY);
+        let attempts = failures + 1;
+        let wait = wait_after(attempts);
         bevy::log::error!("{id}, column {column}: {error}; next try in {wait:?}");
-        dimension.failed.insert(column, (failures + 1, self.clock.now.saturating_add(wait)));
+        dimension.failed.insert(column, (attempts, self.clock.now.saturating_add(wait)));
         if is_fetched {
             // The region has its blocks; only what else is stored of it is still to come.
             if dimension.is_closing() {
@@ -178,13 +165,58 @@ impl Desk<'_> {
             }
             return;
         }
+        dimension.forget(column);
+        // Not missing until it is tried again, so that it does not block what lies behind it.
+        dimension.resident.mark_completed(column);
+        self.publisher.unloaded(id, column);
+        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
+    }
+
+    /// A column could not be generated: nobody begins it again before its wait is over, or, if it is set aside, before
+    /// somebody asks for that. Those who hold it wait for it, and for nothing else.
+    fn generation_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
+        let now = self.clock.now;
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
+        let was_for_store = dimension.is_making(column, claim);
+        if was_for_store {
+            dimension.making.remove(&column);
+        }
         if is_wanted {
             dimension.forget(column);
-            // Not missing until it is tried again, so that it does not block what lies behind it.
-            dimension.resident.mark_completed(column);
             self.publisher.unloaded(id, column);
         }
-        self.publisher.event(ColumnFailed { dimension: id, column, error });
+        if !is_wanted && !was_for_store {
+            // Whoever wanted it wants it no more, or has it from elsewhere.
+            if !dimension.is_under_way(column) {
+                dimension.release_generation(column);
+            }
+            return;
+        }
+        // A job decides by itself when it tries again.
+        let is_of_job = was_for_store && dimension.pregenerations.note_failure(column, &error);
+        if dimension.stored.is_completed(column) || (is_of_job && !is_wanted) {
+            return;
+        }
+        dimension.claim_generation(column);
+        let most = dimension.generation.settings.attempts;
+        let Verdict { attempts, retry_in } = dimension.generation.failures.note(column, &error, now, most);
+        match retry_in {
+            Some(wait) => bevy::log::warn!("{id}, column {column}: {error}; next try in {wait:?}"),
+            None => bevy::log::error!("{id}, column {column}: {error}; set aside after {attempts} tries"),
+        }
+        let given_up = retry_in.is_none();
+        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });
+        self.note_region_events(id);
+    }
+}
+
+impl Dimension {
+    /// A new column is stored, and whoever waits for it can have it.
+    fn note_generated(&mut self, column: ColumnPos) {
+        self.generation.generated.count(self.real_now);
+        self.generation.failures.forget(column);
+        self.end_waiting(column);
     }
 }
 

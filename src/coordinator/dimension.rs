@@ -1,6 +1,9 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
+use super::generation_control::{DimensionGeneration, GenerationState};
+use super::heading::Heading;
 use super::pregeneration::Pregenerations;
+use super::progress::Coverage;
 use super::region_slot::{RegionSlot, Revived};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -8,7 +11,8 @@ use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
-    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller, Viewer,
+    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller,
+    ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
@@ -31,6 +35,8 @@ pub struct DimensionSpec {
     pub generator: Arc<dyn Generator>,
     /// How its time passes; `None` for the coordinator's own rate.
     pub clock: Option<DimensionClock>,
+    /// How its ground is generated; `None` for the coordinator's own settings.
+    pub generation: Option<DimensionGeneration>,
 }
 
 /// Why a dimension could not be opened.
@@ -117,9 +123,21 @@ pub(super) enum Holder {
 #[derive(Clone, Debug)]
 pub(super) struct ViewerState {
     pub center: ColumnPos,
-    pub radius: u32,
-    /// Nothing is missing in its range, until something near changes.
-    pub satisfied: bool,
+    pub radii: ViewerRadii,
+    pub heading: Heading,
+    /// Nothing is to be loaded in its range, until something near changes.
+    pub is_loaded: bool,
+    /// Nothing is to be generated in its range, until something near changes.
+    pub is_generated: bool,
+    /// The turn in which something was ordered in its range last.
+    pub served: u64,
+}
+
+impl ViewerState {
+    /// Whether it has ground generated that is not loaded for it.
+    pub fn generates_further(&self) -> bool {
+        self.radii.generation > self.radii.load
+    }
 }
 
 /// Where a resident column is in its life.
@@ -137,10 +155,24 @@ pub(super) struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<RegionSlot>,
-    /// Loaded or on its way.
+    /// Loaded or on its way. Claimed is what viewers want loaded and what has to be generated before.
     pub resident: DistanceGraph,
-    /// What the store holds, the pending save included.
+    /// What the store holds, the pending save included. Claimed is what is being generated, and what failed, until it is
+    /// tried again.
     pub stored: DistanceGraph,
+    /// Columns that are claimed in `resident`, since somebody holds them, and are to be generated.
+    pub awaited: FxHashSet<ColumnPos>,
+    pub generation: GenerationState,
+    /// Columns that are on order.
+    pub in_flight: usize,
+    /// Its last order.
+    pub last_claim: u64,
+    /// Since the last look at what is on order.
+    pub has_moved_viewers: bool,
+    /// The coordinator's clock.
+    pub real_now: Duration,
+    /// What the viewers' discs cover, until they change.
+    pub coverage: Option<Arc<Coverage>>,
     pub viewers: BTreeMap<Holder, ViewerState>,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
@@ -163,7 +195,7 @@ pub(super) struct Dimension {
     pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
-    /// Columns that failed: how often, and when they are tried again.
+    /// Columns that could not be read: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
     /// Columns of a halted region that a live one took over, and the commit that must be durable before.
     pub reload: BTreeMap<ColumnPos, u64>,
@@ -205,6 +237,7 @@ impl Dimension {
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
         let time = DimensionTime::new(spec.clock.unwrap_or(config.clock));
+        let generation = GenerationState::new(spec.generation.unwrap_or(config.generation));
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
@@ -229,6 +262,13 @@ impl Dimension {
             regionizer,
             resident: DistanceGraph::new(),
             stored,
+            awaited: FxHashSet::default(),
+            generation,
+            in_flight: 0,
+            last_claim: 0,
+            has_moved_viewers: false,
+            real_now: Duration::ZERO,
+            coverage: None,
             viewers: BTreeMap::new(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
@@ -314,12 +354,17 @@ impl Dimension {
     }
 
     /// The holder wants the columns around `center`, and none that it wanted before.
-    pub fn hold(&mut self, holder: Holder, center: ColumnPos, radius: u32) {
-        let radius = radius.min(Viewer::MAX_RADIUS);
-        let before = self.viewers.get(&holder).map(|viewer| (viewer.center, viewer.radius));
-        if before == Some((center, radius)) {
+    pub fn hold(&mut self, holder: Holder, center: ColumnPos, radii: ViewerRadii) {
+        let known = self.viewers.get(&holder);
+        if known.is_some_and(|viewer| (viewer.center, viewer.radii) == (center, radii)) {
             return;
         }
+        let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
+        // Who is new comes first: everybody else was served before.
+        let served = known.map_or(0, |viewer| viewer.served);
+        let before = known.map(|viewer| (viewer.center, viewer.radii.load));
+        heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
+        let radius = radii.load;
         // Columns are let go two columns beyond where they are asked for, so that a step back loads nothing again.
         let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius) + 2);
         for column in disc_difference(disc((center, radius)), before.map(disc)) {
@@ -332,13 +377,21 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        self.viewers.insert(holder, ViewerState { center, radius, satisfied: false });
+        let state = ViewerState { center, radii, heading, is_loaded: false, is_generated: false, served };
+        self.viewers.insert(holder, state);
+        self.note_moved_viewers();
+    }
+
+    fn note_moved_viewers(&mut self) {
+        self.has_moved_viewers = true;
+        self.coverage = None;
     }
 
     /// The holder wants nothing any more.
     pub fn release(&mut self, holder: Holder) {
         if let Some(viewer) = self.viewers.remove(&holder) {
-            self.let_go((viewer.center, i64::from(viewer.radius) + 2), None);
+            self.let_go((viewer.center, i64::from(viewer.radii.load) + 2), None);
+            self.note_moved_viewers();
         }
     }
 
@@ -348,6 +401,9 @@ impl Dimension {
                 *holds -= 1;
                 if *holds == 0 {
                     self.holds.remove(&column);
+                    if self.awaited.remove(&column) {
+                        self.resident.release(column);
+                    }
                     if self.columns.contains_key(&column) {
                         self.unneeded.insert(column);
                     }
@@ -359,6 +415,42 @@ impl Dimension {
     /// Whether the column is generated only to be stored, with this claim.
     pub fn is_making(&self, column: ColumnPos, claim: u64) -> bool {
         self.making.get(&column) == Some(&claim)
+    }
+
+    /// Whether an order for the column is out.
+    pub fn is_under_way(&self, column: ColumnPos) -> bool {
+        self.making.contains_key(&column) || self.columns.contains_key(&column)
+    }
+
+    /// How far the column is from the nearest viewer, in columns.
+    pub fn distance(&self, column: ColumnPos) -> f64 {
+        let squared = self.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min();
+        squared.map_or(f64::INFINITY, |squared| (squared as f64).sqrt())
+    }
+
+    /// The column can be generated again.
+    pub fn release_generation(&mut self, column: ColumnPos) {
+        if self.stored.release(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.is_generated = false);
+        }
+    }
+
+    /// Nobody else begins to generate the column.
+    pub fn claim_generation(&mut self, column: ColumnPos) {
+        if self.stored.is_claimed(column) {
+            return;
+        }
+        let work = self.stored.claim(column.batch(), column);
+        for other in work.into_iter().flat_map(|work| work.columns).filter(|other| *other != column) {
+            self.stored.release(other);
+        }
+    }
+
+    /// The column is stored now, without an order of those who hold it: they can have it loaded.
+    pub fn end_waiting(&mut self, column: ColumnPos) {
+        if self.awaited.remove(&column) && self.resident.release(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
+        }
     }
 
     pub fn is_held(&self, column: ColumnPos) -> bool {
@@ -389,18 +481,7 @@ impl Dimension {
 
     pub fn make_missing(&mut self, column: ColumnPos) {
         self.resident.unmark(column);
-        self.viewers.values_mut().for_each(|viewer| viewer.satisfied = false);
-    }
-
-    /// How many columns within the viewers' radii are not loaded yet.
-    pub fn remaining(&self) -> usize {
-        let loaded = |column: &ColumnPos| matches!(self.columns.get(column), Some(Stage::Owned | Stage::Leaving));
-        let mut missing = FxHashSet::default();
-        for viewer in self.viewers.values() {
-            let disc = disc_difference((viewer.center, i64::from(viewer.radius)), None);
-            missing.extend(disc.filter(|column| !loaded(column)));
-        }
-        missing.len()
+        self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
     }
 
     /// Delivers a column to the region that owns its place, with all that waited for it.
@@ -464,7 +545,7 @@ impl Dimension {
         match self.regionizer.region_at(column).filter(|_| owned) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                self.hold(Holder::Letters(column), column, 0);
+                self.hold(Holder::Letters(column), column, ViewerRadii::default());
                 self.letters.get().entry(column).or_default().push(letter);
             }
         }
@@ -497,8 +578,8 @@ impl Dimension {
     /// An entity goes to whoever owns its place now, or waits for the column.
     pub fn route(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
-        for (viewer, radius) in &traveller.viewers {
-            self.hold(Holder::Region(*viewer), column, *radius);
+        for (viewer, radii) in &traveller.viewers {
+            self.hold(Holder::Region(*viewer), column, *radii);
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         // What the store has of a fetched column is still being read: whoever comes now could be among it.

@@ -129,7 +129,7 @@ events! {
         /// Why.
         error: Arc<DimensionError>,
     }
-    /// A column could not be generated or loaded; it is tried again later.
+    /// A column could not be generated or loaded; it is tried again later, or set aside.
     ColumnFailed {
         /// Its dimension.
         dimension: DimensionId,
@@ -137,6 +137,10 @@ events! {
         column: ColumnPos,
         /// Why.
         error: String,
+        /// How often it failed.
+        attempts: u32,
+        /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
+        given_up: bool,
     }
     /// A region came to be.
     RegionCreated {

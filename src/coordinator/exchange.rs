@@ -5,12 +5,14 @@ use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
 use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
+use super::generation_control::{DimensionGeneration, RetryColumns};
+use super::pacing::{FrameTimes, Pacing};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{Letter, Position};
+use crate::simulation::{Letter, Position, ViewerRadii};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::Commit;
 use bevy::prelude::*;
@@ -34,8 +36,8 @@ pub enum FromMain {
         dimension: Entity,
         /// The column that the viewer is in.
         column: ColumnPos,
-        /// How far it sees, in columns.
-        radius: u32,
+        /// How far it reaches.
+        radii: ViewerRadii,
     },
     /// A viewer of the main world is no more.
     RemoveViewer(Entity),
@@ -59,6 +61,17 @@ pub enum FromMain {
         /// Its clock.
         clock: DimensionClock,
     },
+    /// How a dimension's ground is generated.
+    SetGeneration {
+        /// The dimension's entity.
+        dimension: Entity,
+        /// Its settings.
+        generation: DimensionGeneration,
+    },
+    /// Between which bounds the number of columns in flight adapts.
+    SetPacing(Pacing),
+    /// Columns that failed are to be tried again.
+    Retry(RetryColumns),
     /// Single steps of a paused dimension.
     Step(StepDimension),
     /// An order for one region.
@@ -272,6 +285,7 @@ impl Published {
 pub struct MainLink {
     pub(super) events: Sender<Event>,
     pub(super) published: Arc<Mutex<Published>>,
+    pub(super) frames: Arc<FrameTimes>,
 }
 
 impl MainLink {
@@ -279,6 +293,11 @@ impl MainLink {
     pub fn send(&self, request: FromMain) {
         // The coordinator is gone only while the app shuts down.
         let _ = self.events.send(Event::Main(request));
+    }
+
+    /// Tells how long a frame of the main world took, without what it waited for the next one.
+    pub fn note_frame(&self, took: Duration) {
+        self.frames.note(took);
     }
 
     /// Takes what was published, unless the coordinator is writing to it at this moment: then the next frame does.

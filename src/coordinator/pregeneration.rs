@@ -15,7 +15,7 @@ use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use crate::storage::{PregenerationEntry, StoredPregeneration};
 use bevy::prelude::*;
-use job::{Ground, Job};
+use job::{Ground, Job, TRIES};
 use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
@@ -81,9 +81,18 @@ impl Pregenerations {
         restored
     }
 
-    /// A column could not be made for the store.
-    pub fn note_failure(&mut self, column: ColumnPos, error: &str) {
-        self.failures.insert(column, error.to_owned());
+    /// A column could not be made for the store; says whether a job had ordered it.
+    pub fn note_failure(&mut self, column: ColumnPos, error: &str) -> bool {
+        let is_of_job = self.jobs.values().any(|job| job.has_ordered(column));
+        if is_of_job {
+            self.failures.insert(column, error.to_owned());
+        }
+        is_of_job
+    }
+
+    /// Columns that the jobs have on order.
+    pub fn in_flight(&self) -> usize {
+        self.jobs.values().map(Job::in_flight).sum()
     }
 
     /// The first job that may run does.
@@ -190,7 +199,7 @@ impl Desk<'_> {
                 if job.may_complain() {
                     error!("{id}, column {column} is left out of the pre-generation: {error}");
                 }
-                self.publisher.event(ColumnFailed { dimension: id, column, error });
+                self.publisher.event(ColumnFailed { dimension: id, column, error, attempts: TRIES, given_up: true });
             }
         }
     }
@@ -217,22 +226,23 @@ impl Desk<'_> {
 
     /// Columns that may be ordered for the store now. If viewers have as much on order as they may, they want more.
     fn room_for_pregenerations(&self) -> usize {
-        if self.saves.is_behind() || self.in_flight_for_viewers() >= self.config.columns_in_flight {
+        if self.saves.is_behind() || self.room().generate == 0 {
             return 0;
         }
         let usual = IN_FLIGHT_PER_THREAD * self.config.generation_threads.max(1);
         self.config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(self.totals.in_flight)
     }
 
-    /// Columns on order that are to be loaded.
-    pub fn in_flight_for_viewers(&self) -> usize {
-        let making: usize = self.dimensions.open.values().map(|dimension| dimension.making.len()).sum();
-        self.totals.in_flight.saturating_sub(making)
+    /// Columns that the jobs of all dimensions have on order.
+    pub fn in_flight_for_pregenerations(&self) -> usize {
+        self.dimensions.open.values().map(|dimension| dimension.pregenerations.in_flight()).sum()
     }
 
     fn order_for_job(&mut self, id: DimensionId, number: u64, share: usize) -> usize {
         let now = self.clock.now;
         let (mut ordered, mut looks) = (0, MOST_LOOKED_AT);
+        let allowance = self.dimensions.open.get_mut(&id).map_or(0, |open| open.generation.allowance(now));
+        let share = share.min(allowance);
         while ordered < share {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { break };
             let Dimension { pregenerations, stored, making, columns, .. } = dimension;
@@ -241,6 +251,7 @@ impl Desk<'_> {
                 break;
             };
             ordered += wanted.len();
+            dimension.generation.bucket.take(wanted.len());
             self.order_for_store(id, batch, wanted);
         }
         ordered

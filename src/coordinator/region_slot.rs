@@ -31,6 +31,8 @@ pub(super) struct RegionSlot {
     /// commit with this number is durable.
     pub lost: Vec<(ColumnPos, u64)>,
     pub history: TickHistory,
+    /// The part of its period that a tick takes, averaged over the last ones.
+    tick_share: f64,
     pub columns: usize,
     pub entities: usize,
     pub viewers: usize,
@@ -106,6 +108,14 @@ impl RegionSlot {
         self.history.ticks() == 0 && self.control == Control::default()
     }
 
+    /// A tick took so long. Gives the part of its period that its ticks take, averaged over about the last eight, as TCP
+    /// smooths the time that an answer takes (RFC 6298).
+    pub fn note_tick_share(&mut self, took: Duration, period: Duration) -> f64 {
+        let share = took.as_secs_f64() / period.as_secs_f64().max(1e-9);
+        self.tick_share += (share - self.tick_share) / 8.0;
+        self.tick_share
+    }
+
     /// Whether its ticks have been shorter than this for a while.
     pub fn ticks_within(&self, limit: Duration) -> bool {
         let [recent, ..] = self.history.windows();
@@ -173,6 +183,7 @@ impl RegionData for RegionSlot {
             is_to_halt: false,
             lost: Vec::new(),
             history: TickHistory::new(),
+            tick_share: 0.0,
             columns: 0,
             entities: 0,
             viewers: 0,

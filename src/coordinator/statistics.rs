@@ -1,6 +1,7 @@
 use super::collect::Desk;
 use super::dimension::{Dimension, Holder, Stage};
-use super::{DimensionClock, RegionFault, TickHistory, TickWindow, Window};
+use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
+use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
@@ -16,6 +17,8 @@ pub(super) struct Totals {
     pub merges: u64,
     pub splits: u64,
     pub in_flight: usize,
+    /// Those of them that are generated.
+    pub generating: usize,
     /// Orders that are out, and the pass in which each was made.
     pub claims: BTreeMap<u64, u64>,
     last_claim: u64,
@@ -29,6 +32,13 @@ impl Totals {
         self.last_claim += 1;
         self.claims.insert(self.last_claim, pass);
         self.last_claim
+    }
+
+    pub fn note_ordered(&mut self, dimension: &mut Dimension, columns: usize, generates: bool) {
+        self.in_flight += columns;
+        self.generating += if generates { columns } else { 0 };
+        dimension.in_flight += columns;
+        dimension.last_claim = self.last_claim;
     }
 
     pub fn note_pass(&mut self, took: Duration) {
@@ -59,7 +69,9 @@ pub struct Statistics {
     pub columns: usize,
     /// Columns that are generated or loaded at this moment.
     pub in_flight: usize,
-    /// Columns within the viewers' radii that are not there yet.
+    /// Columns that may be generated at a time now.
+    pub in_flight_limit: usize,
+    /// Columns within the viewers' radii that are not there yet: see [`DimensionStatistics::to_load`].
     pub remaining: usize,
     /// Region ticks since the app began.
     pub ticks: u64,
@@ -108,7 +120,7 @@ impl Statistics {
 }
 
 /// One dimension in the [`Statistics`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DimensionStatistics {
     /// Its number in the world.
     pub dimension: DimensionId,
@@ -116,6 +128,26 @@ pub struct DimensionStatistics {
     pub clock: DimensionClock,
     /// What its clock shows.
     pub now: Duration,
+    /// How its ground is generated, whoever said so.
+    pub generation: DimensionGeneration,
+    /// The columns within the viewers' radii, and how many of them are not in regions yet. Where the discs of several
+    /// viewers overlap, the missing ones are an estimate, which is 0 if and only if none is missing.
+    pub to_load: Completion,
+    /// The columns within the viewers' generation radii, and how many of them are not generated yet: also those that
+    /// failed. An estimate as `to_load`.
+    pub to_generate: Completion,
+    /// Columns of it that are generated or loaded at this moment.
+    pub in_flight: usize,
+    /// Columns generated a second, over the last ten seconds; `None` if there were none, or not for a second yet.
+    pub generated_per_second: Option<f64>,
+    /// How long it takes to generate the rest, if it goes on like this; what is set aside does not count.
+    pub time_left: Option<Duration>,
+    /// Columns that could not be generated and wait for another try.
+    pub failing: usize,
+    /// Columns that could not be generated and wait for a [`RetryColumns`](super::RetryColumns).
+    pub set_aside: u64,
+    /// The last 64 of these at most, those that were set aside first.
+    pub failures: Arc<[FailedColumn]>,
 }
 
 /// One region in the [`Statistics`].
@@ -223,20 +255,15 @@ impl Desk<'_> {
             let group = coupled.iter().find(|group| group.contains(&region));
             group.into_iter().flatten().copied().filter(|other| *other != region).collect()
         };
-        let time = |(id, open): (&DimensionId, &Dimension)| DimensionStatistics {
-            dimension: *id,
-            clock: open.time.settings,
-            now: open.time.now,
-        };
-        let dimensions = self.dimensions.open.iter().map(time).collect();
+        let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
+        let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
         let mut regions = Vec::new();
         let mut viewers = Vec::new();
-        let (mut columns, mut remaining) = (0, 0);
+        let mut columns = 0;
         for (id, dimension) in &mut self.dimensions.open {
             columns += dimension.columns.values().filter(|stage| !matches!(stage, Stage::Claimed(_))).count();
-            remaining += dimension.remaining();
             let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
-            viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radius)));
+            viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radii.load)));
             for region in dimension.regionizer.regions() {
                 let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
                 let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
@@ -286,7 +313,8 @@ impl Desk<'_> {
             loaded: self.totals.loaded,
             columns,
             in_flight: self.totals.in_flight,
-            remaining,
+            in_flight_limit: self.limit.columns(),
+            remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
             ticks: self.totals.history.ticks(),
             tick_time_median: recent.median,
             tick_time_worst: recent.worst,

@@ -1,26 +1,28 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
 use super::collect::Desk;
-use super::dimension::{Dimension, Holder, Stage};
+use super::dimension::{Holder, Stage};
+use super::order_queue::Urgency;
 use super::threads::ColumnOrder;
-use crate::simulation::Undeliverable;
+use crate::simulation::{Undeliverable, ViewerRadii};
 use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
 use std::collections::BTreeSet;
 use std::mem;
 
 pub(super) fn stream(mut desk: Desk) {
     let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
-    for (number, id) in ids.iter().enumerate() {
+    desk.limit.update(desk.clock.now, desk.totals.in_flight);
+    for id in &ids {
+        desk.recall(*id);
         desk.retry_failed(*id);
+        desk.retry_generation(*id);
         desk.reload(*id);
-        // What one dimension leaves of its share goes to the next.
-        let free = desk.config.columns_in_flight.saturating_sub(desk.in_flight_for_viewers());
-        let share = free.div_ceil(ids.len() - number);
-        if !desk.saves.is_behind() {
-            desk.order_nearest(*id, share);
-        }
-        desk.ask_to_give_up(*id);
     }
+    if !desk.saves.is_behind() {
+        desk.order_nearest(&ids);
+    }
+    ids.iter().for_each(|id| desk.ask_to_give_up(*id));
 }
 
 impl Desk<'_> {
@@ -83,9 +85,9 @@ impl Desk<'_> {
                     continue;
                 }
             };
-            let place = stored.and_then(|record| Some((record.block.column(), record.viewer_radius?)));
+            let place = stored.and_then(|record| Some((record.block.column(), viewer_radii(&record)?)));
             match place.filter(|_| !dimension.is_closing()) {
-                Some((column, radius)) => dimension.hold(Holder::Region(viewer), column, radius),
+                Some((column, radii)) => dimension.hold(Holder::Region(viewer), column, radii),
                 None => dimension.release(Holder::Region(viewer)),
             }
         }
@@ -103,29 +105,10 @@ impl Desk<'_> {
         }
     }
 
-    fn order_nearest(&mut self, id: DimensionId, budget: usize) {
-        let mut ordered = 0;
-        while ordered < budget {
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let Some((batch, center)) = nearest(dimension) else { return };
-            let Some(work) = dimension.resident.claim(batch, center) else { return };
-            let mut wanted = Vec::with_capacity(work.columns.len());
-            for column in work.columns {
-                // The rim of a batch that lies beyond every viewer would be let go as soon as it is there.
-                if dimension.is_held(column) {
-                    dimension.resident.mark_completed(column);
-                    wanted.push(column);
-                } else {
-                    dimension.resident.release(column);
-                }
-            }
-            ordered += wanted.len();
-            self.take_back_or_order(id, batch, wanted);
-        }
-    }
-
-    fn take_back_or_order(&mut self, id: DimensionId, batch: BatchPos, wanted: Vec<ColumnPos>) {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+    /// Hands columns that are marked as resident to the region of their place: those that it gave up a moment ago as they
+    /// are, the others when they are loaded or generated.
+    pub fn take_back_or_order(&mut self, id: DimensionId, batch: BatchPos, wanted: Vec<ColumnPos>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| !wanted.is_empty()) else { return };
         let mut missing = Vec::with_capacity(wanted.len());
         for column in wanted {
             if let Err(error) = dimension.regionizer.add_column(column) {
@@ -168,8 +151,14 @@ impl Desk<'_> {
             if columns.is_empty() {
                 continue;
             }
-            self.totals.in_flight += columns.len();
+            // What is read for a region that has the blocks already is not ordered by the nearest viewer.
+            let is_nearby = |column| !dimension.fetched.contains_key(column) && !dimension.reloading.contains(column);
+            let urgency = match columns.first().filter(|_| columns.iter().all(is_nearby)) {
+                Some(first) => Urgency::at(dimension.distance(*first)),
+                None => Urgency::AT_ONCE,
+            };
             let claim = self.totals.next_claim(self.clock.pass);
+            self.totals.note_ordered(dimension, columns.len(), generator.is_some());
             for column in &columns {
                 if let Some(Stage::Claimed(number)) = dimension.columns.get_mut(column) {
                     *number = claim;
@@ -178,28 +167,51 @@ impl Desk<'_> {
                 }
             }
             let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
-            self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
+            let dimension = id;
+            let order = ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency };
+            self.threads.order(order);
+        }
+    }
+
+    /// The answer to an order came, or it was taken back.
+    pub fn note_answered(&mut self, id: DimensionId, columns: usize, generates: bool) {
+        self.totals.in_flight = self.totals.in_flight.saturating_sub(columns);
+        if generates {
+            self.totals.generating = self.totals.generating.saturating_sub(columns);
+        }
+        // It may have been opened again meanwhile, and know nothing of it.
+        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            dimension.in_flight = dimension.in_flight.saturating_sub(columns);
         }
     }
 
     /// Has columns of one batch generated and stored, without loading them. Those that are stored already, or on their way
-    /// there, are left out.
-    pub fn order_for_store(&mut self, id: DimensionId, batch: BatchPos, mut columns: Vec<ColumnPos>) {
+    /// there, are left out. They wait until everything that viewers want is begun.
+    pub fn order_for_store(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
+        self.order_apart(id, batch, columns, Urgency::WHEN_IDLE);
+    }
+
+    /// The same for columns that a viewer is near to.
+    pub fn order_nearby_for_store(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        let Some(distance) = columns.first().map(|first| dimension.distance(*first)) else { return };
+        self.order_apart(id, batch, columns, Urgency::at(distance));
+    }
+
+    fn order_apart(&mut self, id: DimensionId, batch: BatchPos, mut columns: Vec<ColumnPos>, urgency: Urgency) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        columns.retain(|column| {
-            !dimension.stored.is_completed(*column)
-                && !dimension.making.contains_key(column)
-                && !dimension.columns.contains_key(column)
-        });
+        columns.retain(|column| !dimension.stored.is_completed(*column) && !dimension.is_under_way(*column));
         if columns.is_empty() {
             return;
         }
-        self.totals.in_flight += columns.len();
         let claim = self.totals.next_claim(self.clock.pass);
+        self.totals.note_ordered(dimension, columns.len(), true);
         dimension.making.extend(columns.iter().map(|column| (*column, claim)));
         let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
         let generator = Some(dimension.spec.generator.clone());
-        self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, heights, chunk_heights, generator });
+        let dimension = id;
+        let order = ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency };
+        self.threads.order(order);
     }
 
     /// Columns that nobody holds are to be given up by the regions that own them.
@@ -237,18 +249,7 @@ impl Desk<'_> {
     }
 }
 
-/// The batch with the column that is nearest to its viewer, over all viewers of the dimension.
-fn nearest(dimension: &mut Dimension) -> Option<(BatchPos, ColumnPos)> {
-    let Dimension { viewers, resident, .. } = dimension;
-    let mut best: Option<(u128, BatchPos, ColumnPos)> = None;
-    for viewer in viewers.values_mut().filter(|viewer| !viewer.satisfied) {
-        match resident.nearest_missing(viewer.center, viewer.radius) {
-            Some((batch, distance)) if best.is_none_or(|(nearest, ..)| distance < nearest) => {
-                best = Some((distance, batch, viewer.center));
-            }
-            Some(_) => {}
-            None => viewer.satisfied = true,
-        }
-    }
-    best.map(|(_, batch, center)| (batch, center))
+/// How far an entity reaches as a viewer, if it is one.
+pub(super) fn viewer_radii(record: &EntityRecord) -> Option<ViewerRadii> {
+    Some(ViewerRadii::new(record.viewer_radius?, record.generation_radius))
 }

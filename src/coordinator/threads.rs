@@ -3,6 +3,7 @@
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
+use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
 use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -115,6 +116,7 @@ pub(super) struct ColumnOrder {
     pub chunk_heights: Range<i64>,
     /// Made by this generator; read from the store if there is none.
     pub generator: Option<Arc<dyn Generator>>,
+    pub urgency: Urgency,
 }
 
 /// Columns that are there, or the reason why not.
@@ -135,6 +137,9 @@ pub(super) struct Threads {
     region_threads: Vec<JoinHandle<()>>,
     generation: TaskPool,
     loading: TaskPool,
+    /// Orders that no thread has begun.
+    to_generate: OrderQueue,
+    to_load: OrderQueue,
     pub storage: StorageThread,
     sender: Sender<Event>,
     pool: Arc<WorldPool>,
@@ -177,7 +182,7 @@ impl Threads {
         let storage = StorageThread::start(store.clone(), 1, move |commit| {
             let _ = commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let link = MainLink { events: sender.clone(), published: Default::default() };
+        let link = MainLink { events: sender.clone(), published: Default::default(), frames: Default::default() };
         let threads = Self {
             events,
             regions: Some(regions),
@@ -186,6 +191,8 @@ impl Threads {
             region_threads,
             generation: tasks("terrane generation", config.generation_threads),
             loading: tasks("terrane loading", 1),
+            to_generate: OrderQueue::default(),
+            to_load: OrderQueue::default(),
             pool,
             storage,
             sender,
@@ -229,12 +236,25 @@ impl Threads {
         run_task(task, &self.template, &self.pool)
     }
 
+    /// Viewers of a dimension moved: gives back what is too far now and was not begun.
+    pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
+        let mut far = self.to_load.revise(dimension, &distance);
+        far.extend(self.to_generate.revise(dimension, distance));
+        far
+    }
+
     /// Has columns generated or loaded; an event tells when they are there.
     pub fn order(&self, order: ColumnOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
-        let pool = if order.generator.is_some() { &self.generation } else { &self.loading };
+        let (pool, queue) = match order.generator.is_some() {
+            true => (&self.generation, self.to_generate.clone()),
+            false => (&self.loading, self.to_load.clone()),
+        };
+        queue.push(order);
         pool.spawn(async move {
-            let ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator } = order;
+            // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
+            let Some(order) = queue.pop() else { return };
+            let ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency: _ } = order;
             let generated = generator.is_some();
             let columns = match generator {
                 // Entities may have gone to ground that was not there yet: of new columns only those are read.
@@ -294,6 +314,8 @@ impl Threads {
     /// Lets the region threads end when their work is done. Those that hang are left alone.
     pub fn join_regions(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
+        self.to_generate.clear();
+        self.to_load.clear();
         self.regions = None;
         for thread in self.region_threads.drain(..) {
             if thread.is_finished() {

@@ -1,6 +1,6 @@
-use super::DimensionNames;
 use super::format::time;
 use super::wish::Wish;
+use super::{DimensionNames, generation};
 use crate::coordinator::{DimensionClock, DimensionStatistics, StepDimension};
 use bevy::prelude::Entity;
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
@@ -8,7 +8,7 @@ use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
 /// Points that the dimensions take at most; more of them scroll.
 const GREATEST_HEIGHT: f32 = 110.0;
 
-/// The clocks of the dimensions, one a row.
+/// The clocks of the dimensions, one a row, and how far their ground is generated.
 pub(super) fn show(ui: &mut Ui, dimensions: &[DimensionStatistics], names: &DimensionNames, wishes: &mut Vec<Wish>) {
     ScrollArea::vertical().id_salt("dimensions").max_height(GREATEST_HEIGHT).auto_shrink([false, true]).show(
         ui,
@@ -19,6 +19,7 @@ pub(super) fn show(ui: &mut Ui, dimensions: &[DimensionStatistics], names: &Dime
                     ui.end_row();
                 }
             });
+            dimensions.iter().for_each(|dimension| generation::show(ui, dimension, names, wishes));
         },
     );
 }

@@ -13,7 +13,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
         ("remaining", size(statistics.remaining)),
         ("slowest TPS", rate(statistics.slowest_region())),
         ("stored", bytes(statistics.bytes_saved)),
-        ("in flight", size(statistics.in_flight)),
+        ("in flight", format!("{} of {}", size(statistics.in_flight), size(statistics.in_flight_limit))),
         ("median tick", tick(statistics.tick_time_median)),
         ("unsaved", size(statistics.unsaved)),
         ("generated", count(statistics.generated)),

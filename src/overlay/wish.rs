@@ -1,4 +1,6 @@
-use crate::coordinator::{ControlRegion, DimensionClock, RegionOrder, StepDimension};
+use crate::coordinator::{
+    ControlRegion, DimensionClock, DimensionGeneration, RegionOrder, RetryColumns, StepDimension,
+};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::ecs::system::SystemParam;
@@ -11,6 +13,8 @@ pub(super) type RegionKey = (DimensionId, RegionId);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wish {
     Clock(Entity, DimensionClock),
+    Generation(Entity, DimensionGeneration),
+    Retry(RetryColumns),
     Step(StepDimension),
     Order(ControlRegion),
 }
@@ -27,6 +31,7 @@ pub(super) struct Wishes<'w, 's> {
     commands: Commands<'w, 's>,
     steps: MessageWriter<'w, StepDimension>,
     orders: MessageWriter<'w, ControlRegion>,
+    retries: MessageWriter<'w, RetryColumns>,
 }
 
 impl Wishes<'_, '_> {
@@ -36,6 +41,10 @@ impl Wishes<'_, '_> {
                 // It may have gone in this frame.
                 self.commands.entity(dimension).try_insert(clock);
             }
+            Wish::Generation(dimension, generation) => {
+                self.commands.entity(dimension).try_insert(generation);
+            }
+            Wish::Retry(retry) => drop(self.retries.write(retry)),
             Wish::Step(step) => drop(self.steps.write(step)),
             Wish::Order(order) => drop(self.orders.write(order)),
         }

@@ -119,7 +119,7 @@ pub(super) fn depart_all(world: &mut World, roots: Vec<Entity>, cause: MoveCause
         // In a circle, the first one took the others along.
         let Some(position) = world.get::<Position>(root).copied().filter(|_| !family.is_empty()) else { continue };
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
-        let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radius));
+        let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
         travellers.push((
             Traveller {
                 id: id(root).unwrap_or_default(),

@@ -6,7 +6,7 @@ use super::departure::Passenger;
 use super::entities::MoveCause;
 use super::letter::{Letter, Undeliverable};
 use super::resources::ResourcePart;
-use super::{Position, RegionWorld};
+use super::{Position, RegionWorld, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
@@ -40,8 +40,8 @@ pub struct Traveller {
     pub id: Uuid,
     /// Where it goes.
     pub position: Position,
-    /// The viewers among it and what follows it, each with its radius in columns.
-    pub viewers: Vec<(Uuid, u32)>,
+    /// The viewers among it and what follows it, each with its radii.
+    pub viewers: Vec<(Uuid, ViewerRadii)>,
     /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
     /// What waits for it and for all that follows it.
@@ -167,8 +167,8 @@ pub struct ViewerReport {
     pub id: Uuid,
     /// Where it is.
     pub position: Position,
-    /// How far it sees, in columns.
-    pub radius: u32,
+    /// How far it reaches.
+    pub radii: ViewerRadii,
 }
 
 /// What a region world sends after a tick or another task.

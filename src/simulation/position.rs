@@ -69,7 +69,28 @@ pub struct Viewer {
     /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. At most
     /// [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
     pub radius: u32,
+    /// Columns within this distance, in columns, are generated and stored; those beyond [`radius`](Self::radius) are not
+    /// loaded. What is less than `radius` counts as that. At most
+    /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) counts.
+    pub generation_radius: u32,
     dimension: Option<Entity>,
+}
+
+/// How far a [`Viewer`] reaches, in columns, within the limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ViewerRadii {
+    /// Columns are loaded within this distance.
+    pub load: u32,
+    /// Columns are generated within this distance: at least the one for loading.
+    pub generation: u32,
+}
+
+impl ViewerRadii {
+    /// These radii, as far as they count.
+    pub fn new(load: u32, generation: u32) -> Self {
+        let load = load.min(Viewer::MAX_RADIUS);
+        Self { load, generation: generation.min(Viewer::MAX_GENERATION_RADIUS).max(load) }
+    }
 }
 
 impl Viewer {
@@ -77,21 +98,42 @@ impl Viewer {
     pub const DEFAULT_RADIUS: u32 = 8;
     /// The largest radius, in columns: what is asked for beyond it is cut.
     pub const MAX_RADIUS: u32 = 512;
+    /// The largest generation radius, in columns: what is asked for beyond it is cut. It is 32 km in every direction and
+    /// 13 million columns, hours of work and tens of gigabytes in the store: more than anybody sees, and as much as one
+    /// component should be able to order by a slip.
+    pub const MAX_GENERATION_RADIUS: u32 = 2_048;
 
     /// A viewer for an entity of a region world, at its [`Position`].
     pub const fn new() -> Self {
-        Self { radius: Self::DEFAULT_RADIUS, dimension: None }
+        Self { radius: Self::DEFAULT_RADIUS, generation_radius: 0, dimension: None }
     }
 
     /// A viewer for an entity of the main world, in the dimension of the entity `dimension`.
     pub const fn in_dimension(dimension: Entity) -> Self {
-        Self { radius: Self::DEFAULT_RADIUS, dimension: Some(dimension) }
+        Self { radius: Self::DEFAULT_RADIUS, generation_radius: 0, dimension: Some(dimension) }
     }
 
     /// The same viewer with another radius, in columns.
     pub const fn with_radius(mut self, radius: u32) -> Self {
         self.radius = if radius < Self::MAX_RADIUS { radius } else { Self::MAX_RADIUS };
         self
+    }
+
+    /// The same viewer with another generation radius, in columns.
+    ///
+    /// ```
+    /// # use bevy_terrane::prelude::*;
+    /// let viewer = Viewer::new().with_radius(12).with_generation_radius(64);
+    /// ```
+    pub const fn with_generation_radius(mut self, radius: u32) -> Self {
+        let most = Self::MAX_GENERATION_RADIUS;
+        self.generation_radius = if radius < most { radius } else { most };
+        self
+    }
+
+    /// How far it reaches.
+    pub fn radii(&self) -> ViewerRadii {
+        ViewerRadii::new(self.radius, self.generation_radius)
     }
 
     /// The dimension's entity in the main world, where one was given.
@@ -128,6 +170,15 @@ mod tests {
         position.translate(Vec3::new(f32::NAN, 0.0, 0.0));
         position.translate(Vec3::new(f32::INFINITY, 0.0, 0.0));
         assert_eq!(position, before);
+    }
+
+    #[test]
+    fn radii_count_within_their_limits_and_in_order() {
+        let radii = |load, generation| ViewerRadii::new(load, generation);
+        assert_eq!(Viewer::new().with_radius(12).radii(), ViewerRadii { load: 12, generation: 12 });
+        assert_eq!(radii(12, 5), ViewerRadii { load: 12, generation: 12 });
+        assert_eq!(radii(u32::MAX, u32::MAX), ViewerRadii { load: 512, generation: 2_048 });
+        assert_eq!(Viewer::new().with_generation_radius(64).radii(), ViewerRadii { load: 8, generation: 64 });
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) fn record(world: &World, components: &RegionComponents, entity: Entit
         block: position.block,
         offset: position.offset.to_array(),
         viewer_radius: entity.get::<Viewer>().map(|viewer| viewer.radius),
+        generation_radius: entity.get::<Viewer>().map_or(0, |viewer| viewer.generation_radius),
         components: saved,
         children,
     })
@@ -80,6 +81,7 @@ fn child_record(components: &RegionComponents, child: EntityRef) -> ChildRecord 
         id: child.get::<StableId>().map(|id| id.0),
         place: position.map(|position| (position.dimension, position.block, position.offset.to_array())),
         viewer_radius: child.get::<Viewer>().map(|viewer| viewer.radius),
+        generation_radius: child.get::<Viewer>().map_or(0, |viewer| viewer.generation_radius),
         components: saved_components(components, child),
     }
 }
@@ -90,11 +92,12 @@ pub(super) fn spawn_stored(world: &mut World, components: &RegionComponents, rec
         return;
     }
     let content = content(&record);
-    let EntityRecord { id, dimension, block, offset, viewer_radius, components: saved, children } = record;
+    let viewer = viewer(record.viewer_radius, record.generation_radius);
+    let EntityRecord { id, dimension, block, offset, components: saved, children, .. } = record;
     let position = Position { dimension, block, offset: Vec3::from_array(offset) };
     let root = world.spawn((StableId(id), position, Stored { content, structure: None })).id();
     let describe = format!("entity {id} in {}", block.column());
-    restore(world, components, (root, &describe), viewer_radius, saved);
+    restore(world, components, (root, &describe), viewer, saved);
     let mut spawned: Vec<Option<Entity>> = Vec::with_capacity(children.len());
     for child in children {
         let parent = match child.parent {
@@ -125,7 +128,8 @@ fn spawn_child(
         entity.insert(Position { dimension, block, offset: Vec3::from_array(offset) });
     }
     let entity = entity.id();
-    restore(world, components, (entity, describe), child.viewer_radius, child.components);
+    let viewer = viewer(child.viewer_radius, child.generation_radius);
+    restore(world, components, (entity, describe), viewer, child.components);
     // A hook may have despawned either.
     if world.entities().contains_spawned(parent)
         && let Ok(mut entity) = world.get_entity_mut(entity)
@@ -135,16 +139,20 @@ fn spawn_child(
     entity
 }
 
+fn viewer(radius: Option<u32>, generation_radius: u32) -> Option<Viewer> {
+    radius.map(|radius| Viewer::new().with_radius(radius).with_generation_radius(generation_radius))
+}
+
 fn restore(
     world: &mut World,
     components: &RegionComponents,
     (entity, describe): (Entity, &str),
-    viewer_radius: Option<u32>,
+    viewer: Option<Viewer>,
     saved: Vec<(String, Vec<u8>)>,
 ) {
     let Ok(mut entity) = world.get_entity_mut(entity) else { return };
-    if let Some(radius) = viewer_radius {
-        entity.insert(Viewer::new().with_radius(radius));
+    if let Some(viewer) = viewer {
+        entity.insert(viewer);
     }
     let mut unclaimed = Vec::new();
     for (name, bytes) in saved {

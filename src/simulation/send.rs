@@ -132,7 +132,7 @@ fn report_viewers(
     outbox: &mut Outbox,
 ) {
     let report = |(entity, id, viewer): (Entity, &StableId, &Viewer)| {
-        Some(ViewerReport { id: id.0, position: place(world, components, entity)?, radius: viewer.radius })
+        Some(ViewerReport { id: id.0, position: place(world, components, entity)?, radii: viewer.radii() })
     };
     outbox.viewers = viewers.query(world).into_iter().filter_map(report).collect();
     outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);

@@ -167,12 +167,13 @@ fn descend<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<EntityRef<'w>> {
 
 /// A hash of all that is stored of an entity.
 pub(super) fn content(record: &EntityRecord) -> u64 {
-    let EntityRecord { id, dimension, block, offset, viewer_radius, components, children } = record;
+    let EntityRecord { id, dimension, block, offset, viewer_radius, generation_radius, components, children } = record;
     let mut hasher = DefaultHasher::new();
-    (id, dimension, block, offset.map(f32::to_bits), viewer_radius, components).hash(&mut hasher);
+    (id, dimension, block, offset.map(f32::to_bits), viewer_radius, generation_radius, components).hash(&mut hasher);
     for child in children {
         let place = child.place.map(|(dimension, block, offset)| (dimension, block, offset.map(f32::to_bits)));
-        (child.parent, child.id, place, child.viewer_radius, &child.components).hash(&mut hasher);
+        let radii = (child.viewer_radius, child.generation_radius);
+        (child.parent, child.id, place, radii, &child.components).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -161,7 +161,8 @@ impl WorldStore {
         if entity.is_some_and(|entity| entity.id != id) {
             return Err(self.corrupt(item(), "the batch holds the record of another entity under this id"));
         }
-        let value = entity.map(|entity| self.encode(entity, item)).transpose()?;
+        let encode = |entity: &EntityRecord| entity.to_bytes().map_err(|reason| self.corrupt(item(), reason));
+        let value = entity.map(encode).transpose()?;
         if stored == value {
             return Ok(());
         }

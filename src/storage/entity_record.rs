@@ -1,6 +1,6 @@
 //! An entity as it is stored.
 
-use super::keys;
+use super::{keys, record};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -18,6 +18,9 @@ pub struct EntityRecord {
     pub offset: [f32; 3],
     /// How far it holds ground loaded around it, in columns; `None` if it does not.
     pub viewer_radius: Option<u32>,
+    /// How far it has ground generated around it, in columns, if that is further; 0 otherwise. Stored beside the rest.
+    #[serde(skip)]
+    pub generation_radius: u32,
     /// Its saved components: name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
     /// All below it that is saved, each after its parent and in the order of the parent's children. One list for the
@@ -36,14 +39,49 @@ pub struct ChildRecord {
     pub place: Option<(DimensionId, BlockPos, [f32; 3])>,
     /// How far it holds ground loaded around it, in columns; `None` if it does not.
     pub viewer_radius: Option<u32>,
+    /// How far it has ground generated around it, in columns, if that is further; 0 otherwise. Stored beside the rest.
+    #[serde(skip)]
+    pub generation_radius: u32,
     /// Its saved components: name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
 }
+
+/// A record and the generation radii in it. What has none is stored in [`record::FORMAT`], as it was before there were
+/// any.
+const WITH_GENERATION_RADII: u8 = 2;
+
+/// The generation radii of a record: 0 for the entity itself, 1 for its first child and so on, and the radius.
+type GenerationRadii = Vec<(u32, u32)>;
 
 impl EntityRecord {
     /// The column it is in.
     pub fn column(&self) -> ColumnPos {
         self.block.column()
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, String> {
+        let radii = self.children.iter().map(|child| child.generation_radius);
+        let radii = (0..).zip([self.generation_radius].into_iter().chain(radii));
+        let radii: GenerationRadii = radii.filter(|(_, radius)| *radius > 0).collect();
+        match radii.is_empty() {
+            true => record::encode(self),
+            false => record::encode_as(WITH_GENERATION_RADII, &(self, radii)),
+        }
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.first() != Some(&WITH_GENERATION_RADII) {
+            return record::decode(bytes);
+        }
+        let (mut entity, radii): (Self, GenerationRadii) = record::decode_as(WITH_GENERATION_RADII, bytes)?;
+        for (place, radius) in radii {
+            let known = match place.checked_sub(1) {
+                None => Some(&mut entity.generation_radius),
+                Some(child) => entity.children.get_mut(child as usize).map(|child| &mut child.generation_radius),
+            };
+            *known.ok_or_else(|| format!("it has a radius of child {place}, which is not there"))? = radius;
+        }
+        Ok(entity)
     }
 
     /// The keys in `meta` by which it is found: its place, and itself as a viewer if it is one.
@@ -71,20 +109,41 @@ mod tests {
     use super::*;
 
     fn child(parent: Option<u32>) -> ChildRecord {
-        ChildRecord { parent, id: None, place: None, viewer_radius: None, components: Vec::new() }
+        ChildRecord { parent, id: None, place: None, viewer_radius: None, generation_radius: 0, components: Vec::new() }
     }
 
-    #[test]
-    fn a_child_that_does_not_follow_its_parent_is_refused() {
-        let record = |parents: &[Option<u32>]| EntityRecord {
+    fn record(children: Vec<ChildRecord>) -> EntityRecord {
+        EntityRecord {
             id: Uuid::nil(),
             dimension: DimensionId(1),
             block: BlockPos::default(),
             offset: [0.0; 3],
             viewer_radius: None,
+            generation_radius: 0,
             components: Vec::new(),
-            children: parents.iter().copied().map(child).collect(),
-        };
+            children,
+        }
+    }
+
+    #[test]
+    fn a_generation_radius_is_stored_and_records_without_one_stay_as_they_were() {
+        let old = record(vec![child(None), child(None)]);
+        let bytes = old.to_bytes().unwrap();
+        assert_eq!(bytes, record::encode(&old).unwrap());
+        assert_eq!(EntityRecord::from_bytes(&bytes), Ok(old.clone()));
+
+        let mut new = EntityRecord { viewer_radius: Some(4), generation_radius: 64, ..old };
+        new.children[1].generation_radius = 7;
+        let bytes = new.to_bytes().unwrap();
+        assert_eq!(EntityRecord::from_bytes(&bytes), Ok(new));
+        (0..bytes.len()).for_each(|end| assert!(EntityRecord::from_bytes(&bytes[..end]).is_err()));
+        let astray = record::encode_as(WITH_GENERATION_RADII, &(record(Vec::new()), vec![(1_u32, 9_u32)])).unwrap();
+        assert!(EntityRecord::from_bytes(&astray).unwrap_err().contains("child 1"));
+    }
+
+    #[test]
+    fn a_child_that_does_not_follow_its_parent_is_refused() {
+        let record = |parents: &[Option<u32>]| record(parents.iter().copied().map(child).collect());
         assert_eq!(record(&[None, Some(0), Some(1), None, Some(0)]).check(), Ok(()));
         for astray in [&[Some(0)][..], &[None, Some(2), None], &[None, Some(u32::MAX)]] {
             assert!(record(astray).check().unwrap_err().contains("child"), "{astray:?}");

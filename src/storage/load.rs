@@ -1,8 +1,6 @@
 //! Reading a world.
 
-use super::{
-    EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys, record,
-};
+use super::{EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys};
 use crate::block::BlockId;
 use crate::chunk::{Column, format};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId};
@@ -189,7 +187,7 @@ impl WorldStore {
 
     pub(super) fn entity_record(&self, id: Uuid, value: &[u8]) -> Result<EntityRecord, StoreError> {
         let damaged = |reason: String| self.corrupt(StoredItem::Entity(id), reason);
-        let entity: EntityRecord = record::decode(value).map_err(damaged)?;
+        let entity = EntityRecord::from_bytes(value).map_err(damaged)?;
         if entity.id != id {
             return Err(damaged(format!("it is the record of {}", entity.id)));
         }

@@ -3,24 +3,34 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The only format there is.
-const FORMAT: u8 = 1;
+/// The format of a value that says nothing else.
+pub(super) const FORMAT: u8 = 1;
 
 /// The stored form of `value`. The reason, if it has none.
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    postcard::to_extend(value, vec![FORMAT]).map_err(|error| error.to_string())
+    encode_as(FORMAT, value)
+}
+
+/// The stored form of `value` in a format of its own.
+pub(super) fn encode_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, String> {
+    postcard::to_extend(value, vec![format]).map_err(|error| error.to_string())
 }
 
 /// The value with this stored form. The reason, if there is none.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    decode_as(FORMAT, bytes)
+}
+
+/// The value with this stored form in a format of its own.
+pub(super) fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, String> {
     match bytes.split_first() {
         None => Err("it is empty".into()),
-        Some((&FORMAT, rest)) => match postcard::take_from_bytes(rest) {
+        Some((format, rest)) if *format == known => match postcard::take_from_bytes(rest) {
             Ok((value, [])) => Ok(value),
             Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
             Err(error) => Err(error.to_string()),
         },
-        Some((format, _)) => Err(format!("it has format {format}, but only format {FORMAT} is known")),
+        Some((format, _)) => Err(format!("it has format {format}, but only format {known} is known")),
     }
 }
 

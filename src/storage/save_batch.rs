@@ -173,6 +173,7 @@ mod tests {
             block: crate::space::BlockPos::new(value.into(), 0, 0),
             offset: [0.5; 3],
             viewer_radius: None,
+            generation_radius: 0,
             components: Vec::new(),
             children: Vec::new(),
         })

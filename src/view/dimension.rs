@@ -1,4 +1,4 @@
-use crate::coordinator::{DimensionClock, DimensionSpec, FromMain, MainLink};
+use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, FromMain, MainLink};
 use crate::generation::Generator;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 ///
 /// Despawning it saves and closes it while the app runs; [`DimensionClosed`](super::DimensionClosed) tells when that is
 /// done, and spawning a dimension of the same name, in the same frame already, goes on with it. [`RemoveDimension`]
-/// erases what is stored of it too. A [`DimensionClock`] beside it changes how its time passes.
+/// erases what is stored of it too. A [`DimensionClock`] beside it changes how its time passes, a
+/// [`DimensionGeneration`] how its ground is generated.
 ///
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
 /// be.
@@ -78,7 +79,7 @@ pub(super) struct Reopening(pub Vec<DimensionSpec>);
 
 pub(super) fn open(
     link: Res<MainLink>,
-    dimensions: Query<(Entity, &Dimension, Option<&DimensionClock>), Added<Dimension>>,
+    dimensions: Query<(Entity, &Dimension, Option<&DimensionClock>, Option<&DimensionGeneration>), Added<Dimension>>,
     mut despawned: RemovedComponents<Dimension>,
     mut removed: MessageReader<RemoveDimension>,
     mut names: Local<FxHashMap<Entity, String>>,
@@ -87,7 +88,7 @@ pub(super) fn open(
     let removed = removed.read().map(|RemoveDimension { dimension }| *dimension);
     let going: Vec<Entity> = despawned.read().chain(removed).collect();
     let going_names: Vec<String> = going.iter().filter_map(|entity| names.remove(entity)).collect();
-    for (entity, Dimension { name, heights, generator }, clock) in &dimensions {
+    for (entity, Dimension { name, heights, generator }, clock, generation) in &dimensions {
         names.insert(entity, name.clone());
         let spec = DimensionSpec {
             entity,
@@ -95,6 +96,7 @@ pub(super) fn open(
             heights: heights.clone(),
             generator: generator.clone(),
             clock: clock.copied(),
+            generation: generation.copied(),
         };
         // The end of the old one is told by the entity, which may be the new one's too.
         match going.contains(&entity) || going_names.contains(name) {

@@ -1,15 +1,19 @@
 //! What the main world asks of the simulation.
 
 use super::dimension::Reopening;
-use super::{Coupling, Dimension, DimensionClock, DimensionOpen, RemoveDimension};
+use super::{
+    Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, RemoveDimension, RetryColumns,
+};
 use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
-    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, schedule,
+    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, ViewerRadii,
+    schedule,
 };
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Instant;
 use uuid::Uuid;
 
 /// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
@@ -172,7 +176,7 @@ pub(super) fn send_viewers(
     dimensions: Query<(), With<Dimension>>,
     opened: Query<(), Added<DimensionOpen>>,
     mut removed: RemovedComponents<Viewer>,
-    mut sent: Local<FxHashMap<Entity, (Entity, ColumnPos, u32)>>,
+    mut sent: Local<FxHashMap<Entity, (Entity, ColumnPos, ViewerRadii)>>,
 ) {
     // What was said of a dimension that had to wait until it could be opened is said again.
     sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
@@ -187,10 +191,10 @@ pub(super) fn send_viewers(
             warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
             continue;
         };
-        let state = (dimension, position.column(), viewer.radius);
+        let state = (dimension, position.column(), viewer.radii());
         if sent.insert(entity, state) != Some(state) {
-            let (_, column, radius) = state;
-            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radius });
+            let (_, column, radii) = state;
+            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radii });
         }
     }
 }
@@ -237,6 +241,37 @@ pub(super) fn send_orders(
     couplings.iter().for_each(|(entity, coupling)| link.send(FromMain::Couple(entity, *coupling)));
     steps.read().for_each(|step| link.send(FromMain::Step(*step)));
     orders.read().for_each(|order| link.send(FromMain::Control(*order)));
+}
+
+type ChangedGeneration = (With<Dimension>, Or<(Changed<DimensionGeneration>, Added<DimensionOpen>)>);
+
+pub(super) fn send_generation(
+    link: Res<MainLink>,
+    dimensions: Query<(Entity, &DimensionGeneration), ChangedGeneration>,
+    pacing: Option<Res<Pacing>>,
+    mut retries: MessageReader<RetryColumns>,
+) {
+    for (dimension, generation) in &dimensions {
+        link.send(FromMain::SetGeneration { dimension, generation: *generation });
+    }
+    if let Some(pacing) = pacing.filter(|pacing| pacing.is_changed()) {
+        link.send(FromMain::SetPacing(*pacing));
+    }
+    retries.read().for_each(|retry| link.send(FromMain::Retry(*retry)));
+}
+
+/// When the main world's frame began.
+#[derive(Resource, Default)]
+pub(super) struct FrameBegan(Option<Instant>);
+
+pub(super) fn begin_frame(mut began: ResMut<FrameBegan>) {
+    began.0 = Some(Instant::now());
+}
+
+pub(super) fn end_frame(link: Res<MainLink>, mut began: ResMut<FrameBegan>) {
+    if let Some(began) = began.0.take() {
+        link.note_frame(began.elapsed());
+    }
 }
 
 pub(super) fn send_closings(

@@ -5,7 +5,7 @@ use bevy_terrane::coordinator::{
     CoordinatorConfig, CoordinatorHandle, DimensionSpec, FromMain, MainLink, WorldEvent, coordinator_app,
 };
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::{RegionComponents, RegionTemplate};
+use bevy_terrane::simulation::{RegionComponents, RegionTemplate, ViewerRadii};
 use bevy_terrane::storage::{
     Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
 };
@@ -104,7 +104,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         mode: TickMode::Lockstep,
         region_threads: 1,
         generation_threads: 1,
-        columns_in_flight: 64,
+        pacing: Pacing::fixed(64),
         autosave_period: Duration::from_millis(500),
         shutdown_patience: Duration::from_secs(1),
         ..default()
@@ -120,9 +120,10 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         heights: -64..64,
         generator,
         clock: None,
+        generation: None,
     }));
     let column = ColumnPos::new(0, 0);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
 
     // The ground is generated while nothing can be written.
     is_full.store(true, Ordering::SeqCst);
@@ -141,9 +142,10 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         heights: -64..64,
         generator,
         clock: None,
+        generation: None,
     }));
     run(&mut coordinator, &link, 1);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
     is_full.store(true, Ordering::SeqCst);
     let events = run(&mut coordinator, &link, 60);
     assert!(failures(&events) >= 2, "it is tried again, and fails again: {events:?}");
@@ -152,9 +154,14 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     link.send(FromMain::Edit(SetBlock { dimension, position, block: stone }));
     link.send(FromMain::Save(7));
     // Far away, so that what nobody holds any more is given up before it could be written; then back again.
-    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(500, 0), radius: 1 });
+    link.send(FromMain::MoveViewer {
+        viewer,
+        dimension,
+        column: ColumnPos::new(500, 0),
+        radii: ViewerRadii::new(1, 1),
+    });
     let mut events = run(&mut coordinator, &link, 30);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radius: 1 });
+    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
     events.extend(run(&mut coordinator, &link, 30));
     let is_answer = |event: &WorldEvent| matches!(event, WorldEvent::WorldSaved(saved) if saved.request == 7);
     assert!(!events.iter().any(is_answer), "nothing is durable yet");
@@ -200,9 +207,9 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     let mut coordinator = CoordinatorHandle::start(app, link.clone()).unwrap();
     let (dimension, viewer) = (Entity::from_raw_u32(1).unwrap(), Entity::from_raw_u32(2).unwrap());
     let (name, generator) = ("overworld".to_owned(), Arc::new(Flat::new()));
-    let spec = DimensionSpec { entity: dimension, name, heights: -64..64, generator, clock: None };
+    let spec = DimensionSpec { entity: dimension, name, heights: -64..64, generator, clock: None, generation: None };
     link.send(FromMain::OpenDimension(spec));
-    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(0, 0), radius: 0 });
+    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(0, 0), radii: ViewerRadii::new(0, 0) });
     let mut blocks = [stone, grass].into_iter().cycle();
     let patience = Instant::now() + Duration::from_secs(30);
     while !is_writing.load(Ordering::SeqCst) {

@@ -16,6 +16,7 @@ mod failures;
 mod far_view;
 mod faults;
 mod fetching;
+mod generation;
 mod halting;
 mod independence;
 mod lockstep;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How often a column is tried before it counts as failed.
-const TRIES: u32 = 3;
+pub const TRIES: u32 = 3;
 /// The wait after the first failure; it doubles each time. Also the wait for what somebody else has ordered.
 const RETRY: Duration = Duration::from_secs(1);
 /// With so many columns that wait to be tried again, nothing new is tried.
@@ -100,6 +100,16 @@ impl Job {
             self.samples.clear();
             self.tell();
         }
+    }
+
+    /// Whether the column is on order for it.
+    pub fn has_ordered(&self, column: ColumnPos) -> bool {
+        self.in_flight.contains_key(&column)
+    }
+
+    /// Columns that it has on order.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
     /// The main world is told with the next pass.

@@ -1,7 +1,7 @@
 //! [`Completion`]: how far something has come.
 
 /// How many columns of an area are missing, and how many it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
     /// The missing columns. Stops at `u64::MAX`.
     pub missing: u64,

@@ -27,7 +27,8 @@ fn on() -> impl FnMut(u64) -> ControlFlow<()> {
 fn entity(id: u128, dimension: DimensionId, block: BlockPos) -> EntityRecord {
     let viewer_radius = id.is_multiple_of(2).then_some(5);
     let (components, children) = (Vec::new(), Vec::new());
-    EntityRecord { id: Uuid::from_u128(id), dimension, block, offset: [0.5; 3], viewer_radius, components, children }
+    let (id, offset) = (Uuid::from_u128(id), [0.5; 3]);
+    EntityRecord { id, dimension, block, offset, viewer_radius, generation_radius: 0, components, children }
 }
 
 /// Some of everything, all over the dimension.

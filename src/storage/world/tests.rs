@@ -27,6 +27,7 @@ fn entity(id: u128, block: BlockPos) -> EntityRecord {
         block,
         offset: [0.25, 0.0, 0.75],
         viewer_radius: None,
+        generation_radius: 0,
         components: vec![("health".into(), vec![1, 2, 3]), ("name".into(), Vec::new())],
         children: Vec::new(),
     }
@@ -592,6 +593,7 @@ proptest! {
                 Step::Entity(id, place) => {
                     let record = place.map(|(x, z, is_viewer)| EntityRecord {
                         viewer_radius: is_viewer.then_some(3),
+                        generation_radius: 0,
                         ..entity(id.into(), BlockPos::new(x * 16, 0, z * 16))
                     });
                     pending.entities.insert(Uuid::from_u128(id.into()), record);

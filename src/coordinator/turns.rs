@@ -1,0 +1,95 @@
+//! Who is served next: the nearest work over all viewers, and now and then whoever has waited longest.
+//!
+//! The nearest work alone would let a crowd that keeps moving starve a lone viewer whose ground is further away. So every
+//! [`ROUND`]th order goes to the viewer that has waited longest. An order serves every viewer in whose range it lies, so a
+//! crowd in one place takes one turn together. With n viewers that want something, each is served at least once in
+//! n times [`ROUND`] orders, however near the work of the others is; viewers who share their range count as one in that.
+
+use std::cmp::Ordering;
+
+/// One of so many orders goes to whoever has waited longest.
+const ROUND: u64 = 4;
+
+/// What a viewer wants next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Want {
+    /// How far its nearest work is, in columns.
+    pub distance: f64,
+    /// The turn in which it was served last.
+    pub served: u64,
+}
+
+/// The turns of one dimension. A plain data structure.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    turn: u64,
+}
+
+impl Turns {
+    /// Which of those who want something is served next. Of equal ones the first.
+    pub fn choose(&self, wants: &[Option<Want>]) -> Option<usize> {
+        let wants = wants.iter().enumerate().filter_map(|(place, want)| Some((place, (*want)?)));
+        let is_round = (self.turn + 1).is_multiple_of(ROUND);
+        let before = |a: &Want, b: &Want| -> Ordering {
+            let nearer = a.distance.total_cmp(&b.distance);
+            if is_round { a.served.cmp(&b.served).then(nearer) } else { nearer }
+        };
+        let (chosen, _) = wants.min_by(|(_, a), (_, b)| before(a, b))?;
+        Some(chosen)
+    }
+
+    /// Something was ordered. Gives the number of this turn: whoever it serves notes it.
+    pub fn end_turn(&mut self) -> u64 {
+        self.turn += 1;
+        self.turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Serves so many turns; `wants` says how far the work of each is, `serves` whom an order for one serves.
+    fn serve(turns: u64, wants: &[f64], serves: impl Fn(usize, usize) -> bool) -> Vec<u64> {
+        let mut order = Turns::default();
+        let mut served = vec![0; wants.len()];
+        let mut count = vec![0; wants.len()];
+        for _ in 0..turns {
+            let now: Vec<_> = wants.iter().zip(&served).map(|(d, s)| Some(Want { distance: *d, served: *s })).collect();
+            let chosen = order.choose(&now).unwrap();
+            count[chosen] += 1;
+            let turn = order.end_turn();
+            (0..served.len()).filter(|other| serves(chosen, *other)).for_each(|other| served[other] = turn);
+        }
+        count
+    }
+
+    #[test]
+    fn the_nearest_is_first_and_nobody_starves() {
+        let count = serve(400, &[1.0, 50.0, 90.0, 2.0], |a, b| a == b);
+        assert_eq!(count.iter().sum::<u64>(), 400);
+        assert!(count[0] >= 300, "{count:?}");
+        assert!(count[1..].iter().all(|count| *count >= 400 / 16 - 1), "{count:?}");
+    }
+
+    #[test]
+    fn a_crowd_in_one_place_takes_one_turn_together() {
+        // A hundred with work at their feet, and one whose work is far.
+        let mut wants = vec![1.0; 100];
+        wants.push(70.0);
+        let count = serve(800, &wants, |chosen, other| (chosen < 100) == (other < 100));
+        assert!(count[100] >= 800 / 8 - 1, "{}", count[100]);
+    }
+
+    #[test]
+    fn who_wants_nothing_is_passed_over() {
+        let mut turns = Turns::default();
+        assert_eq!(turns.choose(&[]), None);
+        assert_eq!(turns.choose(&[None, None]), None);
+        let want = Some(Want { distance: 3.0, served: 0 });
+        for turn in 1..9 {
+            assert_eq!(turns.choose(&[None, want, None]), Some(1));
+            assert_eq!(turns.end_turn(), turn);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use super::DimensionNames;
+use super::format::{UNKNOWN, count, duration, percent};
+use super::wish::Wish;
+use crate::coordinator::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
+use bevy::prelude::Entity;
+use bevy_egui::egui::{DragValue, RichText, Ui};
+
+/// Failed columns that are listed for a dimension at most.
+const MOST_LISTED: usize = 8;
+
+/// How far a dimension's ground is generated, what is told to go on or to wait, and what failed.
+pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, names: &DimensionNames, wishes: &mut Vec<Wish>) {
+    // One that is being closed has no entity any more.
+    let Some(entity) = names.entity(dimension.dimension).map(|(entity, _)| entity) else { return };
+    ui.horizontal(|ui| {
+        if names.len() > 1 {
+            ui.label(RichText::new(names.name(dimension.dimension)).strong());
+        }
+        ui.label(text(dimension)).on_hover_text("columns within the viewers' generation radii");
+        controls(ui, entity, dimension.generation, wishes);
+    });
+    if dimension.failing > 0 || dimension.set_aside > 0 {
+        ui.horizontal(|ui| show_failures(ui, entity, dimension, wishes));
+    }
+}
+
+/// `generated 1,234 of 2,000 (61 %), 120/s, 6.4 s left`.
+fn text(dimension: &DimensionStatistics) -> String {
+    let done = dimension.to_generate.total.saturating_sub(dimension.to_generate.missing);
+    // Only what is done is told as such.
+    let share = percent((dimension.to_generate.fraction() * 100.0).floor() / 100.0);
+    let mut text = format!("generated {} of {} ({share})", count(done), count(dimension.to_generate.total));
+    if dimension.to_generate.missing > 0 {
+        let rate = dimension.generated_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.0}"));
+        text += &format!(", {rate}/s");
+        if let Some(left) = dimension.time_left {
+            text += &format!(", {} left", duration(left));
+        }
+    }
+    text
+}
+
+fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, wishes: &mut Vec<Wish>) {
+    let mut changed = settings;
+    // 0 stands for no limit.
+    let mut most = settings.columns_per_second.unwrap_or(0.0);
+    let cap =
+        DragValue::new(&mut most).range(0.0..=100_000.0).speed(1.0).max_decimals(0).prefix("at most ").suffix("/s");
+    if ui.add(cap).on_hover_text("columns generated in a second; 0 for no limit").changed() {
+        changed.columns_per_second = (most > 0.0).then_some(most);
+    }
+    let pause = if settings.paused { "generate on" } else { "hold generation" };
+    if ui.button(pause).on_hover_text("what is stored is loaded all the same").clicked() {
+        changed.paused = !settings.paused;
+    }
+    if changed != settings {
+        wishes.push(Wish::Generation(entity, changed));
+    }
+}
+
+fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, wishes: &mut Vec<Wish>) {
+    let size = |number: usize| count(number as u64);
+    let failed = format!("{} failing, {} set aside", size(dimension.failing), count(dimension.set_aside));
+    let label = ui.label(RichText::new(failed).color(ui.visuals().warn_fg_color));
+    label.on_hover_text(dimension.failures.iter().take(MOST_LISTED).map(line).collect::<Vec<_>>().join("\n"));
+    if ui.button("try again").on_hover_text("all columns that failed").clicked() {
+        wishes.push(Wish::Retry(RetryColumns { dimension: entity, column: None }));
+    }
+    if let Some(last) = dimension.failures.first() {
+        ui.add(bevy_egui::egui::Label::new(RichText::new(line(last)).weak()).truncate());
+    }
+}
+
+/// `column [3, 4]: no ground here (5 tries)`.
+fn line(failed: &FailedColumn) -> String {
+    let reason = failed.error.lines().next().unwrap_or_default();
+    format!("{}: {reason} ({} tries)", failed.column, failed.attempts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generation::Completion;
+    use crate::space::ColumnPos;
+    use std::time::Duration;
+
+    #[test]
+    fn progress_is_told_and_what_is_not_done_is_not_told_as_done() {
+        let mut dimension = DimensionStatistics {
+            to_generate: Completion { missing: 1, total: 2_000 },
+            generated_per_second: Some(120.4),
+            time_left: Some(Duration::from_millis(6_400)),
+            ..DimensionStatistics::default()
+        };
+        assert_eq!(text(&dimension), "generated 1,999 of 2,000 (99 %), 120/s, 6.4 s left");
+        dimension.generated_per_second = None;
+        dimension.time_left = None;
+        assert_eq!(text(&dimension), format!("generated 1,999 of 2,000 (99 %), {UNKNOWN}/s"));
+        dimension.to_generate.missing = 0;
+        assert_eq!(text(&dimension), "generated 2,000 of 2,000 (100 %)");
+    }
+
+    #[test]
+    fn a_failure_is_told_in_one_line() {
+        let error = "no ground here\nand more".to_owned();
+        let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+        assert_eq!(line(&failed), format!("{}: no ground here (5 tries)", failed.column));
+    }
+}

@@ -1,0 +1,428 @@
+//! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
+
+use crate::support::*;
+use bevy_terrane::generation::{DistanceGraph, TilePos};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{MemoryStore, WorldStore};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// Level ground that knows who asked for it, fails where it is told to, and waits at a gate.
+#[derive(Clone, Default)]
+struct Watched(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    asked: Mutex<Vec<ColumnPos>>,
+    failing: Mutex<BTreeSet<ColumnPos>>,
+    fails_everywhere: AtomicBool,
+    /// How many columns more may pass; `None` for all.
+    gate: Mutex<Option<usize>>,
+    opened: Condvar,
+}
+
+impl Watched {
+    fn asked(&self) -> Vec<ColumnPos> {
+        self.0.asked.lock().unwrap().clone()
+    }
+
+    /// How often each column was asked for since the last call.
+    fn take_calls(&self) -> BTreeMap<ColumnPos, usize> {
+        let mut calls = BTreeMap::new();
+        for column in std::mem::take(&mut *self.0.asked.lock().unwrap()) {
+            *calls.entry(column).or_insert(0) += 1;
+        }
+        calls
+    }
+
+    fn fail(&self, columns: &[ColumnPos]) {
+        *self.0.failing.lock().unwrap() = columns.iter().copied().collect();
+    }
+
+    fn close_gate_after(&self, columns: usize) {
+        *self.0.gate.lock().unwrap() = Some(columns);
+    }
+
+    fn open_gate(&self) {
+        *self.0.gate.lock().unwrap() = None;
+        self.0.opened.notify_all();
+    }
+
+    fn dimension(&self, name: &str) -> Dimension {
+        Dimension::new(name, self.clone())
+    }
+}
+
+impl Generator for Watched {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity { name: "watched".into(), version: 1, seed: 0 }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let column = request.column;
+        self.0.asked.lock().unwrap().push(column);
+        let closed = |gate: &mut Option<usize>| *gate == Some(0);
+        let mut gate = self.0.opened.wait_while(self.0.gate.lock().unwrap(), closed).unwrap();
+        if let Some(left) = &mut *gate {
+            *left -= 1;
+        }
+        drop(gate);
+        let fails = self.0.fails_everywhere.load(Ordering::SeqCst);
+        if fails || self.0.failing.lock().unwrap().contains(&column) {
+            assert!(column.x % 2 == 0, "an odd column makes it panic");
+            return Err(GenerateError::Failed { column, reason: "no ground here".into() });
+        }
+        Flat::new().generate(request)
+    }
+}
+
+/// A lockstep world on a disk that outlives the app.
+fn on(disk: &Arc<MemoryStore>) -> TerranePlugin {
+    TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_tick_mode(TickMode::Lockstep)
+}
+
+fn progress(world: &World, dimension: Entity) -> DimensionStatistics {
+    let id = world.get::<DimensionOpen>(dimension).map(|open| open.id);
+    let statistics = &world.resource::<WorldStatistics>().dimensions;
+    statistics.iter().find(|statistics| Some(statistics.dimension) == id).cloned().unwrap_or_default()
+}
+
+fn is_generated(world: &World, dimension: Entity) -> bool {
+    let progress = progress(world, dimension);
+    progress.to_generate.total > 0 && progress.to_generate.missing == 0
+}
+
+fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
+    let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
+    let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);
+    inside.map(|(x, z)| ColumnPos::new(center.x + x, center.z + z)).collect()
+}
+
+/// What a store holds of a dimension, by its graph.
+fn stored_columns(disk: &MemoryStore, dimension: DimensionId) -> BTreeSet<ColumnPos> {
+    let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
+    let mut graph = DistanceGraph::new();
+    for (x, z, masks) in world.stored_tiles(dimension).unwrap() {
+        graph.restore_tile(TilePos::new(x, z), &masks).unwrap();
+    }
+    graph.completed_columns().collect()
+}
+
+fn further_viewer(app: &mut App, dimension: Entity, x: f32, radius: u32, generation_radius: u32) -> Entity {
+    let viewer = Viewer::in_dimension(dimension).with_radius(radius).with_generation_radius(generation_radius);
+    app.world_mut().spawn((viewer, Transform::from_xyz(x, 0.0, 0.0))).id()
+}
+
+fn near(column: &ColumnPos, center: ColumnPos, radius: u128) -> bool {
+    column.distance_squared(center) <= radius * radius
+}
+
+const HOME: ColumnPos = ColumnPos::new(0, 0);
+
+#[test]
+fn what_lies_between_the_radii_is_generated_and_stored_and_not_loaded() {
+    let watched = Watched::default();
+    let mut app = game(lockstep());
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let viewer = further_viewer(&mut app, dimension, 8.0, 2, 9);
+    start(&mut app);
+    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+    let asked: BTreeSet<_> = watched.asked().into_iter().collect();
+    assert!(asked.is_superset(&disc(HOME, 9)));
+    assert_eq!(asked.len(), watched.asked().len(), "each once");
+    assert!(asked.iter().all(|column| near(column, HOME, 9 + 5)));
+    let loaded: BTreeSet<_> = app.world().resource::<PublishedColumns>().iter().map(|(_, it)| it.pos()).collect();
+    assert!(loaded.is_superset(&disc(HOME, 2)) && loaded.is_subset(&disc(HOME, 4)), "{loaded:?}");
+
+    // Both radii can be changed at any time. What was generated is loaded, not made again.
+    let mut changed = app.world_mut().get_mut::<Viewer>(viewer).unwrap();
+    (changed.radius, changed.generation_radius) = (5, 14);
+    update(&mut app, 10);
+    update_until(&mut app, "more is generated", |world| is_generated(world, dimension));
+    update_until(&mut app, "more is loaded", |world| world.resource::<PublishedColumns>().len() >= disc(HOME, 5).len());
+    assert!(watched.take_calls().values().all(|calls| *calls == 1));
+}
+
+#[test]
+fn a_viewer_of_a_region_has_its_radii_again_after_a_restart() {
+    let watched = Watched::default();
+    let disk = Arc::<MemoryStore>::default();
+    let far = ColumnPos::new(100, 0);
+    for run in 0..2 {
+        let mut app = game(on(&disk));
+        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+        start(&mut app);
+        app.update();
+        if run == 0 {
+            let scout = (walker("scout", 0.0), Viewer::new().with_radius(1).with_generation_radius(7));
+            spawn_in_region(&mut app, dimension, far.chunk(0).min_block(), scout);
+        }
+        update(&mut app, 20);
+        update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+        assert_eq!(progress(app.world(), dimension).to_generate.total, disc(far, 7).len() as u64, "run {run}");
+    }
+    let calls = watched.take_calls();
+    assert!(disc(far, 7).iter().all(|column| calls[column] == 1));
+}
+
+#[test]
+fn a_crowd_that_moves_on_and_on_does_not_starve_a_lone_viewer() {
+    let watched = Watched::default();
+    let settings = DimensionGeneration { columns_per_second: Some(320.0), ..default() };
+    let mut app = game(lockstep().with_generation(settings));
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let lone = ColumnPos::new(-10_000, 0);
+    further_viewer(&mut app, dimension, -160_000.0, 0, 40);
+    start(&mut app);
+    // What is left for it is further away than anything that the crowd wants.
+    update(&mut app, 60);
+    watched.take_calls();
+    let crowd: Vec<_> = (0..20).map(|_| viewer(&mut app, dimension, 0.0, 0.0, 4)).collect();
+    for round in 0..100 {
+        for (number, viewer) in crowd.iter().enumerate() {
+            move_viewer(&mut app, *viewer, 16.0 * (1_000 * round + number % 3) as f32, 0.0);
+        }
+        app.update();
+    }
+    let calls = watched.take_calls();
+    let for_lone = calls.keys().filter(|column| near(column, lone, 50)).count();
+    assert!(for_lone * 10 >= calls.len(), "{for_lone} of {}", calls.len());
+    assert!(for_lone * 2 <= calls.len(), "{for_lone} of {}: the nearest come first", calls.len());
+}
+
+#[test]
+fn several_dimensions_are_generated_at_a_time() {
+    let watched = [Watched::default(), Watched::default(), Watched::default()];
+    let mut app = game(lockstep().with_columns_in_flight(16));
+    for (number, watched) in watched.iter().enumerate() {
+        let dimension = app.world_mut().spawn(watched.dimension(&format!("dimension {number}"))).id();
+        further_viewer(&mut app, dimension, 0.0, 1, 20);
+    }
+    start(&mut app);
+    update(&mut app, 120);
+    let counts = watched.each_ref().map(|watched| watched.asked().len());
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(*least > 64 && most - least <= 32, "{counts:?}");
+}
+
+#[test]
+fn work_ahead_of_a_viewer_that_moves_counts_as_nearer() {
+    let ahead_of = |heading_weight: f64| {
+        let watched = Watched::default();
+        let settings = DimensionGeneration { columns_per_second: Some(80.0), heading_weight, ..default() };
+        let mut app = game(lockstep().with_generation(settings));
+        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+        let walker = further_viewer(&mut app, dimension, 0.0, 0, 24);
+        start(&mut app);
+        let mut ahead = 0_i64;
+        for step in 0..100 {
+            // Two columns a second.
+            let x = step as f32 * 1.6;
+            move_viewer(&mut app, walker, x, 0.0);
+            app.update();
+            let here = (x / 16.0) as i64;
+            ahead += watched.take_calls().keys().map(|column| (column.x - here).signum()).sum::<i64>();
+        }
+        ahead
+    };
+    let (without, with) = (ahead_of(0.0), ahead_of(1.0));
+    assert!(with > without + 50, "{without} without, {with} with a weight");
+}
+
+#[test]
+fn a_cap_and_a_pause_hold_for_what_is_generated_and_not_for_what_is_loaded() {
+    let watched = Watched::default();
+    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(100)));
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let settings = DimensionGeneration { columns_per_second: Some(40.0), ..default() };
+    app.world_mut().entity_mut(dimension).insert(settings);
+    let viewer = further_viewer(&mut app, dimension, 0.0, 3, 20);
+    start(&mut app);
+    update(&mut app, 100);
+    let asked = watched.asked().len();
+    assert!((180..=210).contains(&asked), "{asked} in five seconds");
+
+    let faster = DimensionGeneration { columns_per_second: Some(100.0), ..settings };
+    app.world_mut().entity_mut(dimension).insert(faster);
+    update(&mut app, 100);
+    let more = watched.asked().len() - asked;
+    assert!((480..=530).contains(&more), "{more} in five seconds");
+    let told = progress(app.world(), dimension);
+    assert!(told.generated_per_second.is_some_and(|rate| (60.0..=80.0).contains(&rate)), "{told:?}");
+    assert!(told.time_left.is_some_and(|left| left > Duration::from_secs(3)), "{told:?}");
+
+    app.world_mut().entity_mut(dimension).insert(DimensionGeneration { paused: true, ..faster });
+    update(&mut app, 20);
+    let before = watched.asked().len();
+    move_viewer(&mut app, viewer, 16.0 * 8.0, 0.0);
+    update(&mut app, 30);
+    assert_eq!(watched.asked().len(), before, "nothing is begun");
+    assert!(block_at(app.world_mut(), dimension, BlockPos::new(16 * 8, 0, 0)).is_some(), "what is stored is loaded");
+    assert!(progress(app.world(), dimension).generation.paused);
+
+    app.world_mut().entity_mut(dimension).insert(DimensionGeneration::default());
+    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+    update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
+    assert!(watched.take_calls().values().all(|calls| *calls == 1));
+}
+
+#[test]
+fn after_a_leap_the_first_columns_are_near_the_new_place() {
+    let watched = Watched::default();
+    watched.close_gate_after(0);
+    let mut app = game(TerranePlugin::in_memory().with_generation_threads(1).with_columns_in_flight(256));
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let viewer = viewer(&mut app, dimension, 0.0, 0.0, 12);
+    start(&mut app);
+    update_until(&mut app, "a thread has a batch in hand, and many are on order", |world| {
+        !watched.asked().is_empty() && world.resource::<WorldStatistics>().in_flight >= 200
+    });
+    let there = ColumnPos::new(2_000, 0);
+    move_viewer(&mut app, viewer, 16.0 * 2_000.0, 0.0);
+    update_until(&mut app, "it is known there", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        statistics.viewers.iter().any(|(_, center, _)| *center == there) && statistics.in_flight >= 200
+    });
+    watched.open_gate();
+    update_until(&mut app, "it has ground", |world| {
+        let id = world.get::<DimensionOpen>(dimension).unwrap().id;
+        disc(there, 3).iter().all(|column| world.resource::<PublishedColumns>().column(id, *column).is_some())
+    });
+    let asked = watched.asked();
+    let in_hand = asked.iter().position(|column| near(column, there, 20)).unwrap();
+    assert!(in_hand <= 16, "{in_hand} columns of the old place came first");
+    assert!(asked[in_hand..].iter().take(48).all(|column| near(column, there, 10)), "{asked:?}");
+    let old = asked.iter().filter(|column| near(column, HOME, 20)).count();
+    assert_eq!(old, in_hand, "nobody wants the rest");
+}
+
+#[test]
+fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
+    let watched = Watched::default();
+    // An error and a panic where it is to be loaded, an error where it is only to be stored.
+    let failing = [ColumnPos::new(0, 0), ColumnPos::new(1, 1), ColumnPos::new(6, 0)];
+    watched.fail(&failing);
+    let settings = DimensionGeneration { attempts: 3, ..default() };
+    let mut app = game(lockstep().with_generation(settings));
+    listen::<ColumnFailed>(&mut app);
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    further_viewer(&mut app, dimension, 8.0, 3, 8);
+    start(&mut app);
+    update(&mut app, 15);
+    // The others did not wait.
+    let others = disc(HOME, 3).into_iter().filter(|column| !failing.contains(column));
+    let id = dimension_id(&app, dimension);
+    others.for_each(|column| assert!(app.world().resource::<PublishedColumns>().column(id, column).is_some()));
+    assert_eq!(progress(app.world(), dimension).failing, 3);
+
+    update(&mut app, 200);
+    let told = progress(app.world(), dimension);
+    assert_eq!((told.failing, told.set_aside, told.to_generate.missing), (0, 3, 3));
+    assert_eq!(told.to_load.missing, 2, "not there is not done");
+    assert!(told.failures.iter().all(|failed| failed.attempts == 3 && failed.given_up));
+    let panicked = told.failures.iter().find(|failed| failed.column == failing[1]).expect("listed");
+    assert!(panicked.error.contains("an odd column makes it panic"), "{}", panicked.error);
+    for column in failing {
+        let failed = heard::<ColumnFailed>(&app).iter().filter(|failed| failed.column == column);
+        let tries: Vec<_> = failed.map(|failed| (failed.attempts, failed.given_up)).collect();
+        assert_eq!(tries, [(1, false), (2, false), (3, true)], "{column}");
+    }
+
+    // Nobody tries them before he is asked to.
+    watched.fail(&failing[1..2]);
+    watched.take_calls();
+    update(&mut app, 200);
+    assert!(watched.asked().is_empty());
+    app.world_mut().write_message(RetryColumns { dimension, column: Some(failing[0]) });
+    update(&mut app, 15);
+    assert_eq!(watched.take_calls().into_keys().collect::<Vec<_>>(), [failing[0]]);
+    assert!(block_at(app.world_mut(), dimension, BlockPos::new(0, 0, 0)).is_some());
+    app.world_mut().write_message(RetryColumns { dimension, column: None });
+    update(&mut app, 15);
+    assert_eq!(watched.take_calls().into_keys().collect::<Vec<_>>(), failing[1..]);
+    let told = progress(app.world(), dimension);
+    assert_eq!((told.failing, told.set_aside, told.to_generate.missing), (1, 0, 1));
+    watched.fail(&[]);
+    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+    update_until(&mut app, "all is loaded", |world| world.resource::<WorldStatistics>().remaining == 0);
+}
+
+#[test]
+fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
+    let watched = Watched::default();
+    watched.0.fails_everywhere.store(true, Ordering::SeqCst);
+    let settings = DimensionGeneration { attempts: 1, ..default() };
+    let mut app = game(lockstep().with_generation(settings));
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    further_viewer(&mut app, dimension, 8.0, 2, 10);
+    start(&mut app);
+    update(&mut app, 60);
+    let calls = watched.take_calls();
+    assert!(disc(HOME, 10).iter().all(|column| calls[column] == 1));
+    let told = progress(app.world(), dimension);
+    assert_eq!((told.set_aside, told.in_flight), (calls.len() as u64, 0));
+    assert_eq!(told.to_generate.missing, told.to_generate.total);
+    update(&mut app, 60);
+    assert!(watched.asked().is_empty());
+}
+
+#[test]
+fn after_a_crash_nothing_that_is_stored_is_made_again_and_nothing_is_left_out() {
+    let disk = Arc::<MemoryStore>::default();
+    let run = |disk: &Arc<MemoryStore>, watched: &Watched| {
+        let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
+        let plugin = on(disk).with_generation(settings).with_autosave_period(Duration::from_millis(300));
+        let mut app = game(plugin);
+        listen::<DimensionOpened>(&mut app);
+        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+        further_viewer(&mut app, dimension, 0.0, 3, 12);
+        start(&mut app);
+        (app, dimension)
+    };
+    let first = Watched::default();
+    let (mut app, dimension) = run(&disk, &first);
+    update(&mut app, 83);
+    let before = progress(app.world(), dimension).to_generate;
+    let crashed = Arc::new(disk.snapshot());
+    let known = stored_columns(&crashed, dimension_id(&app, dimension));
+    assert!(known.iter().all(|column| first.asked().contains(column)));
+    drop(app);
+    assert!(before.missing > 0 && before.missing < before.total);
+
+    let second = Watched::default();
+    let (mut app, dimension) = run(&crashed, &second);
+    update(&mut app, 6);
+    let stored = heard::<DimensionOpened>(&app)[0].stored_columns as usize;
+    let now = progress(app.world(), dimension).to_generate;
+    assert_eq!(stored, known.len());
+    assert!(stored > 50 && now.missing < now.total - 50, "{stored} stored, {now:?}");
+    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
+    let again = second.take_calls();
+    assert!(again.values().all(|calls| *calls == 1));
+    assert!(known.iter().all(|column| !again.contains_key(column)), "no work is repeated");
+    let all: BTreeSet<_> = known.iter().chain(again.keys()).copied().collect();
+    assert!(all.is_superset(&disc(HOME, 12)), "no hole");
+    drop(app);
+
+    let third = Watched::default();
+    let (mut app, dimension) = run(&crashed, &third);
+    update(&mut app, 60);
+    assert!(is_generated(app.world(), dimension) && third.asked().is_empty());
+}
+
+#[test]
+fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
+    let mut app = game(TerranePlugin::in_memory());
+    flat(&mut app);
+    start(&mut app);
+    let limit = |world: &World| world.resource::<WorldStatistics>().in_flight_limit;
+    update_until(&mut app, "it begins with the most", |world| limit(world) == 256);
+    // No frame is that short.
+    let pacing = Pacing { least: 40, frame_budget: Duration::ZERO, ..default() };
+    app.insert_resource(pacing);
+    update_until(&mut app, "it falls", |world| limit(world) == 40);
+    app.insert_resource(Pacing::fixed(77));
+    update_until(&mut app, "it is fixed", |world| limit(world) == 77);
+}
