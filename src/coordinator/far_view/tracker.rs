@@ -347,6 +347,20 @@ mod tests {
     }
 
     #[test]
+    fn a_column_that_changed_before_the_listener_went_off_is_not_kept_as_it_was() {
+        let mut scene = Scene::new();
+        scene.run(Step::Generate(9, 0));
+        scene.settle();
+        scene.run(Step::Edit(9, 0));
+        scene.run(Step::Move(-3, 0));
+        scene.settle();
+        assert!(scene.has.is_empty(), "it is near enough to be kept, and too far to be sent again");
+        scene.run(Step::Move(0, 0));
+        scene.settle();
+        assert_eq!(scene.has[&ColumnPos::new(9, 0)].1, 2);
+    }
+
+    #[test]
     fn finer_rings_come_first_and_each_near_to_far() {
         let mut scene = Scene::new();
         (-9..=9).flat_map(|x| (-9..=9).map(move |z| ColumnPos::new(x, z))).for_each(|column| scene.generate(column));
