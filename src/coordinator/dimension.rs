@@ -134,6 +134,11 @@ pub(super) struct ViewerState {
 }
 
 impl ViewerState {
+    /// Whether it wants the column generated.
+    pub fn reaches(&self, column: ColumnPos) -> bool {
+        column.distance_squared(self.center) <= u128::from(self.radii.generation).pow(2)
+    }
+
     /// Whether it has ground generated that is not loaded for it.
     pub fn generates_further(&self) -> bool {
         self.radii.generation > self.radii.load
@@ -163,6 +168,8 @@ pub(super) struct Dimension {
     /// Columns that are claimed in `resident`, since somebody holds them, and are to be generated.
     pub awaited: FxHashSet<ColumnPos>,
     pub generation: GenerationState,
+    /// Columns that wait for another try and that nobody holds any more.
+    left_failures: Vec<ColumnPos>,
     /// Columns that are on order.
     pub in_flight: usize,
     /// Its last order.
@@ -264,6 +271,7 @@ impl Dimension {
             stored,
             awaited: FxHashSet::default(),
             generation,
+            left_failures: Vec::new(),
             in_flight: 0,
             last_claim: 0,
             has_moved_viewers: false,
@@ -403,6 +411,9 @@ impl Dimension {
                     self.holds.remove(&column);
                     if self.awaited.remove(&column) {
                         self.resident.release(column);
+                        if self.generation.failures.is_waiting(column) {
+                            self.left_failures.push(column);
+                        }
                     }
                     if self.columns.contains_key(&column) {
                         self.unneeded.insert(column);
@@ -432,6 +443,17 @@ impl Dimension {
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.is_generated = false);
+        }
+    }
+
+    /// Who comes to a place again does not wait for what failed there before.
+    pub fn forget_left_failures(&mut self) {
+        for column in std::mem::take(&mut self.left_failures) {
+            let is_wanted = self.viewers.values().any(|viewer| viewer.reaches(column));
+            if !is_wanted && self.generation.failures.is_waiting(column) {
+                self.generation.failures.forget(column);
+                self.release_generation(column);
+            }
         }
     }
 

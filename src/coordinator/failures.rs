@@ -149,6 +149,11 @@ impl Failures {
         self.retried.is_empty() && self.set_aside.completed_count() == 0
     }
 
+    /// Whether the column waits for another try.
+    pub fn is_waiting(&self, column: ColumnPos) -> bool {
+        self.retried.get(&column).is_some_and(|retried| retried.due.is_some())
+    }
+
     /// How many wait for another try.
     pub fn waiting(&self) -> usize {
         self.waiting

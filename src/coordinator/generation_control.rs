@@ -95,6 +95,7 @@ impl Desk<'_> {
     pub fn retry_generation(&mut self, id: DimensionId) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        dimension.forget_left_failures();
         for column in dimension.generation.failures.take_due(now) {
             dimension.release_generation(column);
         }

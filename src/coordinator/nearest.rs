@@ -215,11 +215,7 @@ impl Dimension {
     /// Something was ordered, which serves the viewers in whose range this column lies.
     fn serve(&mut self, column: Option<ColumnPos>) {
         let (turn, Some(column)) = (self.generation.turns.end_turn(), column) else { return };
-        for viewer in self.viewers.values_mut() {
-            if column.distance_squared(viewer.center) <= u128::from(viewer.radii.generation).pow(2) {
-                viewer.served = turn;
-            }
-        }
+        self.viewers.values_mut().filter(|viewer| viewer.reaches(column)).for_each(|viewer| viewer.served = turn);
     }
 }
 

@@ -4,7 +4,7 @@
 //! Jain 1989, "Analysis of the increase and decrease algorithms for congestion avoidance in computer networks"; RFC 5681).
 //! What is shared here are the cores: too much generation shows as longer frames and longer ticks. Two more rules are
 //! TCP's as well: after a decrease nothing is decided until its effect can be seen, and a limit that is not made use of
-//! does not grow (RFC 7661), since nobody has tried whether it is bearable.
+//! does not grow (RFC 7661), since nobody has tried whether it is bearable. Nor does it fall while nothing is in flight.
 
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -82,7 +82,9 @@ impl AdaptiveLimit {
         let least = pacing.least.max(1) as f64;
         let most = (pacing.most.max(1) as f64).max(least);
         let mut wait = PERIOD;
-        if pacing.is_too_slow(frame, ticks) {
+        if in_flight == 0 {
+            // Whatever is slow, this is not what makes it so.
+        } else if pacing.is_too_slow(frame, ticks) {
             self.limit *= DECREASE;
             wait = REACTION;
         } else if in_flight as f64 >= self.limit / 2.0 {
@@ -212,8 +214,12 @@ mod tests {
             now += PERIOD;
         }
         assert_eq!(limit.columns(), 16 + 4 * 16);
-        // Nothing is in flight: what would be bearable is not known.
-        limit.update(now, 0);
+        // Hardly anything is in flight: what would be bearable is not known.
+        limit.update(now, 20);
+        assert_eq!(limit.columns(), 16 + 4 * 16);
+        // Nothing is in flight: it is not the reason why anything is slow.
+        limit.note_tick(5.0);
+        limit.update(now + PERIOD, 0);
         assert_eq!(limit.columns(), 16 + 4 * 16);
     }
 

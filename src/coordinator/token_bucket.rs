@@ -21,7 +21,8 @@ impl TokenBucket {
             return usize::MAX;
         };
         let per_second = if per_second > 0.0 { per_second } else { 0.0 };
-        let most = (per_second * BURST).max(1.0);
+        // Of a slow stream a token and the begun part of the next one.
+        let most = (per_second * BURST).max(2.0);
         let before = self.filled.replace(now);
         // A limit that has just been set begins with a full bucket.
         let gained = before.map_or(most, |before| per_second * now.saturating_sub(before).as_secs_f64());
@@ -85,7 +86,7 @@ mod tests {
         let mut bucket = TokenBucket::default();
         assert_eq!(bucket.available(None, Duration::ZERO), usize::MAX);
         bucket.take(1_000_000);
-        assert_eq!(bucket.available(Some(4.0), Duration::from_secs(1)), 1);
+        assert_eq!(bucket.available(Some(4.0), Duration::from_secs(1)), 2);
         for nothing in [0.0, -1.0, f64::NAN] {
             assert_eq!(bucket.available(Some(nothing), Duration::from_secs(2)), 0);
         }

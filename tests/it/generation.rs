@@ -414,8 +414,14 @@ fn after_a_crash_nothing_that_is_stored_is_made_again_and_nothing_is_left_out() 
 
 #[test]
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
-    let mut app = game(TerranePlugin::in_memory());
-    flat(&mut app);
+    // Nothing is too slow.
+    let pacing = Pacing { frame_budget: Duration::MAX, tick_share: f64::INFINITY, ..default() };
+    let mut app = game(TerranePlugin::in_memory().with_pacing(pacing));
+    // Something is in flight all the time.
+    let watched = Watched::default();
+    watched.close_gate_after(0);
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    viewer(&mut app, dimension, 0.0, 0.0, 12);
     start(&mut app);
     let limit = |world: &World| world.resource::<WorldStatistics>().in_flight_limit;
     update_until(&mut app, "it begins with the most", |world| limit(world) == 256);
@@ -425,4 +431,5 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     update_until(&mut app, "it falls", |world| limit(world) == 40);
     app.insert_resource(Pacing::fixed(77));
     update_until(&mut app, "it is fixed", |world| limit(world) == 77);
+    watched.open_gate();
 }

@@ -307,3 +307,29 @@ fn the_window_of_a_region_that_is_gone_says_so() {
     click(&mut app, "log");
     assert!(is_seen(&app, &format!("{} destroyed", region.index())));
 }
+
+#[test]
+fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
+    let (mut app, dimension) = two_regions(TerranePlugin::in_memory());
+    let held = |app: &App| app.world().get::<DimensionGeneration>(dimension).is_some_and(|settings| settings.paused);
+    click(&mut app, "hold generation");
+    assert!(held(&app));
+    frame_until(&mut app, "the panel knows", |app| is_seen(app, "generate on"));
+    click(&mut app, "generate on");
+    assert!(!held(&app));
+
+    let id = dimension_id(&app, dimension);
+    let error = "no ground here".to_owned();
+    let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
+    let mut statistics = (*app.world().resource::<WorldStatistics>().0).clone();
+    let told = statistics.dimensions.iter_mut().find(|told| told.dimension == id).expect("it is open");
+    (told.set_aside, told.failures) = (1, vec![failed].into());
+    let statistics = std::sync::Arc::new(statistics);
+    // What the simulation itself says may come in between, four times a second.
+    let is_told = (0..20).any(|_| {
+        app.insert_resource(WorldStatistics(statistics.clone()));
+        frame(&mut app, Vec::new());
+        is_seen(&app, "0 failing, 1 set aside") && is_seen(&app, "no ground here (5 tries)")
+    });
+    assert!(is_told);
+}
