@@ -238,8 +238,11 @@ impl Desk<'_> {
         };
         let mut parked = mem::take(slot.parked.get());
         // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.
-        parked.inbox.absorbed.clear();
-        let salvage = parked.world.map(|mut world| world.salvage()).unwrap_or_default();
+        let absorbed = mem::take(&mut parked.inbox.absorbed);
+        let mut salvage = Salvage::default();
+        for mut world in parked.world.into_iter().chain(absorbed) {
+            salvage.append(world.salvage());
+        }
         dimension.waiting.get().entry(region).or_default().append(parked.inbox);
         self.deadlines.running.insert((id, region), Running::waiting(slot));
         let outcome = Err(Fault { panic: CaughtPanic::by_order(), salvage: Box::new(salvage) });

@@ -229,7 +229,9 @@ impl Desk<'_> {
         if self.saves.is_behind() || self.room().generate == 0 {
             return 0;
         }
-        let usual = IN_FLIGHT_PER_THREAD * self.config.generation_threads.max(1);
+        // In lockstep the same on every machine.
+        let threads = if self.config.mode.is_lockstep() { 1 } else { self.config.generation_threads.max(1) };
+        let usual = IN_FLIGHT_PER_THREAD * threads;
         self.config.pregeneration_in_flight.unwrap_or(usual).max(1).saturating_sub(self.totals.in_flight)
     }
 

@@ -8,9 +8,11 @@ use super::entities::{EntityIndex, MoveCause};
 use super::mail::Part;
 use super::post::Post;
 use super::resources::{RegionShare, report_unregistered, split_resources, take_resources};
+use super::unsaved::collect_chunks;
 use super::world::RegionState;
-use super::{Inbox, Letter, LoadedColumn, RegionWorld};
+use super::{Inbox, Letter, LoadedColumn, RegionInfo, RegionWorld};
 use crate::chunk::Column;
+use crate::storage::SaveBatch;
 use bevy::prelude::*;
 use std::mem;
 
@@ -43,6 +45,7 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
 pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) {
     let state = world.resource::<RegionState>();
     let (components, origin) = (state.components.clone(), state.number);
+    let dimension = world.resource::<RegionInfo>().dimension;
     let split_off = |world: &mut World, part: &Part| {
         let share = RegionShare::new(part, shift);
         let resources = split_resources(world, &components, &share, origin);
@@ -52,6 +55,9 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) {
         part.sections.iter().for_each(|section| {
             owned.sections.remove(section);
         });
+        // Hooks and observers of those who left may have built something, after everything unsaved was handed out.
+        let mut save = SaveBatch::default();
+        collect_chunks(&mut owned, dimension, |column| share.contains(column), &mut save);
         let columns: Vec<_> = owned.split_off(|column| share.contains(column)).collect();
         let mut ticks = world.resource_mut::<BlockTicks>();
         let loaded = |column: Column| LoadedColumn { block_ticks: ticks.take_column(column.pos()), ..column.into() };
@@ -59,6 +65,9 @@ pub(super) fn split(world: &mut World, parts: &[Part], shift: u32) {
         let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| share.contains(column));
         let state = world.resource_mut::<RegionState>().into_inner();
         let letters = state.waiting.take_out(state.clock, state.period, leaves);
+        let outbox = state.outbox();
+        outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));
+        outbox.save.merge(save);
         (part.region, Inbox { travellers, columns, letters, resources, ..Inbox::default() })
     };
     for part in parts {

@@ -29,6 +29,18 @@ pub struct Salvage {
     pub outbox: Option<Box<Outbox>>,
 }
 
+impl Salvage {
+    /// Takes over what is left of another world that goes with this one.
+    pub fn append(&mut self, other: Self) {
+        self.inbox.append(other.inbox);
+        self.handed_over.extend(other.handed_over);
+        self.undelivered.extend(other.undelivered);
+        self.edits.extend(other.edits);
+        self.columns.extend(other.columns);
+        self.viewers.extend(other.viewers);
+    }
+}
+
 /// Takes it out of the world. What lies in resources survives a panic; what a system had in its hands does not.
 pub(super) fn salvage(world: &mut World) -> Salvage {
     let mut salvage = Salvage::default();

@@ -54,6 +54,7 @@ impl TickSchedules {
         for registry in &mut self.messages {
             registry.run_updates(world, self.last_update);
         }
-        self.last_update = world.change_tick();
+        // What the first system of this tick writes must be newer.
+        self.last_update = world.increment_change_tick();
     }
 }

@@ -7,7 +7,7 @@ use super::letter::Undeliverable;
 use super::post::Post;
 use super::records::record;
 use super::strict::StrictMode;
-use super::unsaved::collect_unsaved;
+use super::unsaved::{collect_chunks, collect_unsaved};
 use super::world::RegionState;
 use super::{
     Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
@@ -88,13 +88,14 @@ pub(super) fn send(world: &mut World) {
     if !leaving.is_empty() {
         let letters = letters_of(world, &leaving);
         mailed(world).undelivered.extend(letters);
-        outbox.left = give_up_columns(world, &components, leaving, &mut outbox.mirrors);
+        outbox.left = give_up_columns(world, &components, leaving, &mut outbox);
     }
     outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
 
     let mut owned = world.resource_mut::<RegionColumns>();
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
+    changed.retain(|chunk| owned.contains(chunk.column()));
     changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
     let (inbox, mailed) = world.resource_mut::<RegionState>().into_inner().mail.get();
@@ -215,7 +216,7 @@ fn give_up_columns(
     world: &mut World,
     components: &RegionComponents,
     leaving: FxHashSet<ColumnPos>,
-    mirrors: &mut Vec<MirrorUpdate>,
+    outbox: &mut Outbox,
 ) -> Vec<LoadedColumn> {
     let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
     world.insert_resource(Migration);
@@ -229,7 +230,7 @@ fn give_up_columns(
         for entity in family {
             let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { continue };
             if world.resource_mut::<RegionState>().mirrored.remove(&id) {
-                mirrors.push(MirrorUpdate::gone(id));
+                outbox.mirrors.push(MirrorUpdate::gone(id));
             }
         }
         despawned.push(root);
@@ -241,9 +242,12 @@ fn give_up_columns(
         }
     }
     world.remove_resource::<Migration>();
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let owned = world.resource_mut::<RegionColumns>().into_inner();
+    // Hooks and observers of those who left may have built something.
+    collect_chunks(owned, dimension, |column| leaving.contains(&column), &mut outbox.save);
     let mut leaving: Vec<_> = leaving.into_iter().collect();
     leaving.sort_unstable();
-    let mut owned = world.resource_mut::<RegionColumns>();
     let columns: Vec<Column> = leaving.into_iter().filter_map(|column| owned.remove(column)).collect();
     let mut ticks = world.resource_mut::<BlockTicks>();
     let loaded = |column: Column| LoadedColumn {

@@ -8,8 +8,8 @@ use super::records::record;
 use super::world::RegionState;
 use super::{Outbox, Position, RegionComponents, Viewer};
 use crate::chunk::ColumnSummary;
-use crate::space::{ColumnPos, DimensionId};
-use crate::storage::EntityRecord;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::{EntityRecord, SaveBatch};
 use bevy::ecs::archetype::Archetype;
 use bevy::ecs::component::ComponentId;
 use bevy::platform::collections::HashSet;
@@ -28,15 +28,8 @@ pub(super) fn collect_unsaved(
     dimension: DimensionId,
     outbox: &mut Outbox,
 ) {
-    let mut owned = world.resource_mut::<RegionColumns>();
-    let chunks = mem::take(&mut owned.unsaved);
-    let changed: FxHashSet<ColumnPos> = chunks.iter().map(|chunk| chunk.column()).collect();
-    for chunk in chunks {
-        outbox.save.chunks.insert((dimension, chunk), owned.chunk(chunk));
-    }
-    for column in changed.into_iter().filter_map(|column| owned.column(column)) {
-        outbox.save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
-    }
+    let owned = world.resource_mut::<RegionColumns>().into_inner();
+    collect_chunks(owned, dimension, |_| true, &mut outbox.save);
     let awaiting = owned.awaiting.clone();
     let mut ticks = world.resource_mut::<BlockTicks>();
     for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
@@ -64,6 +57,25 @@ pub(super) fn collect_unsaved(
     }
     let now = world.increment_change_tick();
     world.resource_mut::<RegionState>().last_collect = Some(now);
+}
+
+/// Fills the batch with the unsaved chunks of the columns that are wanted. What is left of columns that are gone is
+/// nobody's: it must not be taken for air.
+pub(super) fn collect_chunks(
+    owned: &mut RegionColumns,
+    dimension: DimensionId,
+    wanted: impl Fn(ColumnPos) -> bool,
+    save: &mut SaveBatch,
+) {
+    let chunks: Vec<ChunkPos> = owned.unsaved.extract_if(|chunk| wanted(chunk.column())).collect();
+    let mut changed = FxHashSet::default();
+    for chunk in chunks.into_iter().filter(|chunk| owned.contains(chunk.column())) {
+        save.chunks.insert((dimension, chunk), owned.chunk(chunk));
+        changed.insert(chunk.column());
+    }
+    for column in changed.into_iter().filter_map(|column| owned.column(column)) {
+        save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
+    }
 }
 
 /// Notes on the entity what was handed out of it.

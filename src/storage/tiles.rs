@@ -51,10 +51,12 @@ impl WorldStore {
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
     pub fn has_lost_tiles(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        let is_empty = |range: std::ops::Range<Vec<u8>>| {
-            self.store.scan(Family::Meta, &range.start..&range.end, 1).map(|found| found.is_empty())
+        let is_empty = |family, range: std::ops::Range<Vec<u8>>| {
+            self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
         };
-        Ok(is_empty(keys::tile_range(dimension))? && !is_empty(keys::summary_dimension_range(dimension))?)
+        Ok(is_empty(Family::Meta, keys::tile_range(dimension))?
+            && !(is_empty(Family::Meta, keys::summary_dimension_range(dimension))?
+                && is_empty(Family::Chunks, keys::chunk_dimension_range(dimension))?))
     }
 
     /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
@@ -158,7 +160,7 @@ mod tests {
             }
             store.world().commit(&batch, Durability::Process).unwrap();
             let all: BTreeSet<_> = summarized.union(&chunks).copied().collect();
-            prop_assert_eq!(store.world().has_lost_tiles(DIMENSION).unwrap(), !old && !summarized.is_empty());
+            prop_assert_eq!(store.world().has_lost_tiles(DIMENSION).unwrap(), !(old || summarized.is_empty() && chunks.is_empty()));
             prop_assert_eq!(store.world().rebuild_tiles(DIMENSION).unwrap(), all.len() as u64);
             prop_assert_eq!(stored(&store), all);
             prop_assert!(!store.world().has_lost_tiles(DIMENSION).unwrap());

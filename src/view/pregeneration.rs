@@ -3,6 +3,7 @@ use crate::coordinator::{
     DimensionClosed, FromMain, MainLink, PregenerationOrder, PregenerationProgress, PregenerationState,
     PregenerationStatus,
 };
+use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -118,7 +119,7 @@ fn control_unsent(
     if progress.state.is_over() {
         return None;
     }
-    progress.total = job.area.columns();
+    progress.total = DistanceGraph::columns_of(&job.area);
     progress.state = match order {
         PregenerationOrder::Pause => PregenerationState::Paused,
         PregenerationOrder::Resume => PregenerationState::Waiting,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::block::BlockId;
 use crate::simulation::blocks::RegionColumns;
 use crate::simulation::{EntityMoved, Migration, RegionResource, RegionShare, RegionTick};
 use bevy::ecs::entity::EntityMapper;
@@ -523,4 +524,52 @@ fn messages_that_a_system_registers_are_kept_for_two_ticks() {
     regions.tick(1);
     regions.tick(1);
     assert_eq!(unread(&mut regions), 0);
+}
+
+#[test]
+fn messages_of_the_first_system_of_each_tick_do_not_pile_up() {
+    let plugins = |region: &mut SubApp| {
+        region.add_message::<Late>().add_systems(RegionTick, |mut late: MessageWriter<Late>| {
+            late.write(Late);
+        });
+    };
+    let mut regions = Regions::with_plugins(|_| {}, plugins);
+    regions.open(1);
+    for _ in 0..20 {
+        regions.tick(1);
+    }
+    assert_eq!(regions.world(1).resource::<Messages<Late>>().len(), 2, "those of the last two ticks");
+}
+
+#[derive(Component, Clone, Default)]
+struct Torch;
+
+/// What an observer builds while its entity is taken out goes where the ground goes, and is saved.
+#[test]
+fn what_is_built_by_those_who_leave_is_handed_out() {
+    let plugins = |region: &mut SubApp| {
+        region.world_mut().add_observer(|_: On<Remove, Torch>, mut owned: ResMut<RegionColumns>| {
+            let place = BlockPos::new(10 * 16, 40, 0);
+            let _ = owned.set_block(place, BlockId::new(3));
+        });
+    };
+    let mut regions = Regions::with_plugins(|components| components.register::<Torch>(), plugins);
+    let chunk = BlockPos::new(10 * 16, 40, 0).chunk();
+    let built = |outbox: &Outbox| {
+        let saved = outbox.save.chunks.get(&(DIMENSION, chunk));
+        saved.is_some_and(|saved| saved.block([0, 8, 0]) == BlockId::new(3))
+    };
+    regions.open(1).spawn((Torch, place(10)));
+    regions.tick(1);
+    let (outbox, inbox) = regions.part_off(1, 2, &[10]);
+    assert!(built(&outbox));
+    assert_eq!(inbox.columns[0].column.block(BlockPos::new(10 * 16, 40, 0)), BlockId::new(3));
+    let later = regions.save(1);
+    assert!(!later.save.chunks.contains_key(&(DIMENSION, chunk)), "the parent has nothing to say of it any more");
+
+    regions.open(3).spawn((Torch, Position::new(DIMENSION, BlockPos::new(30 * 16, 5, 0))));
+    regions.world(3).resource_mut::<RegionColumns>().insert(Column::new(column(10)));
+    let outbox = regions.tick_with(3, Inbox { give_up: vec![column(10), column(30)], ..Inbox::default() });
+    assert!(built(&outbox));
+    assert_eq!(outbox.left.len(), 2);
 }
