@@ -8,7 +8,7 @@ mod summary;
 mod tests;
 
 pub use column::Column;
-pub use summary::{ColumnSummary, Detail, SummaryError, Surface};
+pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};

@@ -65,7 +65,7 @@ impl fmt::Display for Detail {
 
 /// What is seen of a cell from above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Surface {
+pub struct SummaryCell {
     /// The height of its highest block that is not air, in blocks; of a larger cell the mean.
     pub height: i64,
     /// That block; of a larger cell the one that is seen most.
@@ -87,7 +87,7 @@ pub struct Surface {
 pub struct ColumnSummary {
     detail: Detail,
     /// x fastest.
-    cells: Box<[Option<Surface>]>,
+    cells: Box<[Option<SummaryCell>]>,
 }
 
 impl ColumnSummary {
@@ -107,7 +107,7 @@ impl ColumnSummary {
                 let seen = |y: usize| Some(chunk.block([x, y, z])).filter(|block| *block != BlockId::AIR);
                 let found = (0..CHUNK_SIZE).rev().find_map(|y| Some((y, seen(y)?)));
                 if let Some((y, block)) = found {
-                    *cell = Some(Surface { height: (chunk_y << 4) + y as i64, block });
+                    *cell = Some(SummaryCell { height: (chunk_y << 4) + y as i64, block });
                     open -= 1;
                 }
             }
@@ -122,7 +122,7 @@ impl ColumnSummary {
 
     /// What is seen of the cell `x`, `z`, counted in cells from the column's lowest corner; `None` if there is no ground, or
     /// no such cell.
-    pub fn surface(&self, x: usize, z: usize) -> Option<Surface> {
+    pub fn surface(&self, x: usize, z: usize) -> Option<SummaryCell> {
         let side = self.detail.cells();
         (x < side && z < side).then(|| self.cells[x + side * z])?
     }
@@ -160,7 +160,7 @@ impl ColumnSummary {
             .cells
             .iter()
             .map(|cell| {
-                let Some(Surface { block, .. }) = cell else { return 0 };
+                let Some(SummaryCell { block, .. }) = cell else { return 0 };
                 let known = palette.iter().position(|known| known == block);
                 known.unwrap_or_else(|| {
                     palette.push(*block);
@@ -207,7 +207,7 @@ impl ColumnSummary {
                 let Some(block) = place.checked_sub(1).and_then(|place| palette.get(place)) else { return Ok(None) };
                 let step = reader.number()?;
                 height = height.wrapping_add((step >> 1) as i64 ^ -((step & 1) as i64));
-                Ok(Some(Surface { height, block: *block }))
+                Ok(Some(SummaryCell { height, block: *block }))
             })
             .collect::<Result<_, SummaryError>>()?;
         match bytes.len() - reader.offset {
@@ -313,17 +313,17 @@ fn write_number(into: &mut Vec<u8>, mut number: u64) {
 }
 
 /// One cell of four: ground if at least half of them have it.
-fn merge(cells: [Option<Surface>; 4]) -> Option<Surface> {
-    let ground: Vec<Surface> = cells.into_iter().flatten().collect();
+fn merge(cells: [Option<SummaryCell>; 4]) -> Option<SummaryCell> {
+    let ground: Vec<SummaryCell> = cells.into_iter().flatten().collect();
     if ground.len() < 2 {
         return None;
     }
     let sum: i128 = ground.iter().map(|cell| i128::from(cell.height)).sum();
     let height = sum.div_euclid(ground.len() as i128) as i64;
-    let seen = |surface: &&Surface| ground.iter().filter(|other| other.block == surface.block).count();
+    let seen = |surface: &&SummaryCell| ground.iter().filter(|other| other.block == surface.block).count();
     // Of those that are seen as often, the higher one; of equally high ones any, but always the same.
     let block = ground.iter().max_by_key(|cell| (seen(cell), cell.height, cell.block.index()))?.block;
-    Some(Surface { height, block })
+    Some(SummaryCell { height, block })
 }
 
 #[cfg(test)]
@@ -337,7 +337,7 @@ mod tests {
     const POS: ColumnPos = ColumnPos::new(-3, 2);
 
     fn summary(detail: u8, cells: Vec<Option<(i64, u32)>>) -> ColumnSummary {
-        let surface = |(height, block)| Surface { height, block: BlockId::new(block) };
+        let surface = |(height, block)| SummaryCell { height, block: BlockId::new(block) };
         ColumnSummary { detail: Detail(detail), cells: cells.into_iter().map(|cell| cell.map(surface)).collect() }
     }
 

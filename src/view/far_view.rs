@@ -44,13 +44,16 @@ pub struct FarView {
     pub detail_radius: u32,
     /// What may be sent, in bytes a second: the binary form of a summary, and 16 bytes for its place. 0 pauses it.
     pub bytes_per_second: u64,
+    // Stable ids are reflected only with some of Bevy's features.
+    #[reflect(ignore)]
     target: Target,
 }
 
 /// Where the middle of a far view is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Target {
     /// Where the viewer is that it stands beside.
+    #[default]
     Beside,
     /// Where its entity is, in that dimension.
     Dimension(Entity),

@@ -1,4 +1,4 @@
-use crate::chunk::{ColumnSummary, Detail, Surface};
+use crate::chunk::{ColumnSummary, Detail, SummaryCell};
 use crate::space::CHUNK_SIZE;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl FarGround {
     }
 
     /// What is seen at a block, counted from the tile's lowest one.
-    pub fn surface(&self, x: i64, z: i64) -> Option<Surface> {
+    pub fn surface(&self, x: i64, z: i64) -> Option<SummaryCell> {
         let column = self.column(x.div_euclid(SIZE), z.div_euclid(SIZE))?;
         let cell = |block: i64| block.rem_euclid(SIZE) as usize / column.detail().cell_size();
         column.surface(cell(x), cell(z))

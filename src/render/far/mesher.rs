@@ -6,7 +6,7 @@
 use super::super::looks::BlockLooks;
 use super::super::mesher::{CORNER_LIGHT, Geometry, face_light};
 use super::ground::{FarGround, TILE};
-use crate::chunk::{ColumnSummary, Surface};
+use crate::chunk::{ColumnSummary, SummaryCell};
 use crate::space::CHUNK_SIZE;
 use bevy::prelude::*;
 
@@ -56,7 +56,7 @@ struct Wall {
     from: i64,
     to: i64,
     bottom: i64,
-    top: Surface,
+    top: SummaryCell,
 }
 
 impl ColumnMesher<'_> {
@@ -74,7 +74,7 @@ impl ColumnMesher<'_> {
     }
 
     /// What is seen of a cell; beyond the column, of the ground where the cell would be.
-    fn surface(&self, [x, z]: [i64; 2]) -> Option<Surface> {
+    fn surface(&self, [x, z]: [i64; 2]) -> Option<SummaryCell> {
         let within = 0..self.cells();
         if within.contains(&x) && within.contains(&z) {
             return self.column.surface(x as usize, z as usize);
@@ -88,7 +88,7 @@ impl ColumnMesher<'_> {
         height.wrapping_sub(self.base) as f32 + 1.0
     }
 
-    fn color(&self, surface: Surface, light: f32) -> [f32; 4] {
+    fn color(&self, surface: SummaryCell, light: f32) -> [f32; 4] {
         (self.looks.of(surface.block).color * light).extend(1.0).to_array()
     }
 
@@ -112,7 +112,7 @@ impl ColumnMesher<'_> {
         }
     }
 
-    fn add_top(&mut self, cell: [i64; 2], end: i64, surface: Surface, light: [f32; 4]) {
+    fn add_top(&mut self, cell: [i64; 2], end: i64, surface: SummaryCell, light: [f32; 4]) {
         let ([x0, z0], [x1, z1]) = (self.block(cell), self.block([end, cell[1] + 1]));
         let y = self.top(surface.height);
         let corners = [[x0, z0], [x0, z1], [x1, z1], [x1, z0]].map(|[x, z]| [x as f32, y, z as f32]);
@@ -122,7 +122,7 @@ impl ColumnMesher<'_> {
 
     /// The light in the corners of a cell, in the order of its top's corners: darker the higher the ground beside it is, up
     /// to as high as a cell is wide.
-    fn corner_light(&self, [x, z]: [i64; 2], surface: Surface) -> [f32; 4] {
+    fn corner_light(&self, [x, z]: [i64; 2], surface: SummaryCell) -> [f32; 4] {
         let closed = |dx: i64, dz: i64| {
             let beside = self.surface([x + dx, z + dz]).map_or(surface.height, |beside| beside.height);
             (beside.saturating_sub(surface.height) as f32 / self.cell_size() as f32).clamp(0.0, 1.0)
