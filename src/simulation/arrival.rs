@@ -1,14 +1,15 @@
 //! How entities get into a region world.
 
 use super::Traveller;
-use super::departure::Passenger;
-use super::entities::{EntityIndex, EntityMoved, Migration};
+use super::departure::{self, Passenger};
+use super::entities::{EntityIndex, EntityMoved, Migration, forget};
 use super::receive::take_in;
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
 use super::world::RegionState;
 use bevy::ecs::bundle::BundleScratch;
 use bevy::ecs::entity::EntityMapper;
+use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::mem;
@@ -67,6 +68,9 @@ pub(super) fn arrive_all(world: &mut World, mut travellers: Vec<Traveller>) -> A
         // What the store said of it came first, and is older.
         for known in ids {
             if let Some(older) = world.resource::<EntityIndex>().entity(known) {
+                for entity in departure::family(world, &components, older, &mut HashSet::new()) {
+                    forget(world, entity);
+                }
                 world.despawn(older);
             }
         }

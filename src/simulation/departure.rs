@@ -1,7 +1,7 @@
 //! How entities get out of a region world.
 
 use super::components::{Stored, TakenComponent, release_linked};
-use super::entities::{Migration, MoveCause, StableId};
+use super::entities::{Migration, MoveCause, StableId, forget};
 use super::records::record;
 use super::relationships::{TakenRelationships, take_relationships};
 use super::ticks::ChangeClock;
@@ -180,6 +180,7 @@ fn take_out(
     let mut state = world.resource_mut::<RegionState>();
     state.mirrored.remove(&id);
     state.viewers.remove(&id);
+    forget(world, entity);
     let Ok(mut leaving) = world.get_entity_mut(entity) else { return Vec::new() };
     if let Some(mut stored) = leaving.get_mut::<Stored>() {
         stored.structure = None;

@@ -24,13 +24,21 @@ fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
-/// Also when another id takes its place.
+/// Also when another id takes its place. Who leaves for another world was forgotten before: whoever is still known dies,
+/// also if a hook or an observer kills it in the middle of a journey of others.
 fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
-    let migrating = world.contains_resource::<Migration>();
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
-    if index.remove(id.0, context.entity) && !migrating {
+    if index.remove(id.0, context.entity) {
         index.despawned.push(id.0);
+    }
+}
+
+/// The entity leaves this world and lives on elsewhere: what is stored of it stays.
+pub(super) fn forget(world: &mut World, entity: Entity) {
+    let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { return };
+    if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
+        index.remove(id, entity);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
 use super::departure::{depart_all, family, place, roots};
-use super::entities::{EntityIndex, Migration, MoveCause, StableId};
+use super::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
 use super::fault::raise;
 use super::letter::Undeliverable;
 use super::post::Post;
@@ -227,21 +227,30 @@ fn give_up_columns(
         // Whatever follows it without being its child has a record of its own, and waits in the same column.
         let stored = family.iter().filter_map(|entity| record(world, components, *entity));
         records.entry(column).or_default().extend(stored);
-        for entity in family {
-            let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { continue };
+        for entity in &family {
+            let Some(StableId(id)) = world.get::<StableId>(*entity).copied() else { continue };
             if world.resource_mut::<RegionState>().mirrored.remove(&id) {
                 outbox.mirrors.push(MirrorUpdate::gone(id));
             }
         }
-        despawned.push(root);
+        despawned.push((root, family));
     }
-    for root in despawned {
+    for (root, family) in despawned {
+        family.into_iter().for_each(|entity| forget(world, entity));
         // A hook of another one may have despawned it.
         if world.entities().contains_spawned(root) {
             world.despawn(root);
         }
     }
     world.remove_resource::<Migration>();
+    let mut index = world.resource_mut::<EntityIndex>();
+    // An id that somebody took over waits for the next time, with the record of its heir.
+    let (heirs, died): (Vec<_>, Vec<_>) =
+        mem::take(&mut index.despawned).into_iter().partition(|id| index.entity(*id).is_some());
+    index.despawned = heirs;
+    // Also those who were to be given up, until one before them took them along into death.
+    records.values_mut().for_each(|records| records.retain(|record| !died.contains(&record.id)));
+    outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
     // Hooks and observers of those who left may have built something.

@@ -1,6 +1,7 @@
 use super::*;
-use crate::simulation::Viewer;
+use crate::simulation::{EntityIndex, Viewer};
 use crate::storage::EntityRecord;
+use bevy::ecs::observer::On;
 use serde::{Deserialize, Serialize};
 
 #[derive(Component, Serialize, Deserialize, PartialEq, Debug)]
@@ -105,8 +106,7 @@ fn children_come_back_below_their_root_with_their_ids() {
             world.get::<Children>(entity).into_iter().flatten().map(|child| tree(world, *child)).collect();
         format!("{mass}[{}]", below.concat())
     }
-    let find =
-        |world: &World, number| world.resource::<crate::simulation::EntityIndex>().entity(Uuid::from_u128(number));
+    let find = |world: &World, number| world.resource::<EntityIndex>().entity(Uuid::from_u128(number));
     let root = find(world, 1).unwrap();
     assert_eq!(tree(world, root), "0[1[3[]]0[2[]]4[]]");
     assert_eq!(world.get::<Position>(find(world, 2).unwrap()), Some(&place(11)));
@@ -140,4 +140,65 @@ fn a_tree_as_deep_as_it_likes_is_stored_and_restored() {
             .enumerate()
             .all(|(place, child)| child.parent == place.checked_sub(1).map(|it| it as u32))
     );
+}
+
+#[derive(Component, Serialize, Deserialize)]
+struct Fuse;
+
+/// Whoever burns is gone with it: entities 2 and 3.
+fn explosive() -> Regions {
+    let plugins = |region: &mut SubApp| {
+        region.world_mut().add_observer(|_: On<Remove, Fuse>, index: Res<EntityIndex>, mut commands: Commands| {
+            let victims = [2, 3].into_iter().filter_map(|id| index.entity(Uuid::from_u128(id)));
+            victims.for_each(|victim| commands.entity(victim).despawn());
+        });
+    };
+    let register = |components: &mut RegionComponents| {
+        components.register_saved::<Mass>();
+        components.register_saved::<Fuse>();
+    };
+    let mut regions = Regions::with_plugins(register, plugins);
+    let world = regions.open(1);
+    world.spawn((Fuse, Mass(1), stable(1), place(10)));
+    world.spawn((Mass(2), stable(2), place(10)));
+    world.spawn((Mass(3), stable(3), place(11)));
+    assert_eq!(handed_out(&regions.save(1)).len(), 3);
+    regions
+}
+
+#[test]
+fn who_dies_while_others_are_given_up_is_dead() {
+    let mut regions = explosive();
+    let outbox = regions.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() });
+    let left: Vec<_> = outbox.left[0].entities.iter().map(|record| record.id.as_u128()).collect();
+    assert_eq!(left, [1], "2 was to be given up after 1, and died with it");
+    assert_eq!(handed_out(&outbox), [(2, false), (3, false)]);
+    assert_eq!(handed_out(&regions.save(1)), []);
+}
+
+#[test]
+fn who_dies_while_others_cross_is_dead() {
+    let mut regions = explosive();
+    let world = regions.world(1);
+    let mut positions = world.query::<(&StableId, &mut Position)>();
+    positions.iter_mut(world).filter(|(id, _)| id.0.as_u128() == 1).for_each(|(_, mut at)| at.block = place(20).block);
+    let travellers = regions.tick(1).travellers;
+    assert_eq!(travellers.iter().map(|it| it.id.as_u128()).collect::<Vec<_>>(), [1]);
+    assert_eq!(handed_out(&regions.save(1)), [(2, false), (3, false)]);
+}
+
+#[test]
+fn who_dies_as_it_is_loaded_is_dead() {
+    let plugins = |region: &mut SubApp| {
+        region.world_mut().add_observer(|spoilt: On<Add, Mass>, mut commands: Commands| {
+            commands.entity(spoilt.entity).despawn();
+        });
+    };
+    let mut regions = Regions::with_plugins(|components| components.register_saved::<Mass>(), plugins);
+    let mut source = self::regions();
+    source.world(1).spawn((Mass(1), stable(1), place(10)));
+    let left = source.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() }).left;
+    assert_eq!(left[0].entities.len(), 1);
+    regions.tick_with(1, Inbox { columns: left, ..Inbox::default() });
+    assert_eq!(handed_out(&regions.save(1)), [(1, false)]);
 }
