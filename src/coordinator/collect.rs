@@ -14,12 +14,12 @@ use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
 use super::save::Saves;
-use super::stream::viewer_radii;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{
     BlockAccessError, BlockEdit, Departed, Inbox, Letter, Outbox, Part, Position, RegionShare, Task, Undeliverable,
+    ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
@@ -150,12 +150,11 @@ impl Desk<'_> {
                     entity,
                     dimension: dimension.id,
                     stored_columns: dimension.stored.completed_count(),
-                    viewers: viewers.len(),
+                    viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
                 });
                 // They held their ground when they were saved. Loading it brings them back.
-                for viewer in viewers {
-                    let radii = viewer_radii(&viewer).unwrap_or_default();
-                    dimension.hold(Holder::Region(viewer.id), viewer.block.column(), radii);
+                for (viewer, column, load, generation) in viewers.iter().flat_map(storage::EntityRecord::viewers) {
+                    dimension.hold(Holder::Region(viewer), column, ViewerRadii::new(load, generation));
                 }
                 self.forget_damaged_pregenerations(&mut dimension);
                 self.dimensions.by_entity.insert(entity, dimension.id);

@@ -77,17 +77,19 @@ impl Desk<'_> {
     fn settle_orphans(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let due: Vec<_> = dimension.orphans.extract_if(.., |(_, until)| self.saves.is_durable(*until)).collect();
+        if due.is_empty() {
+            return;
+        }
+        let stored = match self.store.0.viewers(id) {
+            Ok(stored) => stored,
+            Err(error) => return bevy::log::error!("{id}: the ground of viewers that halted stays held: {error}"),
+        };
         for (viewer, _) in due {
-            let stored = match self.store.0.entity(viewer) {
-                Ok(stored) => stored.filter(|record| record.dimension == id),
-                Err(error) => {
-                    bevy::log::error!("{id}: the ground of viewer {viewer} stays held: {error}");
-                    continue;
+            let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);
+            match found.filter(|_| !dimension.is_closing()) {
+                Some((_, column, load, generation)) => {
+                    dimension.hold(Holder::Region(viewer), column, ViewerRadii::new(load, generation));
                 }
-            };
-            let place = stored.and_then(|record| Some((record.block.column(), viewer_radii(&record)?)));
-            match place.filter(|_| !dimension.is_closing()) {
-                Some((column, radii)) => dimension.hold(Holder::Region(viewer), column, radii),
                 None => dimension.release(Holder::Region(viewer)),
             }
         }
@@ -247,9 +249,4 @@ impl Desk<'_> {
             }
         }
     }
-}
-
-/// How far an entity reaches as a viewer, if it is one.
-pub(super) fn viewer_radii(record: &EntityRecord) -> Option<ViewerRadii> {
-    Some(ViewerRadii::new(record.viewer_radius?, record.generation_radius))
 }

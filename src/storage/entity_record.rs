@@ -84,10 +84,22 @@ impl EntityRecord {
         Ok(entity)
     }
 
-    /// The keys in `meta` by which it is found: its place, and itself as a viewer if it is one.
+    /// Those of it and of its children that hold ground loaded: who, around which column, how far, and how far ground is
+    /// generated for it.
+    pub fn viewers(&self) -> impl Iterator<Item = (Uuid, ColumnPos, u32, u32)> {
+        let own = self.viewer_radius.map(|radius| (self.id, self.column(), radius, self.generation_radius));
+        let of_child = |child: &ChildRecord| {
+            let place = child.place.filter(|(dimension, ..)| *dimension == self.dimension);
+            let column = place.map_or(self.column(), |(_, block, _)| block.column());
+            Some((child.id?, column, child.viewer_radius?, child.generation_radius))
+        };
+        own.into_iter().chain(self.children.iter().filter_map(of_child))
+    }
+
+    /// The keys in `meta` by which it is found: its place, and itself if it or a child is a viewer.
     pub(super) fn index_keys(&self) -> Vec<Vec<u8>> {
         let mut keys = vec![keys::place_key(self.dimension, self.column(), self.id)];
-        if self.viewer_radius.is_some() {
+        if self.viewers().next().is_some() {
             keys.push(keys::viewer_key(self.dimension, self.id));
         }
         keys

@@ -60,7 +60,7 @@ impl WorldStore {
         Ok(load.loaded)
     }
 
-    /// The entities of a dimension that hold ground loaded, by ascending UUID.
+    /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
     pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
         self.scan_all(Family::Meta, keys::viewer_range(dimension), |key, _| {
@@ -69,7 +69,7 @@ impl WorldStore {
             Ok(())
         })?;
         let records = self.entity_records(&ids)?.into_iter().flatten();
-        Ok(records.filter(|record| record.dimension == dimension && record.viewer_radius.is_some()).collect())
+        Ok(records.filter(|record| record.dimension == dimension && record.viewers().next().is_some()).collect())
     }
 
     /// The record of one entity, wherever it is; `None` if it is not stored.

@@ -2,6 +2,8 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{KeyValueStore, MemoryStore};
+use std::sync::Arc;
 
 #[test]
 fn an_entity_of_a_region_is_mirrored_while_it_moves_and_until_it_is_despawned() {
@@ -70,7 +72,7 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
     let luggage = app.world_mut().query_filtered::<&Luggage, With<Mirror>>().single(app.world()).unwrap().clone();
     assert!(luggage == Luggage(vec![1, 2, 3]));
 
-    let seen = std::sync::Arc::new(std::sync::Mutex::new((0, 0)));
+    let seen = Arc::new(std::sync::Mutex::new((0, 0)));
     let report = seen.clone();
     app.world_mut().commands().run_in_region(dimension, there, move |region: &mut World| {
         let riders =
@@ -183,6 +185,30 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_where_the_parent_is() {
     let boat = walkers(app.world_mut())[0].1;
     assert!(boat.block.x > 300, "it came only to {}", boat.block);
     assert!(block_at(app.world_mut(), dimension, boat.block).is_some());
+}
+
+#[test]
+fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let place = BlockPos::new(3_000, 5, 0);
+    for run in 0..2 {
+        let storage = StorageConfig::Custom(disk.clone());
+        let mut app = game(TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep));
+        let dimension = flat(&mut app);
+        start(&mut app);
+        update(&mut app, 3);
+        if run == 0 {
+            app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+                let dimension = region.resource::<RegionInfo>().dimension;
+                let boat = region.spawn((walker("boat", 0.0), Position::new(dimension, place))).id();
+                region.spawn((walker("captain", 0.0), Viewer::new().with_radius(2), ChildOf(boat)));
+            });
+        }
+        // Long enough for what nobody holds to be given up.
+        update(&mut app, 100);
+        assert!(block_at(app.world_mut(), dimension, place).is_some(), "run {run}");
+        assert_eq!(walkers(app.world_mut()).iter().filter(|(name, _)| name == "boat").count(), 1, "run {run}");
+    }
 }
 
 #[cfg(feature = "rocksdb")]
