@@ -44,8 +44,13 @@ fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, wishes: 
     let mut changed = settings;
     // 0 stands for no limit.
     let mut most = settings.columns_per_second.unwrap_or(0.0);
-    let cap =
-        DragValue::new(&mut most).range(0.0..=100_000.0).speed(1.0).max_decimals(0).prefix("at most ").suffix("/s");
+    let cap = DragValue::new(&mut most)
+        .range(0.0..=100_000.0)
+        .speed(1.0)
+        .custom_formatter(|most, _| if most > 0.0 { format!("at most {most:.0}/s") } else { "no cap".to_owned() })
+        .custom_parser(|text| {
+            text.chars().filter(|it| it.is_ascii_digit() || *it == '.').collect::<String>().parse().ok()
+        });
     if ui.add(cap).on_hover_text("columns generated in a second; 0 for no limit").changed() {
         changed.columns_per_second = (most > 0.0).then_some(most);
     }
