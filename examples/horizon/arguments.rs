@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 /// Terrain to the horizon: chunks are loaded around the camera, and everything beyond is drawn from summaries.
 ///
-/// Land that is not in the world yet is generated and stored before. With a display it opens a window: W A S D fly, Space
-/// and Shift up and down, Ctrl faster, the right mouse button turns the view. Without a display, or with --headless, it
-/// leaves a picture.
+/// Land that is not in the world yet is generated as far as it is seen, also while you fly. With a display it opens a
+/// window: W A S D fly, Space and Shift up and down, Ctrl faster, the right mouse button turns the view. Without a
+/// display, or with --headless, it leaves a picture.
 #[derive(Parser, Resource, Clone, Debug)]
 #[command(name = "horizon", verbatim_doc_comment)]
 pub struct Arguments {

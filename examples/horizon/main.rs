@@ -4,8 +4,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `main.rs` | a `FarView` beside a `Viewer`, and what draws it |
-//! | `prefill.rs` | generating straight into a store |
+//! | `main.rs` | a `FarView` beside a `Viewer` that generates as far, and what draws it |
 //! | `land.rs` | a height map |
 //! | `scene.rs` | light, sky, and haze that hides the end of the land |
 //! | `picture.rs` | a run without a window that leaves a picture |
@@ -14,7 +13,6 @@
 mod arguments;
 mod land;
 mod picture;
-mod prefill;
 mod scene;
 
 use arguments::Arguments;
@@ -40,9 +38,6 @@ fn main() -> AppExit {
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
-    let center = BlockPos::new(arguments.from[0] as i64, 0, arguments.from[2] as i64).column();
-    prefill::prefill(&arguments.world, center, arguments.far_radius)?;
-
     let (ground, heights) = land::land()?;
     let mut app = App::new();
     app.add_plugins(TerranePlugin::at(&arguments.world));
@@ -72,7 +67,8 @@ fn spawn_camera(
 ) {
     commands.spawn((
         scene::camera(&arguments, &land.0),
-        Viewer::in_dimension(*dimension).with_radius(arguments.radius),
+        // What is to be seen must be there: it is generated and stored, and only the middle of it is loaded.
+        Viewer::in_dimension(*dimension).with_radius(arguments.radius).with_generation_radius(arguments.far_radius),
         FarView::new()
             .with_radius(arguments.far_radius)
             .with_detail_radius(arguments.detail)

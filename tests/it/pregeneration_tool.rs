@@ -2,6 +2,7 @@
 
 #![cfg(feature = "rocksdb")]
 
+// Its `main` is not called here.
 #[allow(dead_code)]
 #[path = "../../examples/pregenerate/main.rs"]
 mod tool;
