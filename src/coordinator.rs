@@ -37,6 +37,7 @@ mod recall;
 mod region_slot;
 mod save;
 mod shutdown;
+mod sparse;
 mod statistics;
 mod stream;
 mod threads;

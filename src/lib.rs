@@ -58,14 +58,14 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
-        BlockRefused, ColumnChanged, ColumnFailed, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion,
-        Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen,
-        DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView,
-        LetterLost, Mirror, MirrorIndex, Pacing, Pregeneration, PregenerationEnded, PregenerationOrder,
-        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
-        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-        RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed, SaveWorld, SetBlock, StepDimension,
-        ViewSystems, WorldSaved, WorldStatistics,
+        BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
+        ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
+        DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone,
+        FarColumnReceived, FarColumns, FarView, LetterLost, Mirror, MirrorIndex, Pacing, Pregeneration,
+        PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState, PublishedBlocks,
+        PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
+        RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed,
+        SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

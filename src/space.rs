@@ -11,11 +11,13 @@
 //! | [`BatchPos`] | 4 x 4 columns, the unit of generation work | column >> 2 |
 //! | [`SectionPos`] | 2^n x 2^n columns, the regionizer's grain | column >> n |
 //!
-//! A [`ColumnArea`] is a disc, a square or a box of columns.
+//! A [`ColumnArea`] is a disc, a square or a box of columns, a [`HeightSet`] some of the chunks above each other.
 
 mod area;
+mod height_set;
 
 pub use area::{AreaBatches, AreaCursor, ColumnArea};
+pub use height_set::HeightSet;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

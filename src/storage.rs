@@ -40,7 +40,7 @@ mod test_store;
 
 pub use block_ticks::StoredBlockTick;
 pub use commit::CommitReport;
-pub use entity_record::{ChildRecord, EntityRecord};
+pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;

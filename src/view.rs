@@ -22,7 +22,7 @@ pub use crate::coordinator::{
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
-pub use messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
+pub use messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};
 pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
@@ -76,6 +76,7 @@ pub(crate) fn build(app: &mut App) {
         .add_message::<FarColumnGone>()
         .add_message::<ColumnLoaded>()
         .add_message::<ColumnChanged>()
+        .add_message::<ColumnHeightsChanged>()
         .add_message::<ColumnUnloaded>();
     WorldEvent::register(app);
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))

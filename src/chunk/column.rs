@@ -1,22 +1,62 @@
 use super::Chunk;
 use crate::block::BlockId;
-use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Every chunk with the same x and z. A chunk that is not there is air.
+/// Every chunk with the same x and z, or in a sparse dimension those at the heights that are loaded. A chunk that is not
+/// there is air.
 ///
 /// A clone shares all chunks with the original; writing to one of the two copies only the chunk that it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pos: ColumnPos,
     chunks: BTreeMap<i64, Arc<Chunk>>,
+    /// `None` for all.
+    loaded: Option<HeightSet>,
 }
 
 impl Column {
     /// A column of air.
     pub const fn new(pos: ColumnPos) -> Self {
-        Self { pos, chunks: BTreeMap::new() }
+        Self { pos, chunks: BTreeMap::new(), loaded: None }
+    }
+
+    /// The part of a column of air at these chunk heights.
+    pub const fn partial(pos: ColumnPos, loaded: HeightSet) -> Self {
+        Self { pos, chunks: BTreeMap::new(), loaded: Some(loaded) }
+    }
+
+    /// The chunk heights that this part of a column has; `None` if it has all of them.
+    pub const fn loaded(&self) -> Option<&HeightSet> {
+        self.loaded.as_ref()
+    }
+
+    /// Whether it has the chunk height `y`, also if that is all air.
+    pub fn is_loaded(&self, y: i64) -> bool {
+        self.loaded.as_ref().is_none_or(|loaded| loaded.contains(y))
+    }
+
+    /// Takes over what `other` has at chunk heights that are not loaded here. Gives these heights.
+    pub fn extend(&mut self, other: &Self) -> HeightSet {
+        debug_assert_eq!(other.pos, self.pos, "it is another column");
+        let (Some(loaded), Some(more)) = (&mut self.loaded, &other.loaded) else { return HeightSet::new() };
+        let new = more.difference(loaded);
+        loaded.insert_all(&new);
+        let chunks = new.ranges().flat_map(|range| other.chunks.range(range));
+        self.chunks.extend(chunks.map(|(y, chunk)| (*y, chunk.clone())));
+        new
+    }
+
+    /// Lets go of these chunk heights. Gives the part of the column that goes; nothing of a column with all heights.
+    pub fn cut(&mut self, heights: &HeightSet) -> Self {
+        let Some(loaded) = &mut self.loaded else { return Self::partial(self.pos, HeightSet::new()) };
+        let mut part = Self::partial(self.pos, loaded.intersection(heights));
+        loaded.remove_all(heights);
+        for range in heights.ranges() {
+            part.chunks.extend(self.chunks.extract_if(range, |_, _| true));
+        }
+        part
     }
 
     /// Where the column is.
@@ -24,7 +64,7 @@ impl Column {
         self.pos
     }
 
-    /// The block at a position in this column.
+    /// The block at a position in this column; air where it is not loaded.
     pub fn block(&self, pos: BlockPos) -> BlockId {
         debug_assert_eq!(pos.column(), self.pos, "{pos} is in another column");
         self.chunks.get(&pos.chunk().y).map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk()))
@@ -54,8 +94,11 @@ impl Column {
         self.chunks.get(&y)
     }
 
-    /// Replaces the chunk at the chunk height `y` and returns the old one.
+    /// Replaces the chunk at the chunk height `y`, which is loaded then, and returns the old one.
     pub fn set_chunk(&mut self, y: i64, chunk: Arc<Chunk>) -> Option<Arc<Chunk>> {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.insert(y..y + 1);
+        }
         self.chunks.insert(y, chunk)
     }
 
@@ -154,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_column_has_all_heights_and_keeps_them() {
+        let mut column = Column::new(POS);
+        column.set_block(at(0, 0, 0), STONE);
+        let before = column.clone();
+        assert!(column.is_loaded(i64::MIN) && column.loaded().is_none());
+        assert!(column.extend(&Column::partial(POS, HeightSet::from(0..4))).is_empty());
+        assert_eq!(column.cut(&HeightSet::from(0..4)), Column::partial(POS, HeightSet::new()));
+        assert_eq!(column, before);
+    }
+
+    #[test]
     fn heights_reach_the_edges() {
         let mut column = Column::new(POS);
         for y in [i64::MIN, i64::MAX] {
@@ -164,6 +218,35 @@ mod tests {
     }
 
     proptest! {
+        /// However a column is put together and taken apart, each height is in one part, with the first chunk it had.
+        #[test]
+        fn parts_join_and_come_apart(
+            parts in prop::collection::vec(prop::collection::btree_map(0..12_i64, 0..3_u32, 0..8), 1..6),
+            cuts in prop::collection::btree_set(0..12_i64, 0..8),
+        ) {
+            let mut whole = Column::partial(POS, HeightSet::new());
+            let mut model = BTreeMap::new();
+            for heights in parts {
+                let mut part = Column::partial(POS, heights.keys().copied().collect());
+                for (y, block) in heights.iter().filter(|(_, block)| **block > 0) {
+                    part.set_chunk(*y, Arc::new(Chunk::uniform(BlockId::new(*block))));
+                }
+                let new = whole.extend(&part);
+                prop_assert!(new.iter().eq(heights.keys().filter(|y| !model.contains_key(*y)).copied()));
+                for (y, block) in heights {
+                    model.entry(y).or_insert(block);
+                }
+            }
+            let cut = whole.cut(&cuts.iter().copied().collect());
+            for y in 0..12 {
+                let expected = model.get(&y).copied();
+                let (part, other) = if cuts.contains(&y) { (&cut, &whole) } else { (&whole, &cut) };
+                let found = part.is_loaded(y).then(|| part.block(at(0, y << 4, 0)).index());
+                prop_assert_eq!(found, expected, "{}", y);
+                prop_assert!(!other.is_loaded(y) && other.chunk(y).is_none());
+            }
+        }
+
         #[test]
         fn a_column_is_a_map_from_positions_to_blocks(
             edits in prop::collection::vec((0..4i64, -40..40i64, 0..4i64, 0..4u32), 0..300),

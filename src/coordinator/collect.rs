@@ -65,7 +65,7 @@ impl Desk<'_> {
     fn handle(&mut self, request: FromMain) {
         match request {
             FromMain::OpenDimension(spec) => self.open_dimension(spec),
-            FromMain::MoveViewer { viewer, dimension, column, radii } => {
+            FromMain::MoveViewer { viewer, dimension, chunk, radii } => {
                 let Some(&id) = self.dimensions.by_entity.get(&dimension) else { return };
                 if self.dimensions.open.get(&id).is_none_or(Dimension::is_closing) {
                     return;
@@ -76,7 +76,7 @@ impl Desk<'_> {
                     }
                 }
                 if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                    dimension.hold(Holder::Main(viewer), column, radii);
+                    dimension.hold(Holder::Main(viewer), chunk, radii);
                 }
             }
             FromMain::RemoveViewer(viewer) => {
@@ -153,8 +153,8 @@ impl Desk<'_> {
                     viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
                 });
                 // They held their ground when they were saved. Loading it brings them back.
-                for (viewer, column, load, generation) in viewers.iter().flat_map(storage::EntityRecord::viewers) {
-                    dimension.hold(Holder::Region(viewer), column, ViewerRadii::new(load, generation));
+                for (viewer, block, radii) in viewers.iter().flat_map(storage::EntityRecord::viewers) {
+                    dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
                 }
                 self.forget_damaged_pregenerations(&mut dimension);
                 self.dimensions.by_entity.insert(entity, dimension.id);
@@ -405,6 +405,7 @@ impl Desk<'_> {
             travellers,
             left,
             kept,
+            cut,
             save,
             mirrors,
             viewers,
@@ -439,10 +440,12 @@ impl Desk<'_> {
         }
         let viewers = if dimension.is_closing() { Vec::new() } else { viewers };
         for viewer in viewers {
-            dimension.hold(Holder::Region(viewer.id), viewer.position.column(), viewer.radii);
+            dimension.hold(Holder::Region(viewer.id), viewer.position.block.chunk(), viewer.radii);
         }
         kept.into_iter().for_each(|column| dimension.keep(column));
+        self.take_cut(id, cut);
         let until = self.saves.durable_with();
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for loaded in left {
             let column = loaded.column.pos();
             dimension.forget(column);

@@ -5,11 +5,10 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::ColumnFailed;
 use super::failures::{Verdict, wait_after};
-use super::threads::ColumnsReady;
-use crate::chunk::ColumnSummary;
-use crate::generation::DistanceGraph;
-use crate::simulation::{Departed, FetchedColumn, LoadedColumn};
-use crate::space::{ColumnPos, DimensionId};
+use super::threads::{ColumnsReady, ReadyColumn};
+use crate::chunk::{Column, ColumnSummary};
+use crate::simulation::{Departed, FetchedColumn};
+use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use std::mem;
 use std::sync::Arc;
@@ -20,8 +19,12 @@ pub(super) fn deliver(mut desk: Desk) {
         desk.totals.claims.remove(&claim);
         desk.note_answered(dimension, columns.len(), generated);
         for (column, result) in columns {
+            let sparse = desk.dimensions.open.get_mut(&dimension).and_then(|dimension| dimension.sparse.as_mut());
+            let is_part = sparse.is_some_and(|sparse| sparse.end_order(column, claim));
             match result {
-                Ok(loaded) => desk.deliver_column(dimension, claim, loaded, generated),
+                Ok(part) if is_part => desk.deliver_part(dimension, part),
+                Err(error) if is_part => desk.part_failed(dimension, column, &error),
+                Ok(ready) => desk.deliver_column(dimension, claim, ready, generated),
                 Err(error) if generated => desk.generation_failed(dimension, claim, column, error),
                 Err(error) => desk.loading_failed(dimension, claim, column, error),
             }
@@ -51,19 +54,20 @@ impl Desk<'_> {
         }
     }
 
-    fn deliver_column(&mut self, id: DimensionId, claim: u64, loaded: LoadedColumn, generated: bool) {
+    fn deliver_column(&mut self, id: DimensionId, claim: u64, ready: ReadyColumn, generated: bool) {
+        let ReadyColumn { loaded, made } = ready;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         let is_new = generated && !dimension.stored.is_completed(column);
-        match generated {
-            true if is_new => {
-                self.totals.generated += 1;
-                save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
-                dimension.note_generated(column);
-            }
-            // A region may have fetched it meanwhile, and what it made of it is newer.
-            true => {}
-            false => self.totals.loaded += 1,
+        // Whoever has it from elsewhere meanwhile may have made something newer of it.
+        if is_new || (dimension.sparse.is_some() && dimension.waits_for(column, claim)) {
+            dimension.save_generated(&mut self.saves.pending, &loaded.column, &made);
+        }
+        if is_new {
+            self.totals.generated += 1;
+            dimension.note_generated(column);
+        } else if !generated {
+            self.totals.loaded += 1;
         }
         dimension.failed.remove(&column);
         let was_for_store = dimension.is_making(column, claim);
@@ -73,7 +77,10 @@ impl Desk<'_> {
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
             // The region has its blocks already; it takes only what else came with them.
-            let _ = dimension.deliver(loaded);
+            let is_sparse = dimension.sparse.is_some();
+            if let Some(part) = dimension.deliver(loaded).filter(|_| is_sparse) {
+                self.publisher.extended(id, part);
+            }
             return;
         }
         // The answer to an older claim may be older than what has been done since.
@@ -100,20 +107,26 @@ impl Desk<'_> {
 
     /// Columns that systems of a region loaded or generated within its tick. Their entities follow.
     pub fn take_fetched(&mut self, id: DimensionId, fetched: Vec<FetchedColumn>) {
-        for FetchedColumn { column: blocks, generated } in fetched {
+        for FetchedColumn { column: blocks, made, block_ticks: _ } in fetched {
             let column = blocks.pos();
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            match generated {
-                true if dimension.stored.is_completed(column) => {}
-                true => {
-                    self.totals.generated += 1;
-                    let loaded = blocks.clone().into();
-                    save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
-                    dimension.note_generated(column);
-                }
-                false => self.totals.loaded += 1,
+            let is_new = !made.is_empty() && !dimension.stored.is_completed(column);
+            if is_new || dimension.sparse.is_some() {
+                dimension.save_generated(&mut self.saves.pending, &blocks, &made);
+            }
+            if is_new {
+                self.totals.generated += 1;
+                dimension.note_generated(column);
+            } else if made.is_empty() {
+                self.totals.loaded += 1;
             }
             dimension.end_waiting(column);
+            dimension.note_loaded(&blocks);
+            let stage = dimension.columns.get(&column);
+            if blocks.loaded().is_some() && matches!(stage, Some(Stage::Owned | Stage::Leaving)) {
+                self.publisher.extended(id, blocks);
+                continue;
+            }
             match dimension.columns.insert(column, Stage::Owned) {
                 // Its region halted, and it is about to be read again: only for what else is stored of it.
                 Some(_) if dimension.reload.contains_key(&column) => drop(dimension.fetched.insert(column, 0)),
@@ -212,6 +225,29 @@ impl Desk<'_> {
 }
 
 impl Dimension {
+    /// Whether the column, or what else comes with it, is on its way with this claim.
+    fn waits_for(&self, column: ColumnPos, claim: u64) -> bool {
+        self.columns.get(&column) == Some(&Stage::Claimed(claim)) || self.fetched.get(&column) == Some(&claim)
+    }
+
+    /// A new column joins the pending save together with its summary and the mark that says it is stored; in a sparse
+    /// dimension the chunks at the heights that are new, unless a region has them from elsewhere meanwhile.
+    pub fn save_generated(&mut self, pending: &mut SaveBatch, column: &Column, made: &HeightSet) {
+        match &self.sparse {
+            Some(sparse) => save_part(pending, self.id, column, &sparse.unloaded(column.pos(), made)),
+            None => {
+                let chunks = column.chunks().map(|(y, chunk)| ((self.id, column.pos().chunk(y)), chunk.clone()));
+                pending.chunks.extend(chunks);
+                pending.summaries.insert((self.id, column.pos()), Arc::new(ColumnSummary::new(column)));
+            }
+        }
+        if !self.stored.is_completed(column.pos()) {
+            self.stored.mark_completed(column.pos());
+            let tile = column.pos().into();
+            pending.tiles.insert((self.id, tile_key(tile)), self.stored.tile(tile));
+        }
+    }
+
     /// A new column is stored, and whoever waits for it can have it.
     fn note_generated(&mut self, column: ColumnPos) {
         self.generation.generated.count(self.real_now);
@@ -220,22 +256,10 @@ impl Dimension {
     }
 }
 
-/// A new column joins the pending save together with its summary and the mark that says it is stored.
-pub(super) fn save_generated(
-    pending: &mut SaveBatch,
-    stored: &mut DistanceGraph,
-    id: DimensionId,
-    loaded: &LoadedColumn,
-) {
-    let column = &loaded.column;
-    for (y, chunk) in column.chunks() {
-        pending.chunks.insert((id, column.pos().chunk(y)), chunk.clone());
-    }
-    let summary = Arc::new(ColumnSummary::new(column));
-    pending.summaries.insert((id, column.pos()), summary);
-    stored.mark_completed(column.pos());
-    let tile = column.pos().into();
-    pending.tiles.insert((id, tile_key(tile)), stored.tile(tile));
+/// New chunks of a sparse dimension, also those of air: what is not stored was not generated.
+pub(super) fn save_part(pending: &mut SaveBatch, id: DimensionId, column: &Column, made: &HeightSet) {
+    let chunk = |y| ((id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
+    pending.chunks.extend(made.iter().map(chunk));
 }
 
 fn tile_key(tile: crate::generation::TilePos) -> (i64, i64) {

@@ -5,6 +5,7 @@ use super::heading::Heading;
 use super::pregeneration::Pregenerations;
 use super::progress::Coverage;
 use super::region_slot::{RegionSlot, Revived};
+use super::sparse::SparseColumns;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
@@ -14,7 +15,7 @@ use crate::simulation::{
     BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller,
     ViewerRadii,
 };
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,8 +43,8 @@ pub struct DimensionSpec {
 /// Why a dimension could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DimensionError {
-    /// It has no heights, or more than can be loaded at once.
-    #[error("dimension {name:?} has the height range {low}..{high}: it must hold 1 to {max} blocks")]
+    /// It has no heights.
+    #[error("dimension {name:?} has the height range {low}..{high}: it must hold at least one block")]
     Heights {
         /// The dimension.
         name: String,
@@ -51,8 +52,6 @@ pub enum DimensionError {
         low: i64,
         /// The first y above it.
         high: i64,
-        /// The largest number of blocks.
-        max: i64,
     },
     /// There is one of that name already.
     #[error("dimension {name:?} is open already: give each Dimension a name of its own")]
@@ -84,8 +83,8 @@ pub enum DimensionError {
     },
 }
 
-/// The tallest dimension: all of a column is generated and loaded at once.
-const MAX_HEIGHT: i64 = 1 << 14;
+/// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
+const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 
 #[derive(Resource)]
 pub(super) struct Store(pub Arc<WorldStore>);
@@ -123,6 +122,8 @@ pub(super) enum Holder {
 #[derive(Clone, Debug)]
 pub(super) struct ViewerState {
     pub center: ColumnPos,
+    /// In chunks; 0 unless the dimension is sparse.
+    pub height: i64,
     pub radii: ViewerRadii,
     pub heading: Heading,
     /// Nothing is to be loaded in its range, until something near changes.
@@ -165,6 +166,8 @@ pub(super) struct Dimension {
     /// What the store holds, the pending save included. Claimed is what is being generated, and what failed, until it is
     /// tried again.
     pub stored: DistanceGraph,
+    /// What of its columns is loaded, if it is sparse.
+    pub sparse: Option<SparseColumns>,
     /// Columns that are claimed in `resident`, since somebody holds them, and are to be generated.
     pub awaited: FxHashSet<ColumnPos>,
     pub generation: GenerationState,
@@ -239,8 +242,8 @@ impl Dimension {
     ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
         let name = spec.name.clone();
         let Range { start: low, end: high } = spec.heights;
-        if high.checked_sub(low).is_none_or(|height| !(1..=MAX_HEIGHT).contains(&height)) {
-            return Err(DimensionError::Heights { name, low, high, max: MAX_HEIGHT });
+        if low >= high {
+            return Err(DimensionError::Heights { name, low, high });
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
         let time = DimensionTime::new(spec.clock.unwrap_or(config.clock));
@@ -248,6 +251,10 @@ impl Dimension {
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
+        if high.abs_diff(low) > MAX_WHOLE_HEIGHT as u64 {
+            store.make_sparse(id).map_err(read)?;
+        }
+        let is_sparse = store.is_sparse(id).map_err(read)?;
         let stored = stored_graph(store, &name, id).map_err(read)?;
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
@@ -256,6 +263,7 @@ impl Dimension {
             dimension: id,
             heights: spec.heights.clone(),
             chunk_heights: chunk_heights(&spec.heights),
+            is_sparse,
             generator: spec.generator.clone(),
             blocks: blocks.clone(),
             store: Arc::downgrade(store),
@@ -268,6 +276,7 @@ impl Dimension {
             spec,
             regionizer,
             resident: DistanceGraph::new(),
+            sparse: is_sparse.then(SparseColumns::default),
             stored,
             awaited: FxHashSet::default(),
             generation,
@@ -362,9 +371,10 @@ impl Dimension {
     }
 
     /// The holder wants the columns around `center`, and none that it wanted before.
-    pub fn hold(&mut self, holder: Holder, center: ColumnPos, radii: ViewerRadii) {
+    pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
+        let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
         let known = self.viewers.get(&holder);
-        if known.is_some_and(|viewer| (viewer.center, viewer.radii) == (center, radii)) {
+        if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
         }
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
@@ -385,8 +395,9 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, radii, heading, is_loaded: false, is_generated: false, served };
+        let state = ViewerState { center, height, radii, heading, is_loaded: false, is_generated: false, served };
         self.viewers.insert(holder, state);
+        self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
     }
 
@@ -398,13 +409,25 @@ impl Dimension {
     /// The holder wants nothing any more.
     pub fn release(&mut self, holder: Holder) {
         if let Some(viewer) = self.viewers.remove(&holder) {
-            self.let_go((viewer.center, i64::from(viewer.radii.load) + 2), None);
+            let disc = (viewer.center, i64::from(viewer.radii.load) + 2);
+            self.let_go(disc, None);
+            self.revise_disc(disc);
             self.note_moved_viewers();
         }
     }
 
+    /// Something else may be wanted of the columns of this disc than before.
+    fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
+        let Some(sparse) = &mut self.sparse else { return };
+        let columns = disc_difference(disc, None).filter(|column| self.columns.contains_key(column));
+        columns.for_each(|column| sparse.revise(column));
+    }
+
     fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
         for column in disc_difference(old, new) {
+            if let Some(sparse) = &mut self.sparse {
+                sparse.revise(column);
+            }
             if let Some(holds) = self.holds.get_mut(&column) {
                 *holds -= 1;
                 if *holds == 0 {
@@ -484,6 +507,9 @@ impl Dimension {
         self.columns.remove(&column);
         self.unneeded.remove(&column);
         self.fetched.remove(&column);
+        if let Some(sparse) = &mut self.sparse {
+            sparse.forget(column);
+        }
         self.is_found(column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
@@ -522,6 +548,7 @@ impl Dimension {
         inbox.travellers.extend(travellers);
         inbox.letters.extend(letters);
         self.columns.insert(position, Stage::Owned);
+        self.note_loaded(&column);
         self.release(Holder::Letters(position));
         if !self.is_held(position) {
             self.unneeded.insert(position);
@@ -567,7 +594,8 @@ impl Dimension {
         match self.regionizer.region_at(column).filter(|_| owned) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                self.hold(Holder::Letters(column), column, ViewerRadii::default());
+                let height = letter.block().map_or(0, |block| block.chunk().y);
+                self.hold(Holder::Letters(column), column.chunk(height), ViewerRadii::default());
                 self.letters.get().entry(column).or_default().push(letter);
             }
         }
@@ -601,7 +629,7 @@ impl Dimension {
     pub fn route(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         for (viewer, radii) in &traveller.viewers {
-            self.hold(Holder::Region(*viewer), column, *radii);
+            self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         // What the store has of a fetched column is still being read: whoever comes now could be among it.

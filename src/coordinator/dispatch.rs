@@ -199,8 +199,8 @@ impl Desk<'_> {
                 if slot.may_tick(time) {
                     continue;
                 }
-                let Inbox { columns, give_up, absorbed, .. } = &slot.parked.get().inbox;
-                let has_work = !columns.is_empty() || !give_up.is_empty() || !absorbed.is_empty();
+                let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
+                let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || !absorbed.is_empty();
                 let has_world = slot.parked.get().world.is_some();
                 if (slot.halted.is_none() || has_world) && (has_work || self.saves.wants(*id, region).is_some()) {
                     idle.push((*id, region));

@@ -13,13 +13,14 @@ use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position, ViewerRadii};
-use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet};
 use crate::storage::Commit;
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
@@ -34,8 +35,8 @@ pub enum FromMain {
         viewer: Entity,
         /// The dimension's entity.
         dimension: Entity,
-        /// The column that the viewer is in.
-        column: ColumnPos,
+        /// The chunk that the viewer is in.
+        chunk: ChunkPos,
         /// How far it reaches.
         radii: ViewerRadii,
     },
@@ -182,8 +183,41 @@ impl Inbound {
 pub enum ColumnUpdate {
     /// It is loaded, with these blocks.
     Loaded(Column),
+    /// It is loaded, and other parts of it than before.
+    Changed {
+        /// The chunk heights that are not loaded any more, or have come anew since.
+        lost: HeightSet,
+        /// The part that has come.
+        gained: Column,
+    },
     /// It is not loaded any more.
     Unloaded,
+}
+
+impl ColumnUpdate {
+    /// Takes over what happened later.
+    fn append(&mut self, newer: Self) {
+        match (&mut *self, newer) {
+            (Self::Loaded(column), Self::Changed { lost, gained }) => {
+                column.cut(&lost);
+                column.extend(&gained);
+            }
+            (Self::Changed { lost, gained }, Self::Changed { lost: newly_lost, gained: newly_gained }) => {
+                gained.cut(&newly_lost);
+                gained.extend(&newly_gained);
+                lost.insert_all(&newly_lost);
+            }
+            (_, newer) => *self = newer,
+        }
+    }
+
+    /// Whether what is known of the chunk at this height from before counts no more.
+    fn replaces(&self, height: i64) -> bool {
+        match self {
+            Self::Loaded(_) | Self::Unloaded => true,
+            Self::Changed { lost, gained } => lost.contains(height) || gained.is_loaded(height),
+        }
+    }
 }
 
 /// The newest state of a mirrored entity.
@@ -244,9 +278,17 @@ impl Published {
     pub fn append(&mut self, newer: Self) {
         // Older changes of a column are part of its newer state, or it is gone.
         if !newer.columns.is_empty() {
-            self.chunks.retain(|(dimension, chunk), _| !newer.columns.contains_key(&(*dimension, chunk.column())));
+            self.chunks.retain(|(dimension, chunk), _| {
+                let update = newer.columns.get(&(*dimension, chunk.column()));
+                update.is_none_or(|update| !update.replaces(chunk.y))
+            });
         }
-        self.columns.extend(newer.columns);
+        for (column, update) in newer.columns {
+            match self.columns.entry(column) {
+                Entry::Occupied(known) => known.into_mut().append(update),
+                Entry::Vacant(place) => drop(place.insert(update)),
+            }
+        }
         self.chunks.extend(newer.chunks);
         for (id, state) in newer.mirrors {
             match self.mirrors.get_mut(&id) {

@@ -134,8 +134,12 @@ impl Desk<'_> {
         let is_leaving = |column: &&ColumnPos| dimension.columns.get(*column) == Some(&Stage::Leaving);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| dimension.keep(column));
+        if let Some(sparse) = &mut dimension.sparse {
+            columns.iter().for_each(|column| sparse.keep(*column));
+        }
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             waiting.give_up.clear();
+            waiting.cut.clear();
         }
         slot.lost.extend(self.lose(id, region, columns, fallen));
     }
@@ -167,10 +171,12 @@ impl Desk<'_> {
             waiting.columns.retain(|loaded| !fallen.had.contains(&loaded.column.pos()));
             columns.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
         }
-        let heights = dimension.chunk_heights();
         for column in &columns {
             dimension.fetched.remove(column);
-            dimension.departed.lose(*column, self.saves.unwritten(id, *column, heights.clone()));
+            if let Some(sparse) = &mut dimension.sparse {
+                sparse.forget(*column);
+            }
+            dimension.departed.lose(*column, self.saves.unwritten(id, *column));
         }
         columns.into_iter().map(|column| (column, until)).collect()
     }

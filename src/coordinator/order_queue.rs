@@ -76,13 +76,13 @@ impl OrderQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::threads::Source;
     use crate::space::{BatchPos, ColumnPos};
 
     fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
         let columns = vec![ColumnPos::new(claim as i64, 0)];
-        let (heights, chunk_heights) = (0..16, 0..1);
         let (dimension, batch) = (DimensionId(dimension), BatchPos::new(0, 0));
-        ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator: None, urgency }
+        ColumnOrder { claim, dimension, batch, columns, source: Source::Store(0..1), generates: false, urgency }
     }
 
     fn claims(orders: impl IntoIterator<Item = ColumnOrder>) -> Vec<u64> {

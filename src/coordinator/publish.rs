@@ -8,7 +8,7 @@ use super::pregeneration::PregenerationStatus;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use std::any::Any;
 use std::mem;
@@ -75,12 +75,20 @@ impl Publisher {
         self.column(dimension, column, ColumnUpdate::Unloaded);
     }
 
+    /// A part is added to a column.
+    pub fn extended(&mut self, dimension: DimensionId, part: Column) {
+        self.column(dimension, part.pos(), ColumnUpdate::Changed { lost: HeightSet::new(), gained: part });
+    }
+
+    /// A part is cut from a column.
+    pub fn cut(&mut self, dimension: DimensionId, column: ColumnPos, lost: &HeightSet) {
+        let gained = Column::partial(column, HeightSet::new());
+        self.column(dimension, column, ColumnUpdate::Changed { lost: lost.clone(), gained });
+    }
+
     fn column(&mut self, dimension: DimensionId, column: ColumnPos, update: ColumnUpdate) {
-        let news = self.news.get();
-        if !news.chunks.is_empty() {
-            news.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != (dimension, column));
-        }
-        news.columns.insert((dimension, column), update);
+        let columns = [((dimension, column), update)].into();
+        self.news.get().append(Published { columns, ..default() });
     }
 
     pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {

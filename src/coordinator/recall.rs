@@ -16,7 +16,7 @@ impl Desk<'_> {
             return;
         }
         let is_paused = dimension.generation.settings.paused;
-        let distance = |order: &ColumnOrder| match is_paused && order.generator.is_some() {
+        let distance = |order: &ColumnOrder| match is_paused && order.generates {
             true => f64::INFINITY,
             false => order.columns.first().map_or(0.0, |column| dimension.distance(*column)),
         };
@@ -30,14 +30,17 @@ impl Desk<'_> {
 
     /// As if it had never been ordered.
     fn undo(&mut self, order: ColumnOrder) {
-        let ColumnOrder { claim, dimension: id, columns, generator, .. } = order;
+        let ColumnOrder { claim, dimension: id, columns, generates, .. } = order;
         self.totals.claims.remove(&claim);
-        self.note_answered(id, columns.len(), generator.is_some());
+        self.note_answered(id, columns.len(), generates);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if generator.is_some() {
+        if generates {
             dimension.generation.bucket.give_back(columns.len());
         }
         for column in columns {
+            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim)) {
+                continue;
+            }
             if dimension.is_making(column, claim) {
                 dimension.making.remove(&column);
             }
@@ -45,7 +48,7 @@ impl Desk<'_> {
                 dimension.forget(column);
                 self.publisher.unloaded(id, column);
             }
-            if generator.is_some() {
+            if generates {
                 dimension.release_generation(column);
             }
         }

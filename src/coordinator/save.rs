@@ -9,12 +9,11 @@ use super::dimension::Dimensions;
 use super::events::{SaveFailed, WorldSaved};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{Commit, Durability, SaveBatch};
 use bevy::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,13 +74,17 @@ impl Saves {
     }
 
     /// The chunks of a column that are on their way into the store.
-    pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos, heights: Range<i64>) -> SavedChunks {
-        let newest = |height: i64| {
-            let mut found =
-                self.unwritten_batches().filter_map(|batch| batch.chunks.get(&(dimension, column.chunk(height))));
-            Some((height, found.next()?.clone()))
-        };
-        heights.filter_map(newest).collect()
+    pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos) -> SavedChunks {
+        let mut newest = BTreeMap::new();
+        // Chunks are sorted by x first: these are those of a row of columns.
+        let [low, high] = [i64::MIN, i64::MAX].map(|end| (dimension, ChunkPos::new(column.x, end, end)));
+        for batch in self.unwritten_batches() {
+            let found = batch.chunks.range(low..=high).filter(|((_, chunk), _)| chunk.column() == column);
+            for ((_, chunk), blocks) in found {
+                newest.entry(chunk.y).or_insert_with(|| blocks.clone());
+            }
+        }
+        newest.into_iter().collect()
     }
 
     /// What is on its way into the store, the newest first.

@@ -1,7 +1,6 @@
 //! The end: nothing that a region holds is lost.
 
 use super::collect::Desk;
-use super::deliver::save_generated;
 use super::region_slot::Parked;
 use super::threads::{ColumnsReady, Fault, RegionTask};
 use crate::simulation::{Assignment, Inbox, Salvage, Task};
@@ -62,12 +61,12 @@ impl Desk<'_> {
         }
         for ColumnsReady { dimension: id, generated, columns, .. } in mem::take(&mut self.inbound.columns) {
             let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
-            for (column, loaded) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
+            for (column, ready) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
                 // A region may have fetched it meanwhile, and what it made of it is newer.
                 if dimension.stored.is_completed(column) {
                     continue;
                 }
-                save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
+                dimension.save_generated(&mut self.saves.pending, &ready.loaded.column, &ready.made);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
 use super::collect::Desk;
-use super::dimension::{Holder, Stage};
+use super::dimension::{Dimension, Holder, Stage};
 use super::order_queue::Urgency;
-use super::threads::ColumnOrder;
+use super::threads::{ColumnOrder, Source};
 use crate::simulation::{Undeliverable, ViewerRadii};
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::EntityRecord;
 use std::collections::BTreeSet;
 use std::mem;
@@ -18,6 +18,7 @@ pub(super) fn stream(mut desk: Desk) {
         desk.retry_failed(*id);
         desk.retry_generation(*id);
         desk.reload(*id);
+        desk.revise_heights(*id);
     }
     if !desk.saves.is_behind() {
         desk.order_nearest(&ids);
@@ -87,8 +88,8 @@ impl Desk<'_> {
         for (viewer, _) in due {
             let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);
             match found.filter(|_| !dimension.is_closing()) {
-                Some((_, column, load, generation)) => {
-                    dimension.hold(Holder::Region(viewer), column, ViewerRadii::new(load, generation));
+                Some((_, block, viewer_record)) => {
+                    dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
                 }
                 None => dimension.release(Holder::Region(viewer)),
             }
@@ -148,11 +149,15 @@ impl Desk<'_> {
             }
             _ => true,
         });
-        let generator = dimension.spec.generator.clone();
-        for (columns, generator) in [(stored, None), (new, Some(generator))] {
-            if columns.is_empty() {
-                continue;
-            }
+        let orders = [(stored, false), (new, true)].into_iter();
+        let orders: Vec<_> = orders
+            .flat_map(|(columns, generates)| {
+                let parts = dimension.by_source(columns, generates).into_iter();
+                parts.map(move |(columns, source)| (columns, source, generates))
+            })
+            .collect();
+        for (columns, source, generates) in orders {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
             // What is read for a region that has the blocks already is not ordered by the nearest viewer.
             let is_nearby = |column| !dimension.fetched.contains_key(column) && !dimension.reloading.contains(column);
             let urgency = match columns.first().filter(|_| columns.iter().all(is_nearby)) {
@@ -160,7 +165,7 @@ impl Desk<'_> {
                 None => Urgency::AT_ONCE,
             };
             let claim = self.totals.next_claim(self.clock.pass);
-            self.totals.note_ordered(dimension, columns.len(), generator.is_some());
+            self.totals.note_ordered(dimension, columns.len(), generates);
             for column in &columns {
                 if let Some(Stage::Claimed(number)) = dimension.columns.get_mut(column) {
                     *number = claim;
@@ -168,10 +173,7 @@ impl Desk<'_> {
                     *number = claim;
                 }
             }
-            let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
-            let dimension = id;
-            let order = ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency };
-            self.threads.order(order);
+            self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates, urgency });
         }
     }
 
@@ -209,11 +211,15 @@ impl Desk<'_> {
         let claim = self.totals.next_claim(self.clock.pass);
         self.totals.note_ordered(dimension, columns.len(), true);
         dimension.making.extend(columns.iter().map(|column| (*column, claim)));
-        let (heights, chunk_heights) = (dimension.spec.heights.clone(), dimension.chunk_heights());
-        let generator = Some(dimension.spec.generator.clone());
-        let dimension = id;
-        let order = ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency };
-        self.threads.order(order);
+        let source = match dimension.sparse {
+            Some(_) => Source::Parts {
+                home: dimension.home.clone(),
+                heights: dimension.heights_to_generate(columns[0]),
+                may_generate: true,
+            },
+            None => Source::Generator(dimension.spec.generator.clone(), dimension.spec.heights.clone()),
+        };
+        self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates: true, urgency });
     }
 
     /// Columns that nobody holds are to be given up by the regions that own them.
@@ -248,5 +254,32 @@ impl Desk<'_> {
                 dimension.unneeded.insert(column);
             }
         }
+    }
+}
+
+impl Dimension {
+    /// The columns of an order by where they come from; in a sparse dimension by what is wanted of each.
+    fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
+        if columns.is_empty() {
+            return Vec::new();
+        }
+        if self.sparse.is_none() {
+            let source = match generates {
+                true => Source::Generator(self.spec.generator.clone(), self.spec.heights.clone()),
+                false => Source::Store(self.chunk_heights()),
+            };
+            return vec![(columns, source)];
+        }
+        let may_generate = generates || !self.generation.settings.paused;
+        let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
+        for column in columns {
+            let wanted = self.wanted_heights(column);
+            match parts.iter_mut().find(|(heights, _)| *heights == wanted) {
+                Some((_, columns)) => columns.push(column),
+                None => parts.push((wanted, vec![column])),
+            }
+        }
+        let part = |(heights, columns)| (columns, Source::Parts { home: self.home.clone(), heights, may_generate });
+        parts.into_iter().map(part).collect()
     }
 }

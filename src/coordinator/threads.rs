@@ -11,8 +11,10 @@ use crate::block::BlockRegistry;
 use crate::generation::{GenerateRequest, Generator};
 use crate::region::RegionId;
 use crate::simulation::Exclusive;
-use crate::simulation::{Assignment, LoadedColumn, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::simulation::{
+    Assignment, FetchedColumn, LoadedColumn, Outbox, RegionHome, RegionTemplate, RegionWorld, Salvage, WorldPool,
+};
+use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::{EntityRecord, StorageThread, StoredColumn, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
@@ -112,11 +114,34 @@ pub(super) struct ColumnOrder {
     pub dimension: DimensionId,
     pub batch: BatchPos,
     pub columns: Vec<ColumnPos>,
-    pub heights: Range<i64>,
-    pub chunk_heights: Range<i64>,
-    /// Made by this generator; read from the store if there is none.
-    pub generator: Option<Arc<dyn Generator>>,
+    pub source: Source,
+    /// It counts among what is being generated.
+    pub generates: bool,
     pub urgency: Urgency,
+}
+
+/// Where columns come from.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// They are stored: their chunks at these chunk heights are read.
+    Store(Range<i64>),
+    /// They are new: they are generated at these heights, in blocks.
+    Generator(Arc<dyn Generator>, Range<i64>),
+    /// Of a sparse dimension: what of these chunk heights is stored is read, the rest is generated, if it may be.
+    Parts { home: Arc<RegionHome>, heights: HeightSet, may_generate: bool },
+}
+
+/// A column that is there.
+pub(super) struct ReadyColumn {
+    pub loaded: LoadedColumn,
+    /// In a sparse dimension: the chunk heights that are new.
+    pub made: HeightSet,
+}
+
+impl From<LoadedColumn> for ReadyColumn {
+    fn from(loaded: LoadedColumn) -> Self {
+        Self { loaded, made: HeightSet::new() }
+    }
 }
 
 /// Columns that are there, or the reason why not.
@@ -124,7 +149,7 @@ pub(super) struct ColumnsReady {
     pub claim: u64,
     pub dimension: DimensionId,
     pub generated: bool,
-    pub columns: Vec<(ColumnPos, Result<LoadedColumn, String>)>,
+    pub columns: Vec<(ColumnPos, Result<ReadyColumn, String>)>,
 }
 
 /// Channels to the threads, and what joins them.
@@ -246,27 +271,35 @@ impl Threads {
     /// Has columns generated or loaded; an event tells when they are there.
     pub fn order(&self, order: ColumnOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
-        let (pool, queue) = match order.generator.is_some() {
-            true => (&self.generation, self.to_generate.clone()),
-            false => (&self.loading, self.to_load.clone()),
+        let (pool, queue) = match order.source {
+            Source::Store(_) => (&self.loading, self.to_load.clone()),
+            Source::Generator(..) | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
         pool.spawn(async move {
             // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
             let Some(order) = queue.pop() else { return };
-            let ColumnOrder { claim, dimension, batch, columns, heights, chunk_heights, generator, urgency: _ } = order;
-            let generated = generator.is_some();
-            let columns = match generator {
-                // Entities may have gone to ground that was not there yet: of new columns only those are read.
-                Some(generator) => load(&store, dimension, batch, columns, 0..0)
-                    .into_iter()
-                    .map(|(column, arrived)| {
+            let ColumnOrder { claim, dimension, batch, columns, source, generates: generated, urgency: _ } = order;
+            // Entities may have gone to ground that was not there yet: of new columns only those are read.
+            let heights = if let Source::Store(heights) = &source { heights.clone() } else { 0..0 };
+            let read = load(&store, dimension, batch, columns, heights);
+            let finish = |(column, read): (ColumnPos, Result<LoadedColumn, String>)| {
+                let ready = read.and_then(|read| match &source {
+                    Source::Store(_) => Ok(read.into()),
+                    Source::Generator(generator, heights) => {
                         let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
-                        (column, arrived.and_then(|arrived| generate(&*generator, &request, arrived.entities)))
-                    })
-                    .collect(),
-                None => load(&store, dimension, batch, columns, chunk_heights),
+                        Ok(generate(&**generator, &request, read.entities)?.into())
+                    }
+                    Source::Parts { home, heights, may_generate } => {
+                        let gather = || home.ground.gather(column, heights, *may_generate);
+                        let FetchedColumn { column, block_ticks, made } = caught(gather)?;
+                        let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
+                        Ok(ReadyColumn { loaded, made })
+                    }
+                });
+                (column, ready)
             };
+            let columns = read.into_iter().map(finish).collect();
             let _ = sender.send(Event::ColumnsReady(ColumnsReady { claim, dimension, generated, columns }));
         })
         .detach();
@@ -404,9 +437,14 @@ fn generate(
     request: &GenerateRequest,
     entities: Vec<EntityRecord>,
 ) -> Result<LoadedColumn, String> {
-    match catch_unwind(AssertUnwindSafe(|| generator.generate(request))) {
-        Ok(Ok(column)) => Ok(LoadedColumn { entities, ..column.into() }),
-        Ok(Err(error)) => Err(error.to_string()),
+    let column = caught(|| generator.generate(request))?;
+    Ok(LoadedColumn { entities, ..column.into() })
+}
+
+/// What the game's generator says, also if it panics.
+fn caught<T, E: ToString>(generate: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(generate)) {
+        Ok(made) => made.map_err(|error| error.to_string()),
         Err(payload) => Err(format!("the generator panicked: {}", panic::message(&*payload))),
     }
 }

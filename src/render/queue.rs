@@ -1,7 +1,7 @@
 use super::neighborhood::{Near, Neighborhood};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,6 +94,21 @@ impl MeshQueue {
         gone.into_iter().flat_map(|tracked| tracked.entities.into_values())
     }
 
+    /// A part of a column came or went at these chunk heights.
+    pub fn resize(&mut self, dimension: DimensionId, column: &Column, heights: &HeightSet) {
+        let key = (dimension, column.pos());
+        let Some(tracked) = self.columns.get_mut(&key) else { return };
+        tracked.seen = column.clone();
+        let touched = || heights.ranges().flat_map(|range| range.start.saturating_sub(1)..range.end.saturating_add(1));
+        for key in around(key).chain([key]) {
+            let Some(tracked) = self.columns.get_mut(&key) else { continue };
+            if let Stale::Some(stale) = &mut tracked.stale {
+                stale.extend(touched());
+            }
+            self.refresh(key);
+        }
+    }
+
     /// A chunk is another one than before: it needs a new mesh, and so do those around that touch what changed.
     pub fn change(&mut self, dimension: DimensionId, position: ChunkPos, chunk: &Arc<Chunk>) {
         let Some(tracked) = self.columns.get_mut(&(dimension, position.column())) else { return };
@@ -149,7 +164,7 @@ impl MeshQueue {
         }
     }
 
-    /// A chunk and what is around it now; below `lowest` everything is solid.
+    /// A chunk and what is around it now; below `lowest`, and where a column beside it is not loaded, everything is solid.
     pub fn neighborhood(&self, (dimension, column): ColumnKey, y: i64, lowest: i64) -> Neighborhood {
         let columns: [[Option<&Column>; 3]; 3] = [-1, 0, 1].map(|dx| {
             [-1, 0, 1].map(|dz| self.columns.get(&(dimension, column.offset(dx, dz))).map(|tracked| &tracked.seen))
@@ -160,6 +175,9 @@ impl MeshQueue {
                 return Near::Solid;
             }
             let beside = columns[(dx + 1) as usize][(dz + 1) as usize];
+            if beside.is_some_and(|column| !column.is_loaded(height)) {
+                return Near::Solid;
+            }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))
         })
     }

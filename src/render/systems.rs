@@ -3,7 +3,9 @@ use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMaterial, ChunkMesh, ChunkRenderPlugin, MeshProgress, RenderOrigin, mesher};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ColumnPos, DimensionId};
-use crate::view::{ColumnChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns};
+use crate::view::{
+    ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
+};
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy::tasks::futures::check_ready;
@@ -92,6 +94,7 @@ pub(super) fn hear(
     dimensions: Dimensions,
     mut loaded: MessageReader<ColumnLoaded>,
     mut changed: MessageReader<ColumnChanged>,
+    mut resized: MessageReader<ColumnHeightsChanged>,
     mut unloaded: MessageReader<ColumnUnloaded>,
     mut commands: Commands,
 ) {
@@ -104,6 +107,11 @@ pub(super) fn hear(
             Some(column) if dimensions.is_wanted(dimension, settings) => queue.load(dimension, column),
             Some(_) => {}
             None => queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn()),
+        }
+    }
+    for ColumnHeightsChanged { dimension, column, heights } in resized.read() {
+        if let Some(column) = published.column(*dimension, *column) {
+            queue.resize(*dimension, column, heights);
         }
     }
     for &ColumnChanged { dimension, chunk } in changed.read() {

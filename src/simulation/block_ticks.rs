@@ -125,17 +125,22 @@ impl BlockTicks {
     }
 
     /// How long ticks still have to wait changes all the time: it is stored when their column is given up.
-    pub(super) fn save_columns(&mut self, columns: &FxHashSet<ColumnPos>) {
-        let chunks = self.chunks.keys().filter(|chunk| columns.contains(&chunk.column()));
+    pub(super) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
+        let chunks = self.chunks.keys().filter(|chunk| leaving(**chunk));
         self.unsaved.extend(chunks);
     }
 
     /// Takes out what waits in a column.
     pub(super) fn take_column(&mut self, column: ColumnPos) -> Vec<StoredBlockTick> {
+        self.take_chunks(|chunk| chunk.column() == column)
+    }
+
+    /// Takes out what waits in some chunks.
+    pub(super) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
         if self.due.is_empty() {
             return Vec::new();
         }
-        let mut chunks: Vec<_> = self.chunks.keys().filter(|chunk| chunk.column() == column).copied().collect();
+        let mut chunks: Vec<_> = self.chunks.keys().filter(|chunk| wanted(**chunk)).copied().collect();
         chunks.sort_unstable();
         let mut taken = Vec::new();
         for chunk in chunks {

@@ -3,10 +3,12 @@ use super::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
-use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
+use crate::storage::StoredBlockTick;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
 use std::{ops::Range, sync::Arc};
 
 /// Why a region could not read or change a block.
@@ -23,6 +25,9 @@ pub enum BlockAccessError {
         /// The region that owns its column.
         owner: RegionId,
     },
+    /// The dimension is sparse, and the column is here, but not at this height.
+    #[error("block {0} lies at a height of its column that is not loaded")]
+    UnloadedHeight(BlockPos),
     /// The dimension ends below or above.
     #[error("block {block} lies outside the dimension's height range {low}..{high}")]
     OutsideHeights {
@@ -48,6 +53,8 @@ pub struct RegionColumns {
     /// Where a column comes from that a system asks for within the tick.
     home: Option<Arc<RegionHome>>,
     pub(super) fetched: Vec<FetchedColumn>,
+    /// The scheduled ticks of parts of columns that were fetched while the rest was here.
+    fetched_ticks: Vec<StoredBlockTick>,
     /// Whether a column left since the last look at who stands where.
     pub(super) lost_ground: bool,
     /// Fetched columns whose entities and scheduled ticks have not come yet.
@@ -72,16 +79,25 @@ impl RegionColumns {
         self.sections.contains(&column.section(self.section_shift))
     }
 
-    /// Loads or generates a column of an owned section on this thread, if it is not here. Its blocks can be read and
-    /// changed at once; entities that are stored in it come with a later tick. If nobody holds it, it is given up again
-    /// after a while.
-    pub fn load(&mut self, column: ColumnPos) -> Result<&Column, ColumnError> {
-        if !self.columns.contains_key(&column) {
-            let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(ColumnError::NotOwned(column))?;
-            let fetched = home.ground.fetch(column)?;
-            self.insert(fetched.column.clone());
-            self.fetched.push(fetched);
-            self.awaiting.insert(column);
+    /// Loads or generates the column of a block in an owned section on this thread, if it is not here; in a sparse
+    /// dimension, the part of it around the block. Its blocks can be read and changed at once; entities that are stored
+    /// in it come with a later tick. What nobody holds is given up again after a while.
+    pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
+        let column = block.column();
+        let not_owned = ColumnError::NotOwned(column);
+        match self.columns.get(&column) {
+            Some(known) if known.is_loaded(block.chunk().y) || !self.heights.contains(&block.y) => {}
+            known => {
+                let is_new = known.is_none();
+                let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
+                let fetched = home.ground.fetch(block)?;
+                self.take_in(fetched.column.clone());
+                match is_new {
+                    true => drop(self.awaiting.insert(column)),
+                    false => self.fetched_ticks.extend(fetched.block_ticks.iter().cloned()),
+                }
+                self.fetched.push(fetched);
+            }
         }
         self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
     }
@@ -110,13 +126,27 @@ impl RegionColumns {
         self.columns.contains_key(&position)
     }
 
-    pub(super) fn insert(&mut self, column: Column) {
+    /// Takes in a column, or the part of it that is not here. Gives the heights of that part if the column was here.
+    pub(super) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
         let position = column.pos();
-        if self.columns.insert(position, column).is_none()
-            && let Err(place) = self.positions.binary_search(&position)
-        {
+        if let Some(known) = self.columns.get_mut(&position) {
+            return Some(known.extend(&column));
+        }
+        self.columns.insert(position, column);
+        if let Err(place) = self.positions.binary_search(&position) {
             self.positions.insert(place, position);
         }
+        None
+    }
+
+    /// Lets go of a part of a column.
+    pub(super) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
+        Some(self.columns.get_mut(&column)?.cut(heights))
+    }
+
+    /// The scheduled ticks of parts of columns that were fetched since.
+    pub(super) fn take_fetched_ticks(&mut self) -> Vec<StoredBlockTick> {
+        mem::take(&mut self.fetched_ticks)
     }
 
     pub(super) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
@@ -136,6 +166,7 @@ impl RegionColumns {
         self.unsaved.extend(other.unsaved);
         self.sections.extend(other.sections);
         self.fetched.extend(other.fetched);
+        self.fetched_ticks.extend(other.fetched_ticks);
         self.awaiting.extend(other.awaiting);
     }
 
@@ -162,16 +193,20 @@ impl RegionColumns {
     /// Whether there can be a block at `position`, and its column is here.
     pub(super) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
         self.check_height(position)?;
-        match self.contains(position.column()) {
-            true => Ok(()),
-            false => Err(self.outside(position)),
+        match self.columns.get(&position.column()) {
+            Some(column) if column.is_loaded(position.chunk().y) => Ok(()),
+            Some(_) => Err(BlockAccessError::UnloadedHeight(position)),
+            None => Err(self.outside(position)),
         }
     }
 
     /// The block at `position`.
     pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
         match self.columns.get(&position.column()) {
-            Some(column) => Ok(column.block(position)),
+            Some(column) if column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y) => {
+                Ok(column.block(position))
+            }
+            Some(_) => Err(BlockAccessError::UnloadedHeight(position)),
             None => Err(self.outside(position)),
         }
     }
@@ -180,6 +215,9 @@ impl RegionColumns {
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         self.check_height(position)?;
         let Some(column) = self.columns.get_mut(&position.column()) else { return Err(self.outside(position)) };
+        if !column.is_loaded(position.chunk().y) {
+            return Err(BlockAccessError::UnloadedHeight(position));
+        }
         let before = column.block(position);
         if before != block {
             column.set_block(position, block);
@@ -226,9 +264,13 @@ impl RegionBlocks<'_> {
         self.columns.is_owned(position.column())
     }
 
-    /// Loads or generates a column of an owned section within this tick, if it is not here.
-    pub fn load(&mut self, column: ColumnPos) -> Result<&Column, ColumnError> {
-        self.columns.bypass_change_detection().load(column)
+    /// Loads or generates the column of a block in an owned section within this tick, if it is not here; in a sparse
+    /// dimension, the part of it around the block.
+    pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
+        let columns = self.columns.bypass_change_detection();
+        columns.load(block)?;
+        self.ticks.take_in(columns.take_fetched_ticks());
+        columns.column(block.column()).ok_or(ColumnError::NotOwned(block.column()))
     }
 
     /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this region, so many ticks after this one.
@@ -243,9 +285,9 @@ impl RegionBlocks<'_> {
         Ok(self.ticks.schedule(position, kind.into(), delay))
     }
 
-    /// Whether this region owns the block's column and has it loaded.
+    /// Whether this region owns the block's column and has it loaded, at the block's height.
     pub fn contains(&self, position: BlockPos) -> bool {
-        self.columns.contains(position.column())
+        self.columns.column(position.column()).is_some_and(|column| column.is_loaded(position.chunk().y))
     }
 
     /// The positions of the region's columns, sorted.

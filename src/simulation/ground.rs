@@ -1,11 +1,11 @@
 //! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
 
-use super::LoadedColumn;
+use super::{LoadedColumn, Viewer};
 use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
 use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos};
-use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{StoreError, WorldStore};
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
+use crate::storage::{StoreError, StoredBlockTick, StoredColumn, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -55,10 +55,12 @@ pub struct Departed {
 }
 
 /// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
-/// regions gave up, and those whose region halted.
+/// regions gave up, wholly or in part, and those whose region halted. What was given up is here once, as it was last.
 #[derive(Debug, Default)]
 pub struct DepartedColumns {
     given_up: Mutex<FxHashMap<ColumnPos, Departed>>,
+    /// Parts of columns, of each the oldest first.
+    parts: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
     lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
 }
 
@@ -71,6 +73,10 @@ impl DepartedColumns {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn all_parts(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Vec<Departed>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lost(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, SavedChunks>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,6 +85,7 @@ impl DepartedColumns {
     /// into the store, newer than anything else that is known of it.
     pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
         self.columns().remove(&column);
+        self.all_parts().remove(&column);
         self.lost().insert(column, chunks);
     }
 
@@ -96,7 +103,10 @@ impl DepartedColumns {
 
     /// Keeps a column until its commit is durable.
     pub fn insert(&self, departed: Departed) {
-        self.columns().insert(departed.loaded.column.pos(), departed);
+        let column = departed.loaded.column.pos();
+        let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
+        self.all_parts().get_mut(&column).into_iter().flatten().for_each(|part| part.loaded.drop_heights(&heights));
+        self.columns().insert(column, departed);
     }
 
     /// The column as it was given up. It stays here until it is durable: what the store has is older.
@@ -104,9 +114,38 @@ impl DepartedColumns {
         self.columns().get(&column).map(|departed| departed.loaded.clone())
     }
 
+    /// Keeps a part of a column until its commit is durable.
+    pub fn insert_part(&self, part: Departed) {
+        let column = part.loaded.column.pos();
+        let heights = part.loaded.column.loaded().cloned().unwrap_or_default();
+        if let Some(whole) = self.columns().get_mut(&column) {
+            whole.loaded.drop_heights(&heights);
+        }
+        let mut parts = self.all_parts();
+        let parts = parts.entry(column).or_default();
+        parts.iter_mut().for_each(|part| part.loaded.drop_heights(&heights));
+        parts.push(part);
+    }
+
+    /// What is newer of the column than what the store has, but for its entities and what was given up wholly.
+    fn newer(&self, column: ColumnPos) -> Vec<LoadedColumn> {
+        let mut lost = Column::partial(column, HeightSet::new());
+        for (height, chunk) in self.unwritten(column) {
+            lost.set_chunk(height, chunk);
+        }
+        let mut newer = vec![lost.into()];
+        let parts = self.all_parts();
+        newer.extend(parts.get(&column).into_iter().flatten().map(|part| part.loaded.clone()));
+        newer
+    }
+
     /// Forgets what is durable with `commit`.
     pub fn forget_until(&self, commit: u64) {
         self.columns().retain(|_, departed| departed.until > commit);
+        self.all_parts().retain(|_, parts| {
+            parts.retain(|part| part.until > commit);
+            !parts.is_empty()
+        });
     }
 }
 
@@ -118,6 +157,8 @@ pub struct Ground {
     pub heights: Range<i64>,
     /// Its heights, in chunks.
     pub chunk_heights: Range<i64>,
+    /// Of a column only what is near to viewers above and below is generated, stored and loaded.
+    pub is_sparse: bool,
     /// What makes new ground.
     pub generator: Arc<dyn Generator>,
     /// The block types of the world.
@@ -128,17 +169,24 @@ pub struct Ground {
     pub departed: Arc<DepartedColumns>,
 }
 
-/// A column that a region loaded or generated within a tick; its stored entities come later.
+/// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
 #[derive(Clone, Debug)]
 pub struct FetchedColumn {
     /// The column as it was when it came.
     pub column: Column,
-    /// It is new, and not stored yet.
-    pub generated: bool,
+    /// Scheduled ticks of its blocks, in a sparse dimension.
+    pub block_ticks: Vec<StoredBlockTick>,
+    /// The chunk heights that are new, and not stored yet.
+    pub made: HeightSet,
 }
 
 impl Ground {
-    pub(super) fn fetch(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
+    /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block.
+    pub(super) fn fetch(&self, block: BlockPos) -> Result<FetchedColumn, ColumnError> {
+        let column = block.column();
+        if self.is_sparse {
+            return self.gather(column, &self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS), true);
+        }
         // Before the store is read: what is written in between is found there, and is the same.
         let unwritten = self.departed.unwritten(column);
         let mut fetched = self.read_or_generate(column)?;
@@ -148,20 +196,76 @@ impl Ground {
         Ok(fetched)
     }
 
+    /// The chunk heights of the dimension around this one, in whole groups of chunks as they are stored together; all
+    /// if it is not sparse.
+    pub fn window(&self, height: i64, radius: u32) -> HeightSet {
+        let Range { start, end } = self.chunk_heights.clone();
+        if !self.is_sparse {
+            return HeightSet::from(start..end);
+        }
+        let (height, radius) = (height.clamp(start, end - 1), i64::from(radius));
+        let (low, high) = ((height - radius) & !3, (height + radius) | 3);
+        HeightSet::from(low.max(start)..(high + 1).min(end))
+    }
+
+    /// The part of a column of a sparse dimension at these chunk heights: what is stored, and what is newer than that. The
+    /// rest is generated, or left out.
+    pub fn gather(
+        &self,
+        column: ColumnPos,
+        wanted: &HeightSet,
+        may_generate: bool,
+    ) -> Result<FetchedColumn, ColumnError> {
+        let mut block_ticks = Vec::new();
+        let mut part = Column::partial(column, HeightSet::new());
+        let mut take = |part: &mut Column, LoadedColumn { column: mut more, block_ticks: ticks, .. }: LoadedColumn| {
+            let new = part.extend(&more.cut(wanted));
+            block_ticks.extend(ticks.into_iter().filter(|tick| new.contains(tick.block.chunk().y)));
+        };
+        // Before the store is read: what is written in between is found there, and is the same.
+        let newer = self.departed.newer(column).into_iter().chain(self.departed.get(column));
+        newer.for_each(|newer| take(&mut part, newer));
+        let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        let stored = store.load_part(self.dimension, column, &missing(&part));
+        let StoredColumn { column: stored, block_ticks: ticks, .. } =
+            stored.map_err(|source| ColumnError::Store { column, source })?;
+        take(&mut part, LoadedColumn { block_ticks: ticks, ..stored.into() });
+        let made = if may_generate { missing(&part) } else { HeightSet::new() };
+        for range in made.ranges() {
+            part.extend(&self.generate(column, range)?);
+        }
+        Ok(FetchedColumn { column: part, block_ticks, made })
+    }
+
+    /// A part of a column as the generator makes it.
+    fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
+        let Range { start, end } = self.heights;
+        // The end of the highest chunk of all is no number.
+        let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
+        let heights = start.max(chunks.start << 4)..top;
+        let request = GenerateRequest { column, heights, blocks: &self.blocks };
+        let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;
+        let mut part = Column::partial(column, HeightSet::from(chunks.clone()));
+        let within = made.chunks().filter(|(height, _)| chunks.contains(height));
+        within.for_each(|(height, chunk)| drop(part.set_chunk(height, chunk.clone())));
+        Ok(part)
+    }
+
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
+        let known = |column| FetchedColumn { column, block_ticks: Vec::new(), made: HeightSet::new() };
         if let Some(departed) = self.departed.get(column) {
-            return Ok(FetchedColumn { column: departed.column, generated: false });
+            return Ok(known(departed.column));
         }
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         if self.is_stored(&store, column)? {
             let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
             let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
-            let found = loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column);
-            return Ok(FetchedColumn { column: found, generated: false });
+            return Ok(known(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column)));
         }
         let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
         let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;
-        Ok(FetchedColumn { column: made, generated: true })
+        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
     }
 
     /// Whether the store has the column, also if it is all air.

@@ -213,10 +213,18 @@ impl Letter {
         self
     }
 
+    /// The block that it goes to, if it goes to a place.
+    pub fn block(&self) -> Option<BlockPos> {
+        match self.to {
+            Address::Place(_, block) if self.returned.is_none() => Some(block),
+            _ => None,
+        }
+    }
+
     /// The column that it goes to, if it goes to a place.
     pub fn column(&self) -> Option<(DimensionId, ColumnPos)> {
         match self.to {
-            Address::Place(dimension, block) if self.returned.is_none() => Some((dimension, block.column())),
+            Address::Place(dimension, _) => Some((dimension, self.block()?.column())),
             _ => None,
         }
     }

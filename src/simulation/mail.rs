@@ -10,13 +10,13 @@ use super::{Position, RegionWorld, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
-use crate::space::{BlockPos, ChunkPos, ColumnPos, SectionPos};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
-/// A column on its way into a region, with the entities that were stored in it.
+/// A column, or a part of one, on its way into a region or out of it, with the entities that were stored in it.
 #[derive(Clone, Debug)]
 pub struct LoadedColumn {
     /// The blocks.
@@ -25,6 +25,14 @@ pub struct LoadedColumn {
     pub entities: Vec<EntityRecord>,
     /// Scheduled ticks of its blocks.
     pub block_ticks: Vec<StoredBlockTick>,
+}
+
+impl LoadedColumn {
+    /// Lets go of what is there at these chunk heights, but for entities.
+    pub(super) fn drop_heights(&mut self, heights: &HeightSet) {
+        self.column.cut(heights);
+        self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
+    }
 }
 
 impl From<Column> for LoadedColumn {
@@ -84,6 +92,8 @@ pub struct Inbox {
     pub resources: Vec<ResourcePart>,
     /// Columns that nobody needs any more.
     pub give_up: Vec<ColumnPos>,
+    /// Parts of columns that nobody needs any more.
+    pub cut: Vec<(ColumnPos, HeightSet)>,
     /// Blocks to change.
     pub edits: Vec<BlockEdit>,
     /// Messages and closures, in the order in which they were sent.
@@ -95,12 +105,13 @@ pub struct Inbox {
 impl Inbox {
     /// Whether nothing waits. Its sections alone are nothing.
     pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, resources, give_up, edits, letters, sections: _ } = self;
+        let Self { absorbed, columns, travellers, resources, give_up, cut, edits, letters, sections: _ } = self;
         absorbed.is_empty()
             && columns.is_empty()
             && travellers.is_empty()
             && resources.is_empty()
             && give_up.is_empty()
+            && cut.is_empty()
             && edits.is_empty()
             && letters.is_empty()
     }
@@ -112,6 +123,7 @@ impl Inbox {
         self.travellers.append(&mut other.travellers);
         self.resources.append(&mut other.resources);
         self.give_up.append(&mut other.give_up);
+        self.cut.append(&mut other.cut);
         self.edits.append(&mut other.edits);
         self.letters.append(&mut other.letters);
         self.sections.extend(other.sections);
@@ -133,6 +145,7 @@ impl Inbox {
             travellers,
             resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
+            cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
             edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
             sections: FxHashSet::default(),
             letters: self
@@ -182,6 +195,8 @@ pub struct Outbox {
     pub left: Vec<LoadedColumn>,
     /// Columns that were to be given up and stay, since a viewer stands in them.
     pub kept: Vec<ColumnPos>,
+    /// Parts of columns that were given up, without entities.
+    pub cut: Vec<LoadedColumn>,
     /// What is to be saved: everything unsaved, if the task asked for it or if something left the region.
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.

@@ -1,5 +1,6 @@
 use super::StableId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::storage::ViewerRecord;
 use bevy::prelude::*;
 
 /// Where an entity is: a dimension, a block, and the offset within that block (0..1 on each axis).
@@ -73,6 +74,9 @@ pub struct Viewer {
     /// loaded. What is less than `radius` counts as that. At most
     /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) counts.
     pub generation_radius: u32,
+    /// In a sparse dimension chunks are generated and loaded up to this distance above and below, in chunks; in others
+    /// all of a column is. At most [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
+    pub vertical_radius: u32,
     dimension: Option<Entity>,
 }
 
@@ -83,13 +87,28 @@ pub struct ViewerRadii {
     pub load: u32,
     /// Columns are generated within this distance: at least the one for loading.
     pub generation: u32,
+    /// Chunks of a sparse dimension are generated and loaded up to this distance above and below, in chunks.
+    pub vertical: u32,
 }
 
 impl ViewerRadii {
     /// These radii, as far as they count.
-    pub fn new(load: u32, generation: u32) -> Self {
+    pub fn new(load: u32, generation: u32, vertical: u32) -> Self {
         let load = load.min(Viewer::MAX_RADIUS);
-        Self { load, generation: generation.min(Viewer::MAX_GENERATION_RADIUS).max(load) }
+        let generation = generation.min(Viewer::MAX_GENERATION_RADIUS).max(load);
+        Self { load, generation, vertical: vertical.min(Viewer::MAX_RADIUS) }
+    }
+}
+
+impl From<ViewerRecord> for ViewerRadii {
+    fn from(record: ViewerRecord) -> Self {
+        Viewer::from(record).radii()
+    }
+}
+
+impl From<ViewerRecord> for Viewer {
+    fn from(ViewerRecord { radius, generation_radius, vertical_radius }: ViewerRecord) -> Self {
+        Self { radius, generation_radius, vertical_radius, dimension: None }
     }
 }
 
@@ -103,14 +122,18 @@ impl Viewer {
     /// component should be able to order by a slip.
     pub const MAX_GENERATION_RADIUS: u32 = 2_048;
 
+    /// The vertical radius of a viewer that says nothing else, in chunks.
+    pub const DEFAULT_VERTICAL_RADIUS: u32 = 16;
+
     /// A viewer for an entity of a region world, at its [`Position`].
     pub const fn new() -> Self {
-        Self { radius: Self::DEFAULT_RADIUS, generation_radius: 0, dimension: None }
+        let (radius, vertical_radius) = (Self::DEFAULT_RADIUS, Self::DEFAULT_VERTICAL_RADIUS);
+        Self { radius, generation_radius: 0, vertical_radius, dimension: None }
     }
 
     /// A viewer for an entity of the main world, in the dimension of the entity `dimension`.
     pub const fn in_dimension(dimension: Entity) -> Self {
-        Self { radius: Self::DEFAULT_RADIUS, generation_radius: 0, dimension: Some(dimension) }
+        Self { dimension: Some(dimension), ..Self::new() }
     }
 
     /// The same viewer with another radius, in columns.
@@ -131,9 +154,20 @@ impl Viewer {
         self
     }
 
+    /// The same viewer with another vertical radius, in chunks.
+    pub const fn with_vertical_radius(mut self, radius: u32) -> Self {
+        self.vertical_radius = if radius < Self::MAX_RADIUS { radius } else { Self::MAX_RADIUS };
+        self
+    }
+
     /// How far it reaches.
     pub fn radii(&self) -> ViewerRadii {
-        ViewerRadii::new(self.radius, self.generation_radius)
+        ViewerRadii::new(self.radius, self.generation_radius, self.vertical_radius)
+    }
+
+    pub(super) fn record(&self) -> ViewerRecord {
+        let Self { radius, generation_radius, vertical_radius, dimension: _ } = *self;
+        ViewerRecord { radius, generation_radius, vertical_radius }
     }
 
     /// The dimension's entity in the main world, where one was given.
@@ -174,11 +208,11 @@ mod tests {
 
     #[test]
     fn radii_count_within_their_limits_and_in_order() {
-        let radii = |load, generation| ViewerRadii::new(load, generation);
-        assert_eq!(Viewer::new().with_radius(12).radii(), ViewerRadii { load: 12, generation: 12 });
-        assert_eq!(radii(12, 5), ViewerRadii { load: 12, generation: 12 });
-        assert_eq!(radii(u32::MAX, u32::MAX), ViewerRadii { load: 512, generation: 2_048 });
-        assert_eq!(Viewer::new().with_generation_radius(64).radii(), ViewerRadii { load: 8, generation: 64 });
+        let radii = |load, generation, vertical| ViewerRadii { load, generation, vertical };
+        assert_eq!(Viewer::new().with_radius(12).radii(), radii(12, 12, 16));
+        assert_eq!(ViewerRadii::new(12, 5, 3), radii(12, 12, 3));
+        assert_eq!(ViewerRadii::new(u32::MAX, u32::MAX, u32::MAX), radii(512, 2_048, 512));
+        assert_eq!(Viewer::new().with_generation_radius(64).with_vertical_radius(7).radii(), radii(8, 64, 7));
     }
 
     #[test]

@@ -37,12 +37,13 @@ pub(super) fn receive(world: &mut World) {
 
     if !columns.is_empty() {
         world.insert_resource(Migration);
-        for LoadedColumn { column, entities, block_ticks } in columns {
+        for LoadedColumn { column, entities, mut block_ticks } in columns {
             let mut owned = world.resource_mut::<RegionColumns>();
-            owned.awaiting.remove(&column.pos());
-            // A system may have fetched it since, and edited it.
-            if !owned.contains(column.pos()) {
-                owned.insert(column);
+            let was_fetched = owned.awaiting.remove(&column.pos());
+            // What is here of it may have been edited since.
+            let new = owned.take_in(column).filter(|_| !was_fetched);
+            if let Some(new) = new {
+                block_ticks.retain(|tick| new.contains(tick.block.chunk().y));
             }
             world.resource_mut::<BlockTicks>().take_in(block_ticks);
             for record in entities {

@@ -20,8 +20,7 @@ pub(super) fn record(world: &World, components: &RegionComponents, entity: Entit
         dimension: position.dimension,
         block: position.block,
         offset: position.offset.to_array(),
-        viewer_radius: entity.get::<Viewer>().map(|viewer| viewer.radius),
-        generation_radius: entity.get::<Viewer>().map_or(0, |viewer| viewer.generation_radius),
+        viewer: entity.get::<Viewer>().map(Viewer::record),
         components: saved,
         children,
     })
@@ -80,8 +79,7 @@ fn child_record(components: &RegionComponents, child: EntityRef) -> ChildRecord 
         parent: None,
         id: child.get::<StableId>().map(|id| id.0),
         place: position.map(|position| (position.dimension, position.block, position.offset.to_array())),
-        viewer_radius: child.get::<Viewer>().map(|viewer| viewer.radius),
-        generation_radius: child.get::<Viewer>().map_or(0, |viewer| viewer.generation_radius),
+        viewer: child.get::<Viewer>().map(Viewer::record),
         components: saved_components(components, child),
     }
 }
@@ -92,7 +90,7 @@ pub(super) fn spawn_stored(world: &mut World, components: &RegionComponents, rec
         return;
     }
     let content = content(&record);
-    let viewer = viewer(record.viewer_radius, record.generation_radius);
+    let viewer = record.viewer.map(Viewer::from);
     let EntityRecord { id, dimension, block, offset, components: saved, children, .. } = record;
     let position = Position { dimension, block, offset: Vec3::from_array(offset) };
     let root = world.spawn((StableId(id), position, Stored { content, structure: None })).id();
@@ -128,7 +126,7 @@ fn spawn_child(
         entity.insert(Position { dimension, block, offset: Vec3::from_array(offset) });
     }
     let entity = entity.id();
-    let viewer = viewer(child.viewer_radius, child.generation_radius);
+    let viewer = child.viewer.map(Viewer::from);
     restore(world, components, (entity, describe), viewer, child.components);
     // A hook may have despawned either.
     if world.entities().contains_spawned(parent)
@@ -137,10 +135,6 @@ fn spawn_child(
         entity.insert(ChildOf(parent));
     }
     entity
-}
-
-fn viewer(radius: Option<u32>, generation_radius: u32) -> Option<Viewer> {
-    radius.map(|radius| Viewer::new().with_radius(radius).with_generation_radius(generation_radius))
 }
 
 fn restore(

@@ -14,8 +14,8 @@ use super::{
     ViewerReport,
 };
 use crate::chunk::Column;
-use crate::space::ColumnPos;
-use crate::storage::EntityRecord;
+use crate::space::{ChunkPos, ColumnPos, HeightSet};
+use crate::storage::{EntityRecord, SaveBatch};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::query::{Allow, QueryState};
@@ -50,7 +50,7 @@ pub(super) fn send(world: &mut World) {
     let is_closing = matches!(state.task, Task::Close);
     let save = !matches!(state.task, Task::Tick { save: false, .. });
     let (inbox, outbox) = state.mail.get();
-    let give_up = mem::take(&mut inbox.give_up);
+    let (give_up, cut) = (mem::take(&mut inbox.give_up), mem::take(&mut inbox.cut));
     // Letters stay within reach: what leaves now may have hooks that panic.
     let undelivered = mem::take(&mut outbox.undelivered);
     let mut outbox = mem::replace(outbox, Box::new(Outbox { undelivered, ..Outbox::default() }));
@@ -73,13 +73,20 @@ pub(super) fn send(world: &mut World) {
     world.resource_mut::<RegionState>().queries = Some(queries);
     let owned = world.resource::<RegionColumns>();
     let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
-    if !leaving.is_empty() {
-        world.resource_mut::<BlockTicks>().save_columns(&leaving);
+    let mut owned = world.resource_mut::<RegionColumns>();
+    let fetched_ticks = owned.take_fetched_ticks();
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    ticks.take_in(fetched_ticks);
+    if !leaving.is_empty() || !cut.is_empty() {
+        let is_cut = |chunk: ChunkPos| {
+            cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y))
+        };
+        ticks.save_chunks(|chunk| leaving.contains(&chunk.column()) || is_cut(chunk));
     }
 
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
     let sends = !world.resource_mut::<Post>().is_empty();
-    if save || sends || !walked_out.is_empty() || !leaving.is_empty() {
+    if save || sends || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         let dimension = world.resource::<RegionInfo>().dimension;
         collect_unsaved(world, &components, dimension, &mut outbox);
     }
@@ -90,12 +97,13 @@ pub(super) fn send(world: &mut World) {
         mailed(world).undelivered.extend(letters);
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox);
     }
+    outbox.cut = cut_columns(world, cut, &mut outbox.save);
     outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
 
     let mut owned = world.resource_mut::<RegionColumns>();
     let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
-    changed.retain(|chunk| owned.contains(chunk.column()));
+    changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
     changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
     let (inbox, mailed) = world.resource_mut::<RegionState>().into_inner().mail.get();
@@ -210,6 +218,25 @@ fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter,
     let letters =
         world.resource_mut::<RegionState>().waiting.take_out(clock, period, |letter| reason(letter).is_some());
     letters.into_iter().filter_map(|letter| reason(&letter).map(|reason| (letter, reason))).collect()
+}
+
+/// Lets go of parts of columns.
+fn cut_columns(world: &mut World, cut: Vec<(ColumnPos, HeightSet)>, save: &mut SaveBatch) -> Vec<LoadedColumn> {
+    if cut.is_empty() {
+        return Vec::new();
+    }
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let mut parts = Vec::with_capacity(cut.len());
+    for (position, heights) in cut {
+        let owned = world.resource_mut::<RegionColumns>().into_inner();
+        // Hooks and observers of those who left may have built something.
+        collect_chunks(owned, dimension, |column| column == position, save);
+        let Some(column) = owned.cut(position, &heights) else { continue };
+        let is_cut = |chunk: ChunkPos| chunk.column() == position && heights.contains(chunk.y);
+        let block_ticks = world.resource_mut::<BlockTicks>().take_chunks(is_cut);
+        parts.push(LoadedColumn { block_ticks, ..column.into() });
+    }
+    parts
 }
 
 fn give_up_columns(

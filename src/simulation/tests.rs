@@ -71,6 +71,7 @@ impl Regions {
             dimension: DIMENSION,
             heights: -64..320,
             chunk_heights: -4..20,
+            is_sparse: false,
             generator: Arc::new(Void),
             blocks: template.blocks.clone(),
             store: Weak::new(),

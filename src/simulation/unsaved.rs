@@ -73,7 +73,9 @@ pub(super) fn collect_chunks(
         save.chunks.insert((dimension, chunk), owned.chunk(chunk));
         changed.insert(chunk.column());
     }
-    for column in changed.into_iter().filter_map(|column| owned.column(column)) {
+    // What a part of a column looks like from afar says nothing of the rest.
+    let whole = changed.into_iter().filter_map(|column| owned.column(column)).filter(|it| it.loaded().is_none());
+    for column in whole {
         save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
     }
 }
@@ -179,13 +181,12 @@ fn descend<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<EntityRef<'w>> {
 
 /// A hash of all that is stored of an entity.
 pub(super) fn content(record: &EntityRecord) -> u64 {
-    let EntityRecord { id, dimension, block, offset, viewer_radius, generation_radius, components, children } = record;
+    let EntityRecord { id, dimension, block, offset, viewer, components, children } = record;
     let mut hasher = DefaultHasher::new();
-    (id, dimension, block, offset.map(f32::to_bits), viewer_radius, generation_radius, components).hash(&mut hasher);
+    (id, dimension, block, offset.map(f32::to_bits), viewer, components).hash(&mut hasher);
     for child in children {
         let place = child.place.map(|(dimension, block, offset)| (dimension, block, offset.map(f32::to_bits)));
-        let radii = (child.viewer_radius, child.generation_radius);
-        (child.parent, child.id, place, radii, &child.components).hash(&mut hasher);
+        (child.parent, child.id, place, child.viewer, &child.components).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{ChunkPos, DimensionId};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -41,7 +42,7 @@ impl WorldStore {
     /// Saves the whole batch or, on an error, nothing of it.
     ///
     /// A chunk that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
-    /// because that is what is read as air.
+    /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let start = Instant::now();
         let _writing = self.lock_writes();
@@ -73,6 +74,13 @@ impl WorldStore {
             .map(|(&(dimension, pos), chunk)| (keys::chunk_key(dimension, pos), (dimension, pos), &**chunk))
             .collect();
         chunks.sort_unstable_by_key(|(key, ..)| *key);
+        let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
+        let mut sparse = BTreeSet::new();
+        for dimension in dimensions {
+            if self.is_sparse(dimension)? {
+                sparse.insert(dimension);
+            }
+        }
         for chunks in chunks.chunks(COMPARED_AT_ONCE) {
             let stored = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
             let stored = self.store.multi_get(Family::Chunks, &stored)?;
@@ -80,7 +88,7 @@ impl WorldStore {
                 let mut value = envelope::unsealed();
                 format::encode(chunk, &[], &mut value);
                 let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
-                    None if chunk.uniform_block() == Some(BlockId::AIR) => continue,
+                    None if chunk.uniform_block() == Some(BlockId::AIR) && !sparse.contains(dimension) => continue,
                     None => 0,
                     Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
                     Some((_, Ok(stored))) => stored.version.saturating_add(1),

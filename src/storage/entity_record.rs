@@ -16,11 +16,8 @@ pub struct EntityRecord {
     pub block: BlockPos,
     /// Where in that block.
     pub offset: [f32; 3],
-    /// How far it holds ground loaded around it, in columns; `None` if it does not.
-    pub viewer_radius: Option<u32>,
-    /// How far it has ground generated around it, in columns, if that is further; 0 otherwise. Stored beside the rest.
-    #[serde(skip)]
-    pub generation_radius: u32,
+    /// How far it holds ground loaded around it; `None` if it does not.
+    pub viewer: Option<ViewerRecord>,
     /// Its saved components: name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
     /// All below it that is saved, each after its parent and in the order of the parent's children. One list for the
@@ -37,21 +34,25 @@ pub struct ChildRecord {
     pub id: Option<Uuid>,
     /// Dimension, block and offset, if it has a position of its own.
     pub place: Option<(DimensionId, BlockPos, [f32; 3])>,
-    /// How far it holds ground loaded around it, in columns; `None` if it does not.
-    pub viewer_radius: Option<u32>,
-    /// How far it has ground generated around it, in columns, if that is further; 0 otherwise. Stored beside the rest.
-    #[serde(skip)]
-    pub generation_radius: u32,
+    /// How far it holds ground loaded around it; `None` if it does not.
+    pub viewer: Option<ViewerRecord>,
     /// Its saved components: name and encoded value.
     pub components: Vec<(String, Vec<u8>)>,
 }
 
-/// A record and the generation radii in it. What has none is stored in [`record::FORMAT`], as it was before there were
-/// any.
-const WITH_GENERATION_RADII: u8 = 2;
+/// How far an entity holds ground loaded around it, as it is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ViewerRecord {
+    /// Ground is loaded within this distance, in columns.
+    pub radius: u32,
+    /// Ground is generated within this distance, in columns, if that is further.
+    pub generation_radius: u32,
+    /// How far up and down, in chunks, where not all of a column is loaded together.
+    pub vertical_radius: u32,
+}
 
-/// The generation radii of a record: 0 for the entity itself, 1 for its first child and so on, and the radius.
-type GenerationRadii = Vec<(u32, u32)>;
+/// The format of a record. Formats 1 and 2 were never released.
+const FORMAT: u8 = 3;
 
 impl EntityRecord {
     /// The column it is in.
@@ -60,38 +61,19 @@ impl EntityRecord {
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, String> {
-        let radii = self.children.iter().map(|child| child.generation_radius);
-        let radii = (0..).zip([self.generation_radius].into_iter().chain(radii));
-        let radii: GenerationRadii = radii.filter(|(_, radius)| *radius > 0).collect();
-        match radii.is_empty() {
-            true => record::encode(self),
-            false => record::encode_as(WITH_GENERATION_RADII, &(self, radii)),
-        }
+        record::encode_as(FORMAT, self)
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.first() != Some(&WITH_GENERATION_RADII) {
-            return record::decode(bytes);
-        }
-        let (mut entity, radii): (Self, GenerationRadii) = record::decode_as(WITH_GENERATION_RADII, bytes)?;
-        for (place, radius) in radii {
-            let known = match place.checked_sub(1) {
-                None => Some(&mut entity.generation_radius),
-                Some(child) => entity.children.get_mut(child as usize).map(|child| &mut child.generation_radius),
-            };
-            *known.ok_or_else(|| format!("it has a radius of child {place}, which is not there"))? = radius;
-        }
-        Ok(entity)
+        record::decode_as(FORMAT, bytes)
     }
 
-    /// Those of it and of its children that hold ground loaded: who, around which column, how far, and how far ground is
-    /// generated for it.
-    pub fn viewers(&self) -> impl Iterator<Item = (Uuid, ColumnPos, u32, u32)> {
-        let own = self.viewer_radius.map(|radius| (self.id, self.column(), radius, self.generation_radius));
+    /// Those of it and of its children that hold ground loaded: who, around which block, and how far.
+    pub fn viewers(&self) -> impl Iterator<Item = (Uuid, BlockPos, ViewerRecord)> {
+        let own = self.viewer.map(|viewer| (self.id, self.block, viewer));
         let of_child = |child: &ChildRecord| {
             let place = child.place.filter(|(dimension, ..)| *dimension == self.dimension);
-            let column = place.map_or(self.column(), |(_, block, _)| block.column());
-            Some((child.id?, column, child.viewer_radius?, child.generation_radius))
+            Some((child.id?, place.map_or(self.block, |(_, block, _)| block), child.viewer?))
         };
         own.into_iter().chain(self.children.iter().filter_map(of_child))
     }
@@ -121,36 +103,39 @@ mod tests {
     use super::*;
 
     fn child(parent: Option<u32>) -> ChildRecord {
-        ChildRecord { parent, id: None, place: None, viewer_radius: None, generation_radius: 0, components: Vec::new() }
+        ChildRecord { parent, id: None, place: None, viewer: None, components: Vec::new() }
     }
 
     fn record(children: Vec<ChildRecord>) -> EntityRecord {
         EntityRecord {
             id: Uuid::nil(),
             dimension: DimensionId(1),
-            block: BlockPos::default(),
+            block: BlockPos::new(16, 2, 3),
             offset: [0.0; 3],
-            viewer_radius: None,
-            generation_radius: 0,
+            viewer: None,
             components: Vec::new(),
             children,
         }
     }
 
     #[test]
-    fn a_generation_radius_is_stored_and_records_without_one_stay_as_they_were() {
-        let old = record(vec![child(None), child(None)]);
-        let bytes = old.to_bytes().unwrap();
-        assert_eq!(bytes, record::encode(&old).unwrap());
-        assert_eq!(EntityRecord::from_bytes(&bytes), Ok(old.clone()));
-
-        let mut new = EntityRecord { viewer_radius: Some(4), generation_radius: 64, ..old };
-        new.children[1].generation_radius = 7;
-        let bytes = new.to_bytes().unwrap();
-        assert_eq!(EntityRecord::from_bytes(&bytes), Ok(new));
-        (0..bytes.len()).for_each(|end| assert!(EntityRecord::from_bytes(&bytes[..end]).is_err()));
-        let astray = record::encode_as(WITH_GENERATION_RADII, &(record(Vec::new()), vec![(1_u32, 9_u32)])).unwrap();
-        assert!(EntityRecord::from_bytes(&astray).unwrap_err().contains("child 1"));
+    fn viewers_are_found_where_they_are() {
+        let [near, far] = [4, 64].map(|radius| ViewerRecord { radius, ..ViewerRecord::default() });
+        let mut record = record((0..4).map(|_| child(None)).collect());
+        assert_eq!(record.viewers().next(), None);
+        record.viewer = Some(near);
+        for (place, child) in record.children.iter_mut().enumerate() {
+            child.id = (place > 0).then(|| Uuid::from_u128(place as u128));
+            child.viewer = Some(far);
+        }
+        let there = BlockPos::new(500, 0, 0);
+        record.children[2].place = Some((DimensionId(1), there, [0.0; 3]));
+        record.children[3].place = Some((DimensionId(2), there, [0.0; 3]));
+        let id = Uuid::from_u128;
+        let here = record.block;
+        let expected = [(Uuid::nil(), here, near), (id(1), here, far), (id(2), there, far), (id(3), here, far)];
+        assert!(record.viewers().eq(expected));
+        assert_eq!(EntityRecord::from_bytes(&record.to_bytes().unwrap()), Ok(record));
     }
 
     #[test]

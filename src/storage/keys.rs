@@ -26,6 +26,7 @@ const SUMMARY: &[u8] = b"summary:";
 const PREGENERATION: &[u8] = b"pregeneration:";
 const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
+const SPARSE: &[u8] = b"sparse:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -223,6 +224,11 @@ pub fn parse_dimension_key(key: &[u8]) -> Option<&str> {
 /// The key that says: this dimension is being removed. By number, because a name may be given again.
 pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
     [REMOVAL, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The key that says: of this dimension every chunk that was generated is stored, also one of air.
+pub fn sparse_key(dimension: DimensionId) -> Vec<u8> {
+    [SPARSE, &dimension.0.to_be_bytes()].concat()
 }
 
 /// The key that comes right behind `key`.

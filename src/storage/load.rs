@@ -3,7 +3,7 @@
 use super::{EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys};
 use crate::block::BlockId;
 use crate::chunk::{Column, format};
-use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -58,6 +58,25 @@ impl WorldStore {
         self.load_block_ticks(&mut load)?;
         self.load_entities(&mut load)?;
         Ok(load.loaded)
+    }
+
+    /// What is stored of a column of a [sparse](Self::make_sparse) dimension at these chunk heights, without its entities:
+    /// the part of the column that has been generated.
+    pub fn load_part(
+        &self,
+        dimension: DimensionId,
+        column: ColumnPos,
+        heights: &HeightSet,
+    ) -> Result<StoredColumn, StoreError> {
+        let mut part = StoredColumn::new(Column::partial(column, HeightSet::new()));
+        for range in heights.ranges() {
+            let mut load = BatchLoad::new(dimension, column.batch(), &[], range);
+            load.want(part);
+            self.load_chunks(&mut load)?;
+            self.load_block_ticks(&mut load)?;
+            part = load.loaded.remove(0);
+        }
+        Ok(part)
     }
 
     /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
@@ -120,8 +139,10 @@ impl WorldStore {
             let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
             let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
             let decoded = format::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
-            if decoded.chunk.uniform_block() != Some(BlockId::AIR) {
-                stored.column.set_chunk(pos.y, Arc::new(decoded.chunk));
+            let is_air = decoded.chunk.uniform_block() == Some(BlockId::AIR);
+            stored.column.set_chunk(pos.y, Arc::new(decoded.chunk));
+            if is_air {
+                stored.column.remove_chunk(pos.y);
             }
         }
         Ok(())
@@ -217,6 +238,13 @@ impl WorldStore {
     }
 }
 
+impl StoredColumn {
+    /// A column without entities and block ticks.
+    fn new(column: Column) -> Self {
+        Self { column, entities: Vec::new(), block_ticks: Vec::new() }
+    }
+}
+
 impl BatchLoad {
     fn new(dimension: DimensionId, batch: BatchPos, columns: &[ColumnPos], chunk_heights: Range<i64>) -> Self {
         let indices = [None; BATCH_SIZE * BATCH_SIZE];
@@ -224,14 +252,16 @@ impl BatchLoad {
         for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
             let next = load.loaded.len();
             if *load.indices[index_in_batch(pos)].get_or_insert(next) == next {
-                load.loaded.push(StoredColumn {
-                    column: Column::new(pos),
-                    entities: Vec::new(),
-                    block_ticks: Vec::new(),
-                });
+                load.loaded.push(StoredColumn::new(Column::new(pos)));
             }
         }
         load
+    }
+
+    /// What is loaded is added to this column of the batch, and to no other.
+    fn want(&mut self, column: StoredColumn) {
+        self.indices[index_in_batch(column.column.pos())] = Some(0);
+        self.loaded = vec![column];
     }
 
     /// The columns that are wanted, by x and z.

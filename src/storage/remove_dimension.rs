@@ -144,6 +144,7 @@ impl WorldStore {
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::dimension_key(name));
         writes.delete(Family::Meta, keys::removal_key(dimension));
+        writes.delete(Family::Meta, keys::sparse_key(dimension));
         self.store.write(writes, Durability::Sync)
     }
 }

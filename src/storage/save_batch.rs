@@ -172,8 +172,7 @@ mod tests {
             dimension: DimensionId(1),
             block: crate::space::BlockPos::new(value.into(), 0, 0),
             offset: [0.5; 3],
-            viewer_radius: None,
-            generation_radius: 0,
+            viewer: None,
             components: Vec::new(),
             children: Vec::new(),
         })

@@ -355,6 +355,23 @@ impl WorldStore {
         Ok(dimension.id)
     }
 
+    /// From now on every chunk that is generated in the dimension is stored, also one of air: a chunk that is not stored
+    /// was not generated. A dimension that is sparse stays so.
+    pub fn make_sparse(&self, dimension: DimensionId) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        if self.is_sparse(dimension)? {
+            return Ok(());
+        }
+        let mut writes = WriteBatch::default();
+        writes.put(Family::Meta, keys::sparse_key(dimension), Vec::new());
+        self.store.write(writes, Durability::Sync)
+    }
+
+    /// Whether every chunk that was generated in the dimension is stored, also one of air.
+    pub fn is_sparse(&self, dimension: DimensionId) -> Result<bool, StoreError> {
+        Ok(self.store.get(Family::Meta, &keys::sparse_key(dimension))?.is_some())
+    }
+
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
         self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }

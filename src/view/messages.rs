@@ -1,4 +1,4 @@
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 
 /// A column can be read in the main world.
@@ -17,6 +17,17 @@ pub struct ColumnChanged {
     pub dimension: DimensionId,
     /// The chunk that changed.
     pub chunk: ChunkPos,
+}
+
+/// In a sparse dimension: a part of a loaded column can be read, or cannot be read any more.
+#[derive(Message, Clone, Debug)]
+pub struct ColumnHeightsChanged {
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The column.
+    pub column: ColumnPos,
+    /// The chunk heights that came or went; [`Column::is_loaded`](crate::chunk::Column::is_loaded) tells them apart.
+    pub heights: HeightSet,
 }
 
 /// A column cannot be read in the main world any more.

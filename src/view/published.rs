@@ -58,7 +58,8 @@ pub struct PublishedBlocks<'w, 's> {
 impl PublishedBlocks<'_, '_> {
     /// The block at `position` in the dimension with this entity; `None` where nothing is loaded.
     pub fn block(&self, dimension: Entity, position: BlockPos) -> Option<BlockId> {
-        Some(self.column(dimension, position.column())?.block(position))
+        let column = self.column(dimension, position.column())?;
+        column.is_loaded(position.chunk().y).then(|| column.block(position))
     }
 
     /// The highest block at `x`, `z` that is not air; `None` where nothing is loaded.

@@ -1,5 +1,5 @@
 use super::far_view;
-use super::messages::{ColumnChanged, ColumnLoaded, ColumnUnloaded};
+use super::messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
 use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
@@ -66,6 +66,12 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
                 published.columns.insert((dimension, column), blocks);
                 world.write_message(ColumnLoaded { dimension, column });
             }
+            ColumnUpdate::Changed { lost, gained } => {
+                let Some(blocks) = published.columns.get_mut(&(dimension, column)) else { continue };
+                let mut heights = blocks.cut(&lost).loaded().cloned().unwrap_or_default();
+                heights.insert_all(&blocks.extend(&gained));
+                world.write_message(ColumnHeightsChanged { dimension, column, heights });
+            }
             ColumnUpdate::Unloaded => {
                 if published.columns.remove(&(dimension, column)).is_some() {
                     world.write_message(ColumnUnloaded { dimension, column });
@@ -79,7 +85,8 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
     {
         budget -= 1;
         let mut published = world.resource_mut::<PublishedColumns>();
-        if let Some(column) = published.columns.get_mut(&(dimension, chunk.column())) {
+        let column = published.columns.get_mut(&(dimension, chunk.column()));
+        if let Some(column) = column.filter(|column| column.is_loaded(chunk.y)) {
             column.set_chunk(chunk.y, blocks);
             world.write_message(ColumnChanged { dimension, chunk });
         }

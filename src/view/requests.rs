@@ -9,7 +9,7 @@ use crate::simulation::{
     Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, ViewerRadii,
     schedule,
 };
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -176,7 +176,7 @@ pub(super) fn send_viewers(
     dimensions: Query<(), With<Dimension>>,
     opened: Query<(), Added<DimensionOpen>>,
     mut removed: RemovedComponents<Viewer>,
-    mut sent: Local<FxHashMap<Entity, (Entity, ColumnPos, ViewerRadii)>>,
+    mut sent: Local<FxHashMap<Entity, (Entity, ChunkPos, ViewerRadii)>>,
 ) {
     // What was said of a dimension that had to wait until it could be opened is said again.
     sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
@@ -191,10 +191,10 @@ pub(super) fn send_viewers(
             warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
             continue;
         };
-        let state = (dimension, position.column(), viewer.radii());
+        let state = (dimension, position.block.chunk(), viewer.radii());
         if sent.insert(entity, state) != Some(state) {
-            let (_, column, radii) = state;
-            link.send(FromMain::MoveViewer { viewer: entity, dimension, column, radii });
+            let (_, chunk, radii) = state;
+            link.send(FromMain::MoveViewer { viewer: entity, dimension, chunk, radii });
         }
     }
 }

@@ -60,10 +60,10 @@ fn a_column_of_an_owned_section_is_there_within_the_tick() {
         let mut blocks = region.resource_mut::<RegionColumns>();
         assert!(blocks.is_owned(beside.column()) && !blocks.is_owned(far.column()));
         assert!(!blocks.contains(beside.column()));
-        blocks.load(beside.column()).unwrap();
+        blocks.load(beside).unwrap();
         say.push(format!("{:?}", blocks.block(beside).unwrap() == BlockId::AIR));
         blocks.set_block(beside, BlockId::AIR).unwrap();
-        assert!(matches!(blocks.load(far.column()), Err(ColumnError::NotOwned(column)) if column == far.column()));
+        assert!(matches!(blocks.load(far), Err(ColumnError::NotOwned(column)) if column == far.column()));
     });
     update(&mut app, 2);
     assert_eq!(*found.0.lock().unwrap(), ["false"]);
@@ -101,7 +101,7 @@ fn a_column_fetched_within_a_tick_has_its_newest_blocks_and_its_entities_once() 
         let seen = found.clone();
         app.world_mut().commands().run_in_region(dimension, HERE, move |region: &mut World| {
             let mut blocks = region.resource_mut::<RegionColumns>();
-            blocks.load(beside.column()).unwrap();
+            blocks.load(beside).unwrap();
             seen.0.lock().unwrap().push(format!("{:?}", blocks.block(beside).unwrap() == BlockId::AIR));
         });
         app.update();

@@ -123,7 +123,8 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         generation: None,
     }));
     let column = ColumnPos::new(0, 0);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
+    let chunk = column.chunk(0);
+    link.send(FromMain::MoveViewer { viewer, dimension, chunk, radii: ViewerRadii::new(1, 1, 0) });
 
     // The ground is generated while nothing can be written.
     is_full.store(true, Ordering::SeqCst);
@@ -145,7 +146,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
         generation: None,
     }));
     run(&mut coordinator, &link, 1);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
+    link.send(FromMain::MoveViewer { viewer, dimension, chunk, radii: ViewerRadii::new(1, 1, 0) });
     is_full.store(true, Ordering::SeqCst);
     let events = run(&mut coordinator, &link, 60);
     assert!(failures(&events) >= 2, "it is tried again, and fails again: {events:?}");
@@ -157,11 +158,11 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     link.send(FromMain::MoveViewer {
         viewer,
         dimension,
-        column: ColumnPos::new(500, 0),
-        radii: ViewerRadii::new(1, 1),
+        chunk: ChunkPos::new(500, 0, 0),
+        radii: ViewerRadii::new(1, 1, 0),
     });
     let mut events = run(&mut coordinator, &link, 30);
-    link.send(FromMain::MoveViewer { viewer, dimension, column, radii: ViewerRadii::new(1, 1) });
+    link.send(FromMain::MoveViewer { viewer, dimension, chunk, radii: ViewerRadii::new(1, 1, 0) });
     events.extend(run(&mut coordinator, &link, 30));
     let is_answer = |event: &WorldEvent| matches!(event, WorldEvent::WorldSaved(saved) if saved.request == 7);
     assert!(!events.iter().any(is_answer), "nothing is durable yet");
@@ -209,7 +210,12 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     let (name, generator) = ("overworld".to_owned(), Arc::new(Flat::new()));
     let spec = DimensionSpec { entity: dimension, name, heights: -64..64, generator, clock: None, generation: None };
     link.send(FromMain::OpenDimension(spec));
-    link.send(FromMain::MoveViewer { viewer, dimension, column: ColumnPos::new(0, 0), radii: ViewerRadii::new(0, 0) });
+    link.send(FromMain::MoveViewer {
+        viewer,
+        dimension,
+        chunk: ChunkPos::new(0, 0, 0),
+        radii: ViewerRadii::new(0, 0, 0),
+    });
     let mut blocks = [stone, grass].into_iter().cycle();
     let patience = Instant::now() + Duration::from_secs(30);
     while !is_writing.load(Ordering::SeqCst) {

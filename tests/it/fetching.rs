@@ -53,7 +53,7 @@ fn with_ann_beside_and(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (A
 fn fetch(region: &mut World, block: BlockId) {
     let mut blocks = region.resource_mut::<RegionColumns>();
     assert!(!blocks.contains(BESIDE.column()));
-    blocks.load(BESIDE.column()).unwrap();
+    blocks.load(BESIDE).unwrap();
     blocks.set_block(DUG, block).unwrap();
 }
 

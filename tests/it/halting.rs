@@ -230,7 +230,7 @@ const DUG: BlockPos = BlockPos::new(4, 9, 2);
 
 fn load(loader: Res<Loader>, mut blocks: RegionBlocks) -> Result {
     if loader.is_on.load(Ordering::SeqCst) && blocks.is_owned(SAVED) && !blocks.contains(SAVED) {
-        blocks.load(SAVED.column())?;
+        blocks.load(SAVED)?;
         loader.found.send(blocks.block(SAVED)?)?;
         blocks.set_block(DUG, blocks.block(SAVED)?)?;
     }

@@ -568,7 +568,7 @@ fn what_is_built_by_those_who_leave_is_handed_out() {
     assert!(!later.save.chunks.contains_key(&(DIMENSION, chunk)), "the parent has nothing to say of it any more");
 
     regions.open(3).spawn((Torch, Position::new(DIMENSION, BlockPos::new(30 * 16, 5, 0))));
-    regions.world(3).resource_mut::<RegionColumns>().insert(Column::new(column(10)));
+    regions.world(3).resource_mut::<RegionColumns>().take_in(Column::new(column(10)));
     let outbox = regions.tick_with(3, Inbox { give_up: vec![column(10), column(30)], ..Inbox::default() });
     assert!(built(&outbox));
     assert_eq!(outbox.left.len(), 2);

@@ -1,9 +1,9 @@
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, HeightSet};
 use crate::storage::test_store::TestStore;
-use crate::storage::{EntityRecord, SaveBatch, envelope};
+use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick, ViewerRecord, envelope};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,7 @@ fn entity(id: u128, block: BlockPos) -> EntityRecord {
         dimension: OVERWORLD,
         block,
         offset: [0.25, 0.0, 0.75],
-        viewer_radius: None,
-        generation_radius: 0,
+        viewer: None,
         components: vec![("health".into(), vec![1, 2, 3]), ("name".into(), Vec::new())],
         children: Vec::new(),
     }
@@ -160,6 +159,35 @@ fn air_replaces_what_is_stored_and_takes_no_room_else() {
 }
 
 #[test]
+fn of_a_sparse_dimension_all_that_was_generated_is_known() {
+    const FAR: i64 = 1 << 55;
+    let store = TestStore::default();
+    let world = store.world();
+    world.make_sparse(OVERWORLD).unwrap();
+    assert!(store.world().is_sparse(OVERWORLD).unwrap() && !world.is_sparse(NETHER).unwrap());
+    let (column, air) = (ColumnPos::new(-3, 7), Arc::new(Chunk::uniform(BlockId::AIR)));
+    let mut batch = SaveBatch::default();
+    for (y, chunk) in [(FAR, chunk(1)), (FAR + 1, air.clone()), (-FAR, air), (5, chunk(2))] {
+        batch.chunks.insert((OVERWORLD, column.chunk(y)), chunk);
+    }
+    let block = column.chunk(FAR + 1).min_block();
+    let tick = StoredBlockTick { block, kind: "flow".into(), remaining: 3 };
+    batch.block_ticks.insert((OVERWORLD, column.chunk(FAR + 1)), vec![tick.clone()]);
+    let neighbour = column.offset(1, 0);
+    batch.chunks.insert((OVERWORLD, neighbour.chunk(FAR + 2)), chunk(3));
+    save(&world, batch);
+
+    let heights = |ranges: &[std::ops::Range<i64>]| ranges.iter().cloned().flatten().collect::<HeightSet>();
+    let wanted = heights(&[-FAR - 2..-FAR + 2, FAR..FAR + 4]);
+    let part = world.load_part(OVERWORLD, column, &wanted).unwrap();
+    assert_eq!(part.column.loaded(), Some(&heights(&[-FAR..-FAR + 1, FAR..FAR + 2])));
+    assert!(part.column.chunks().eq([(FAR, &chunk(1))]), "air is known, and takes no room in memory");
+    assert_eq!(part.block_ticks, [tick]);
+    let nothing = world.load_part(OVERWORLD, column, &heights(&[6..9])).unwrap();
+    assert_eq!(nothing.column, Column::partial(column, HeightSet::new()));
+}
+
+#[test]
 fn a_damaged_chunk_is_named_and_others_load() {
     let store = TestStore::default();
     let world = store.world();
@@ -230,7 +258,7 @@ fn an_entity_is_in_exactly_one_place() {
 fn viewers_are_found_without_their_place() {
     let world = WorldStore::open(&StorageConfig::Memory).unwrap();
     let mut viewers: Vec<EntityRecord> = (0..3).map(|id| entity(id, BlockPos::new(id as i64 * 1000, 70, -5))).collect();
-    viewers.iter_mut().for_each(|viewer| viewer.viewer_radius = Some(12));
+    viewers.iter_mut().for_each(|viewer| viewer.viewer = Some(ViewerRecord::default()));
     let mut batch = SaveBatch::default();
     viewers.iter().for_each(|viewer| _ = batch.entities.insert(viewer.id, Some(viewer.clone())));
     batch.entities.insert(Uuid::from_u128(9), Some(entity(9, BlockPos::new(0, 0, 0))));
@@ -240,7 +268,7 @@ fn viewers_are_found_without_their_place() {
     // Their columns have them too.
     assert_eq!(entities_in(&world, OVERWORLD, viewers[1].column()), viewers[1..2]);
     // One stops looking, one moves on, one changes the dimension.
-    viewers[0].viewer_radius = None;
+    viewers[0].viewer = None;
     viewers[1].block.x += 100;
     viewers[2].dimension = NETHER;
     viewers.iter().zip(0..).for_each(|(viewer, id)| _ = save_entity(&world, id, Some(viewer.clone())));
@@ -592,8 +620,7 @@ proptest! {
                 }
                 Step::Entity(id, place) => {
                     let record = place.map(|(x, z, is_viewer)| EntityRecord {
-                        viewer_radius: is_viewer.then_some(3),
-                        generation_radius: 0,
+                        viewer: is_viewer.then(ViewerRecord::default),
                         ..entity(id.into(), BlockPos::new(x * 16, 0, z * 16))
                     });
                     pending.entities.insert(Uuid::from_u128(id.into()), record);
@@ -630,7 +657,7 @@ proptest! {
             prop_assert!(found_chunks.iter().eq(chunks.iter().filter(|(_, chunk)| not_air(chunk))));
             prop_assert!(found_entities.iter().eq(entities.values()));
             let viewers: BTreeSet<Uuid> = world.viewers(OVERWORLD).unwrap().iter().map(|entity| entity.id).collect();
-            let expected = entities.values().filter(|entity| entity.viewer_radius.is_some());
+            let expected = entities.values().filter(|entity| entity.viewer.is_some());
             prop_assert_eq!(viewers, expected.map(|entity| entity.id).collect());
         }
         // One place key an entity, and nothing left of those that are gone.

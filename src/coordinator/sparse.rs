@@ -1,0 +1,282 @@
+//! Sparse dimensions: of each column only the chunks are loaded that are near to viewers above and below, too.
+//!
+//! A column comes with the chunk heights that viewers want of it. As they move up and down, parts are generated or loaded
+//! and added to it, and others are cut from it and saved, while the column stays with its region. What was generated is
+//! what is stored, chunk by chunk, also air; so a part that was ordered and is not needed any more can be dropped.
+
+use super::collect::Desk;
+use super::deliver::save_part;
+use super::dimension::{Dimension, Stage, ViewerState};
+use super::failures::wait_after;
+use super::order_queue::Urgency;
+use super::threads::{ColumnOrder, ReadyColumn, Source};
+use crate::chunk::Column;
+use crate::simulation::{Departed, LoadedColumn, Viewer};
+use crate::space::{ColumnPos, DimensionId, HeightSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::time::Duration;
+
+/// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
+const SLACK: i64 = 4;
+
+/// What of the columns of a sparse dimension is loaded.
+#[derive(Default)]
+pub(super) struct SparseColumns {
+    /// The chunk heights that are with a region or in its inbox.
+    loaded: FxHashMap<ColumnPos, HeightSet>,
+    /// Columns of which a part is on order, with its claim.
+    ordered: FxHashMap<ColumnPos, u64>,
+    /// Columns of which the region was asked to let go a part.
+    leaving: FxHashSet<ColumnPos>,
+    /// Columns of which something else may be wanted than before.
+    revised: BTreeSet<ColumnPos>,
+    /// Columns of which a part could not be had: how often, and when it is tried again.
+    failed: BTreeMap<ColumnPos, (u32, Duration)>,
+}
+
+impl SparseColumns {
+    /// Something else may be wanted of the column than before.
+    pub fn revise(&mut self, column: ColumnPos) {
+        self.revised.insert(column);
+    }
+
+    /// Of these heights, those that are not loaded.
+    pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
+        self.loaded.get(&column).map_or_else(|| heights.clone(), |loaded| heights.difference(loaded))
+    }
+
+    /// These heights are with the column's region.
+    pub fn note_loaded(&mut self, column: ColumnPos, heights: &HeightSet) {
+        self.loaded.entry(column).or_default().insert_all(heights);
+        self.revise(column);
+    }
+
+    /// The region of the column has none of it any more.
+    pub fn forget(&mut self, column: ColumnPos) {
+        let Self { loaded, ordered, leaving, revised, failed } = self;
+        loaded.remove(&column);
+        ordered.remove(&column);
+        leaving.remove(&column);
+        revised.remove(&column);
+        failed.remove(&column);
+    }
+
+    /// The region was not told what to let go of, and stays as it is.
+    pub fn keep(&mut self, column: ColumnPos) {
+        if self.leaving.remove(&column) {
+            self.revise(column);
+        }
+    }
+
+    /// The order for a part was answered or taken back; says whether there was one.
+    pub fn end_order(&mut self, column: ColumnPos, claim: u64) -> bool {
+        let is_ordered = self.ordered.get(&column) == Some(&claim);
+        if is_ordered {
+            self.ordered.remove(&column);
+            self.revise(column);
+        }
+        is_ordered
+    }
+}
+
+/// What is to be done with a column.
+enum Change {
+    Nothing,
+    /// It is looked at again.
+    Later,
+    Extend(HeightSet),
+    Cut(HeightSet),
+}
+
+impl Dimension {
+    /// The chunk heights that are to be loaded of a column together; all of them if the dimension is not sparse.
+    pub fn wanted_heights(&self, column: ColumnPos) -> HeightSet {
+        let Some(sparse) = &self.sparse else { return HeightSet::from(self.chunk_heights()) };
+        let mut wanted = self.viewed_heights(column, 0, 0);
+        if wanted.is_empty() {
+            // It is held on the rim, where nothing is asked for.
+            wanted = self.viewed_heights(column, 2, 0);
+        }
+        if let Some(loaded) = sparse.loaded.get(&column) {
+            // A region fetched it: what else is stored of that is to come.
+            wanted.insert_all(loaded);
+        }
+        wanted
+    }
+
+    /// The chunk heights around those viewers that have the column in their load radius and `rim` columns more, `slack`
+    /// chunks further up and down.
+    fn viewed_heights(&self, column: ColumnPos, rim: u32, slack: i64) -> HeightSet {
+        let ground = &self.home.ground;
+        let mut heights = HeightSet::new();
+        for ViewerState { center, height, radii, .. } in self.viewers.values() {
+            if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
+                heights.insert_all(&ground.window(*height, radii.vertical + slack as u32));
+            }
+        }
+        heights
+    }
+
+    /// Around the height of the viewer that is nearest to the column; around sea level if there is none.
+    pub fn heights_to_generate(&self, column: ColumnPos) -> HeightSet {
+        let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
+        let default = (0, Viewer::DEFAULT_VERTICAL_RADIUS);
+        let (height, radius) = nearest.map_or(default, |viewer| (viewer.height, viewer.radii.vertical));
+        self.home.ground.window(height, radius)
+    }
+
+    fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
+        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
+        match self.columns.get(&column) {
+            Some(Stage::Owned) if is_whole => {}
+            Some(_) => return Change::Later,
+            None => return Change::Nothing,
+        }
+        let region = self.regionizer.region_at(column);
+        let slot = region.and_then(|region| self.regionizer.data_mut(region));
+        if slot.is_some_and(|slot| slot.has_lost(column)) || !self.is_held(column) || self.is_closing() {
+            return Change::Nothing;
+        }
+        let Some(sparse) = &self.sparse else { return Change::Nothing };
+        // The answer brings it here again.
+        if sparse.ordered.contains_key(&column) || sparse.leaving.contains(&column) {
+            return Change::Nothing;
+        }
+        let missing = sparse.unloaded(column, &self.viewed_heights(column, 0, 0));
+        if !missing.is_empty() {
+            let waits = sparse.failed.get(&column).is_some_and(|(_, at)| *at > now);
+            return if waits { Change::Later } else { Change::Extend(missing) };
+        }
+        let kept = self.viewed_heights(column, 2, SLACK);
+        let surplus = sparse.loaded.get(&column).map_or_else(HeightSet::new, |loaded| loaded.difference(&kept));
+        if surplus.is_empty() { Change::Nothing } else { Change::Cut(surplus) }
+    }
+}
+
+impl Desk<'_> {
+    /// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
+    pub fn revise_heights(&mut self, id: DimensionId) {
+        let now = self.clock.now;
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(sparse) = &mut dimension.sparse else { return };
+        let mut columns: Vec<_> = mem::take(&mut sparse.revised).into_iter().collect();
+        columns.sort_by_cached_key(|column| {
+            dimension.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min()
+        });
+        for column in columns {
+            let has_room = self.room().generate > 0 && !self.saves.is_behind();
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let has_room = has_room && dimension.generation.allowance(now) > 0;
+            match dimension.next_change(column, now) {
+                Change::Nothing => {}
+                Change::Extend(heights) if has_room => self.order_part(id, column, heights),
+                Change::Cut(heights) => self.ask_to_cut(id, column, heights),
+                Change::Extend(_) | Change::Later => {
+                    if let Some(sparse) = &mut dimension.sparse {
+                        sparse.revise(column);
+                    }
+                }
+            }
+        }
+    }
+
+    fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let claim = self.totals.next_claim(self.clock.pass);
+        self.totals.note_ordered(dimension, 1, true);
+        dimension.generation.bucket.take(1);
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.ordered.insert(column, claim);
+        }
+        let urgency = Urgency::at(dimension.distance(column));
+        self.threads.order(ColumnOrder {
+            claim,
+            dimension: id,
+            batch: column.batch(),
+            columns: vec![column],
+            source: Source::Parts { home: dimension.home.clone(), heights, may_generate: true },
+            generates: true,
+            urgency,
+        });
+    }
+
+    fn ask_to_cut(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        dimension.inbox(region).cut.push((column, heights));
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.leaving.insert(column);
+        }
+    }
+
+    /// A part of a column is there: its region gets it, if it still has the column.
+    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made }: ReadyColumn) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let column = loaded.column.pos();
+        let Some(sparse) = &mut dimension.sparse else { return };
+        sparse.failed.remove(&column);
+        // A region may have fetched it meanwhile, and what it made of it is newer.
+        let made = sparse.unloaded(column, &made);
+        save_part(&mut self.saves.pending, id, &loaded.column, &made);
+        let is_whole = !dimension.fetched.contains_key(&column) && !dimension.reload.contains_key(&column);
+        if dimension.columns.get(&column) != Some(&Stage::Owned) || !is_whole {
+            return;
+        }
+        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
+            return;
+        }
+        let part = loaded.column.clone();
+        // Those that are stored in the column came with it.
+        dimension.inbox(region).columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
+        dimension.note_loaded(&part);
+        self.publisher.extended(id, part);
+    }
+
+    /// A part of a column could not be had: it is tried again for as long as somebody wants it.
+    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: &str) {
+        let now = self.clock.now;
+        let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) else {
+            return;
+        };
+        let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
+        let wait = wait_after(attempts);
+        bevy::log::error!("{id}, a part of column {column}: {error}; next try in {wait:?}");
+        sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
+    }
+
+    /// Parts of columns that a region let go of.
+    pub fn take_cut(&mut self, id: DimensionId, cut: Vec<LoadedColumn>) {
+        if cut.is_empty() {
+            return;
+        }
+        let until = self.saves.durable_with();
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        for loaded in cut {
+            let column = loaded.column.pos();
+            let heights = loaded.column.loaded().cloned().unwrap_or_default();
+            if let Some(sparse) = &mut dimension.sparse {
+                sparse.leaving.remove(&column);
+                if let Some(loaded) = sparse.loaded.get_mut(&column) {
+                    loaded.remove_all(&heights);
+                }
+                sparse.revise(column);
+            }
+            if !self.saves.is_durable(until) {
+                dimension.departed.insert_part(Departed { loaded, until });
+            }
+            self.publisher.cut(id, column, &heights);
+        }
+    }
+}
+
+impl Dimension {
+    /// A column or a part of one is with its region.
+    pub fn note_loaded(&mut self, part: &Column) {
+        if let (Some(sparse), Some(heights)) = (&mut self.sparse, part.loaded()) {
+            sparse.note_loaded(part.pos(), heights);
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Sparse dimensions: of a column only what is near to viewers above and below is generated, stored and loaded.
+
+use crate::support::*;
+use bevy_terrane::chunk::Chunk;
+use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::{BlockAccessError, SplitMix64};
+use bevy_terrane::storage::{KeyValueStore, MemoryStore};
+use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+const TRILLION: i64 = 1_000_000_000_000;
+
+/// Layers of stone, air and dirt, each a chunk high. It counts how often each chunk was made.
+#[derive(Clone, Default)]
+struct Strata(Arc<Mutex<BTreeMap<ChunkPos, u32>>>);
+
+impl Generator for Strata {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity { name: "strata".into(), version: 1, seed: 0 }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let mut column = Column::new(request.column);
+        for y in request.heights.start >> 4..=(request.heights.end - 1) >> 4 {
+            *self.0.lock().unwrap().entry(request.column.chunk(y)).or_default() += 1;
+            if let Some(name) = layer(y) {
+                column.set_chunk(y, Arc::new(Chunk::uniform(request.block(name)?)));
+            }
+        }
+        Ok(column)
+    }
+}
+
+/// The block of a layer, if it is not air.
+fn layer(y: i64) -> Option<&'static str> {
+    [Some("terrane:stone"), None, Some("terrane:dirt")][y.rem_euclid(3) as usize]
+}
+
+impl Strata {
+    /// The lowest and the highest chunk that was made of a column, and whether each was made once.
+    fn made(&self, column: ColumnPos) -> (i64, i64, bool) {
+        let made = self.0.lock().unwrap();
+        let of_column: Vec<_> = made.iter().filter(|(chunk, _)| chunk.column() == column).collect();
+        let heights = || of_column.iter().map(|(chunk, _)| chunk.y);
+        (heights().min().unwrap(), heights().max().unwrap(), of_column.iter().all(|(_, times)| **times == 1))
+    }
+}
+
+fn boundless(app: &mut App, strata: &Strata) -> Entity {
+    let heights = i64::MIN..i64::MAX;
+    app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id()
+}
+
+/// A viewer with no radius and a vertical radius of one chunk.
+fn viewer_at(app: &mut App, dimension: Entity, block: BlockPos) -> Entity {
+    let viewer = Viewer::in_dimension(dimension).with_radius(0).with_vertical_radius(1);
+    app.world_mut().spawn((viewer, Position::new(DimensionId::default(), block))).id()
+}
+
+fn lift(app: &mut App, viewer: Entity, y: i64) {
+    app.world_mut().get_mut::<Position>(viewer).unwrap().block.y = y;
+}
+
+/// The block, if it is published.
+fn seen(app: &App, dimension: Entity, block: BlockPos) -> Option<BlockId> {
+    let id = app.world().get::<DimensionOpen>(dimension)?.id;
+    let column = app.world().resource::<PublishedColumns>().column(id, block.column())?;
+    column.is_loaded(block.chunk().y).then(|| column.block(block))
+}
+
+fn layer_at(app: &App, y: i64) -> BlockId {
+    layer(y >> 4).map_or(BlockId::AIR, |name| id_of(app.world(), name))
+}
+
+/// The heights at which the column of x = z = 0 is published, in steps of a chunk.
+fn seen_chunks(app: &App, dimension: Entity, around: i64) -> Vec<i64> {
+    let chunk = around >> 4;
+    (chunk - 40..chunk + 40).filter(|y| seen(app, dimension, BlockPos::new(0, y << 4, 0)).is_some()).collect()
+}
+
+fn set(app: &mut App, dimension: Entity, position: BlockPos, block: BlockId) {
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+}
+
+#[test]
+fn only_what_is_near_above_and_below_is_generated_at_any_height() {
+    let strata = Strata::default();
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &strata);
+    let heights = [TRILLION, -TRILLION, 0, i64::MAX - 1, i64::MIN];
+    for (x, y) in (0..).zip(heights) {
+        viewer_at(&mut app, dimension, BlockPos::new(x * 1_600, y, 0));
+    }
+    start(&mut app);
+    update(&mut app, 20);
+    for (x, y) in (0..).zip(heights) {
+        let block = BlockPos::new(x * 1_600, y, 0);
+        assert_eq!(seen(&app, dimension, block), Some(layer_at(&app, y)), "{y}");
+        let (low, high, once) = strata.made(block.column());
+        assert!(once && high - low < 8, "{y}: {low} to {high}");
+        let (top, bottom) = ((y >> 4).saturating_add(1).min((1 << 59) - 1), ((y >> 4) - 1).max(-1 << 59));
+        assert!(low <= bottom && high >= top, "{y}: {low} to {high}");
+    }
+}
+
+#[test]
+fn viewers_at_two_heights_of_a_column_have_both() {
+    let strata = Strata::default();
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &strata);
+    let [low, high] = [-TRILLION, TRILLION].map(|y| BlockPos::new(0, y, 0));
+    let [_, above] = [low, high].map(|block| viewer_at(&mut app, dimension, block));
+    start(&mut app);
+    update(&mut app, 20);
+    let stone = id_of(app.world(), "terrane:stone");
+    for (block, to) in [(low, stone), (high, BlockId::AIR)] {
+        set(&mut app, dimension, block, to);
+    }
+    update(&mut app, 3);
+    assert_eq!([low, high].map(|block| seen(&app, dimension, block)), [Some(stone), Some(BlockId::AIR)]);
+
+    app.world_mut().despawn(above);
+    update(&mut app, 20);
+    assert_eq!([low, high].map(|block| seen(&app, dimension, block)), [Some(stone), None]);
+    viewer_at(&mut app, dimension, high);
+    update(&mut app, 20);
+    assert_eq!(seen(&app, dimension, high), Some(BlockId::AIR));
+    assert!(strata.made(low.column()).2, "nothing is made twice");
+}
+
+#[test]
+fn the_loaded_part_follows_a_viewer_up_and_down_with_what_was_built_there() {
+    let strata = Strata::default();
+    let mut app = game(lockstep());
+    listen::<ColumnHeightsChanged>(&mut app);
+    listen::<ColumnUnloaded>(&mut app);
+    let dimension = boundless(&mut app, &strata);
+    let camera = viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+    start(&mut app);
+    update(&mut app, 20);
+    spawn_in_region(&mut app, dimension, BlockPos::new(5, 5, 5), walker("ann", 0.0));
+    update(&mut app, 3);
+    let ann = app.world_mut().query_filtered::<Entity, With<Mirror>>().single(app.world()).unwrap();
+    let stone = id_of(app.world(), "terrane:stone");
+    let built: Vec<_> = (0..60).map(|floor| BlockPos::new(1, floor * 20, 1)).collect();
+    for block in &built {
+        lift(&mut app, camera, block.y);
+        update(&mut app, 8);
+        set(&mut app, dimension, *block, stone);
+        update(&mut app, 2);
+        assert_eq!(seen(&app, dimension, *block), Some(stone));
+        let chunks = seen_chunks(&app, dimension, block.y);
+        assert!(chunks.is_sorted_by(|a, b| a + 1 == *b) && (3..=16).contains(&chunks.len()), "{chunks:?}");
+    }
+    assert!(!heard::<ColumnHeightsChanged>(&app).is_empty());
+    assert!(heard::<ColumnUnloaded>(&app).is_empty(), "the column stays where it is");
+    assert!(app.world().get_entity(ann).is_ok(), "and those who are in it");
+    for block in built.iter().rev() {
+        lift(&mut app, camera, block.y);
+        update(&mut app, 8);
+        assert_eq!(seen(&app, dimension, *block), Some(stone), "{block}");
+    }
+    assert!(strata.made(ColumnPos::new(0, 0)).2, "nothing is made twice");
+}
+
+#[test]
+fn a_region_knows_what_of_its_columns_is_not_there_and_can_have_it_within_the_tick() {
+    let strata = Strata::default();
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &strata);
+    let here = BlockPos::new(0, 0, 0);
+    let camera = viewer_at(&mut app, dimension, here);
+    start(&mut app);
+    update(&mut app, 20);
+    let stone = id_of(app.world(), "terrane:stone");
+    let far = BlockPos::new(0, TRILLION, 0);
+    in_region(&mut app, dimension, here, move |region| {
+        region.run_system_cached_with(look_up, (far, stone)).unwrap();
+    });
+    update(&mut app, 1);
+    // Nobody holds it, so it is let go of again.
+    update(&mut app, 10);
+    assert_eq!(seen(&app, dimension, far), None);
+    lift(&mut app, camera, TRILLION);
+    update(&mut app, 20);
+    assert_eq!(seen(&app, dimension, far), Some(stone));
+    assert_eq!(seen(&app, dimension, here), None);
+    assert!(strata.made(here.column()).2, "nothing is made twice");
+}
+
+fn look_up(In((far, stone)): In<(BlockPos, BlockId)>, mut blocks: RegionBlocks) {
+    let unloaded = BlockAccessError::UnloadedHeight(far);
+    assert_eq!(blocks.block(far), Err(unloaded));
+    assert_eq!(blocks.set_block(far, stone), Err(unloaded));
+    assert_eq!(blocks.schedule_tick(far, "grow", 1), Err(unloaded));
+    assert!(!blocks.contains(far));
+    blocks.load(far).unwrap();
+    assert!(blocks.contains(far));
+    blocks.set_block(far, stone).unwrap();
+    assert_eq!(blocks.block(far), Ok(stone));
+    // Not at a height that a dimension does not have.
+    assert_eq!(blocks.block(BlockPos::new(0, i64::MAX, 0)), Ok(BlockId::AIR));
+}
+
+#[test]
+fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
+    let mut app = game(lockstep());
+    let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
+    let kept = ticked.clone();
+    app.add_region_plugins(move |region| {
+        let kept = kept.clone();
+        region.add_systems(RegionTick, move |mut ticks: MessageReader<BlockTick>| {
+            kept.lock().unwrap().extend(ticks.read().map(|tick| tick.block));
+        });
+    });
+    let dimension = boundless(&mut app, &Strata::default());
+    let block = BlockPos::new(3, 7, 3);
+    let camera = viewer_at(&mut app, dimension, block);
+    start(&mut app);
+    update(&mut app, 20);
+    app.world_mut().commands().schedule_block_tick(dimension, block, "grow", 40);
+    update(&mut app, 3);
+    lift(&mut app, camera, TRILLION);
+    update(&mut app, 100);
+    assert!(ticked.lock().unwrap().is_empty());
+    lift(&mut app, camera, 0);
+    update(&mut app, 20);
+    assert!(ticked.lock().unwrap().is_empty(), "it still has to wait");
+    update(&mut app, 40);
+    assert_eq!(*ticked.lock().unwrap(), [block]);
+}
+
+#[test]
+fn a_message_to_a_place_has_that_height_loaded() {
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &Strata::default());
+    viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+    start(&mut app);
+    update(&mut app, 20);
+    let (sender, found) = channel();
+    let there = BlockPos::new(5_000, TRILLION + 3, 0);
+    in_region(&mut app, dimension, there, move |region| {
+        sender.send(region.resource::<RegionColumns>().block(there)).unwrap();
+    });
+    update(&mut app, 20);
+    assert_eq!(found.try_recv(), Ok(Ok(layer_at(&app, there.y))));
+}
+
+/// What is built at random heights, while viewers jump up and down, the world is saved, the app ends or crashes.
+#[test]
+fn whatever_is_built_at_any_height_is_there_again() {
+    for seed in 0..rounds(3) {
+        shaft(seed);
+    }
+}
+
+fn shaft(seed: u64) {
+    let mut random = SplitMix64::from_parts([seed, 7]);
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let strata = Strata::default();
+    let mut model: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
+    let anchors = [-TRILLION, 0, 90, 200, TRILLION];
+    for _session in 0..4 {
+        let storage = StorageConfig::Custom(disk.clone());
+        let plugin = TerranePlugin::stored_in(storage).with_autosave_period(std::time::Duration::from_millis(400));
+        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let dimension = boundless(&mut app, &strata);
+        let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
+        start(&mut app);
+        update(&mut app, 10);
+        let blocks = ["terrane:stone", "terrane:dirt", "terrane:sand"].map(|name| id_of(app.world(), name));
+        for _step in 0..60 {
+            let camera = cameras[random.below(2) as usize];
+            let y = anchors[random.below(5) as usize] + random.below(120) as i64;
+            lift(&mut app, camera, y);
+            app.world_mut().get_mut::<Position>(camera).unwrap().block.x = 16 * random.below(2) as i64;
+            // Often before the ground is there.
+            update(&mut app, random.below(12) as usize);
+            for camera in cameras {
+                let at = app.world().get::<Position>(camera).unwrap().block;
+                let block = at.offset(random.below(16) as i64 & 15, random.below(30) as i64 - 15, 0);
+                let Some(found) = seen(&app, dimension, block) else { continue };
+                let expected = model.get(&block).copied().unwrap_or_else(|| layer_at(&app, block.y));
+                assert_eq!(found, expected, "seed {seed}, {block}");
+                let to = if random.below(3) == 0 { BlockId::AIR } else { blocks[random.below(3) as usize] };
+                set(&mut app, dimension, block, to);
+                app.update();
+                app.update();
+                match seen(&app, dimension, block) {
+                    Some(found) if found == to => drop(model.insert(block, to)),
+                    // It was let go of in the same moment, and the edit was refused or is on its way.
+                    _ => {
+                        lift(&mut app, camera, block.y);
+                        update(&mut app, 20);
+                        let found = seen(&app, dimension, block).unwrap();
+                        assert!(found == to || found == expected, "seed {seed}, {block}");
+                        model.insert(block, found);
+                    }
+                }
+            }
+        }
+        assert!(strata.0.lock().unwrap().values().all(|times| *times == 1), "seed {seed}: nothing is made twice");
+        for (block, expected) in &model {
+            lift(&mut app, cameras[0], block.y);
+            app.world_mut().get_mut::<Position>(cameras[0]).unwrap().block.x = block.x;
+            update(&mut app, 12);
+            assert_eq!(seen(&app, dimension, *block), Some(*expected), "seed {seed}, {block}");
+        }
+    }
+}
+
+#[test]
+fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_grows_has_more_ground() {
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let strata = Strata::default();
+    let (here, above) = (BlockPos::new(1, 40, 1), BlockPos::new(1, 300, 1));
+    let heights = [0..320, i64::MIN..i64::MAX, 0..640, 0..640];
+    for (run, heights) in heights.into_iter().enumerate() {
+        let storage = StorageConfig::Custom(disk.clone());
+        let mut app = game(TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep));
+        let dimension = app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id();
+        // At the third time where nobody ever was.
+        let x = if run < 2 { 0 } else { 160 };
+        let camera = viewer_at(&mut app, dimension, here.offset(x, 0, 0));
+        start(&mut app);
+        update(&mut app, 20);
+        let sand = id_of(app.world(), "terrane:sand");
+        match run {
+            0 => set(&mut app, dimension, here, sand),
+            2 => set(&mut app, dimension, here.offset(x, 0, 0), sand),
+            _ => assert_eq!(seen(&app, dimension, here.offset(x, 0, 0)), Some(sand), "run {run}"),
+        }
+        update(&mut app, 3);
+        lift(&mut app, camera, above.y);
+        update(&mut app, 20);
+        let there = above.offset(x, 0, 0);
+        assert_eq!(seen(&app, dimension, there), Some(layer_at(&app, there.y)), "run {run}");
+    }
+}
+
+#[test]
+fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
+    /// Fails above a height until it is told not to.
+    #[derive(Clone)]
+    struct Ceiling(Strata, Arc<std::sync::atomic::AtomicBool>);
+
+    impl Generator for Ceiling {
+        fn identity(&self) -> GeneratorIdentity {
+            self.0.identity()
+        }
+
+        fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+            let fails = request.heights.end > 1_000 && self.1.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(!fails, "there is a ceiling");
+            self.0.generate(request)
+        }
+    }
+
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let mut app = game(TerranePlugin::in_memory());
+    let heights = i64::MIN..i64::MAX;
+    let generator = Ceiling(Strata::default(), fails.clone());
+    let dimension = app.world_mut().spawn(Dimension::new("shaft", generator).with_height(heights)).id();
+    let [low, high] = [0, 2_000].map(|y| BlockPos::new(0, y, 0));
+    let camera = viewer_at(&mut app, dimension, low);
+    start(&mut app);
+    let is_seen = |app: &App, block| seen(app, dimension, block).is_some();
+    let wait_for = |app: &mut App, what: &str, block| {
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !is_seen(app, block) {
+            assert!(std::time::Instant::now() < patience, "waited in vain for {what}");
+            update(app, 1);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    wait_for(&mut app, "the ground", low);
+    lift(&mut app, camera, high.y);
+    for _ in 0..100 {
+        update(&mut app, 1);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(!is_seen(&app, high));
+    viewer_at(&mut app, dimension, low.offset(160, 0, 0));
+    wait_for(&mut app, "other ground", low.offset(160, 0, 0));
+    fails.store(false, std::sync::atomic::Ordering::Relaxed);
+    wait_for(&mut app, "what lies above", high);
+}
