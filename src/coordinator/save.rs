@@ -247,12 +247,25 @@ impl Desk<'_> {
         }
     }
 
+    /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
+    fn note_new_sparse_ground(&mut self, durable: Option<&SaveBatch>) {
+        let is_sparse = |id: &DimensionId| self.dimensions.open.get(id).is_some_and(|open| open.sparse.is_some());
+        let chunks = durable.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
+        let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
+        for (id, column) in columns {
+            if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                self.far_views.edited(dimension, column);
+            }
+        }
+    }
+
     fn finish_commits(&mut self) {
         for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
             self.saves.in_flight = false;
-            self.saves.sent = None;
+            let sent = self.saves.sent.take();
             match result {
                 Ok(report) => {
+                    self.note_new_sparse_ground(sent.as_deref());
                     self.saves.count += 1;
                     self.saves.bytes += report.bytes;
                     self.saves.time += report.duration;

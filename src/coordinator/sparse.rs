@@ -11,7 +11,7 @@ use super::failures::wait_after;
 use super::order_queue::Urgency;
 use super::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::chunk::Column;
-use crate::simulation::{Departed, LoadedColumn, Viewer};
+use crate::simulation::{Departed, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,12 +119,11 @@ impl Dimension {
         heights
     }
 
-    /// Around the height of the viewer that is nearest to the column; around sea level if there is none.
+    /// Around the height of the viewer that is nearest to the column.
     pub fn heights_to_generate(&self, column: ColumnPos) -> HeightSet {
         let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
-        let default = (0, Viewer::DEFAULT_VERTICAL_RADIUS);
-        let (height, radius) = nearest.map_or(default, |viewer| (viewer.height, viewer.radii.vertical));
-        self.home.ground.window(height, radius)
+        let around = |viewer: &ViewerState| self.home.ground.window(viewer.height, viewer.radii.vertical);
+        nearest.map(around).unwrap_or_default()
     }
 
     fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {

@@ -4,7 +4,7 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Holder, Stage};
 use super::order_queue::Urgency;
 use super::threads::{ColumnOrder, Source};
-use crate::simulation::{Undeliverable, ViewerRadii};
+use crate::simulation::{Undeliverable, Viewer, ViewerRadii};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::EntityRecord;
 use std::collections::BTreeSet;
@@ -192,17 +192,28 @@ impl Desk<'_> {
     /// Has columns of one batch generated and stored, without loading them. Those that are stored already, or on their way
     /// there, are left out. They wait until everything that viewers want is begun.
     pub fn order_for_store(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
-        self.order_apart(id, batch, columns, Urgency::WHEN_IDLE);
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        // Of sparse ground what lies around sea level.
+        let heights = dimension.home.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
+        self.order_apart(id, batch, columns, heights, Urgency::WHEN_IDLE);
     }
 
     /// The same for columns that a viewer is near to.
     pub fn order_nearby_for_store(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(dimension) = self.dimensions.open.get(&id) else { return };
-        let Some(distance) = columns.first().map(|first| dimension.distance(*first)) else { return };
-        self.order_apart(id, batch, columns, Urgency::at(distance));
+        let Some(first) = columns.first().copied() else { return };
+        let (heights, distance) = (dimension.heights_to_generate(first), dimension.distance(first));
+        self.order_apart(id, batch, columns, heights, Urgency::at(distance));
     }
 
-    fn order_apart(&mut self, id: DimensionId, batch: BatchPos, mut columns: Vec<ColumnPos>, urgency: Urgency) {
+    fn order_apart(
+        &mut self,
+        id: DimensionId,
+        batch: BatchPos,
+        mut columns: Vec<ColumnPos>,
+        heights: HeightSet,
+        urgency: Urgency,
+    ) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         columns.retain(|column| !dimension.stored.is_completed(*column) && !dimension.is_under_way(*column));
         if columns.is_empty() {
@@ -212,11 +223,7 @@ impl Desk<'_> {
         self.totals.note_ordered(dimension, columns.len(), true);
         dimension.making.extend(columns.iter().map(|column| (*column, claim)));
         let source = match dimension.sparse {
-            Some(_) => Source::Parts {
-                home: dimension.home.clone(),
-                heights: dimension.heights_to_generate(columns[0]),
-                may_generate: true,
-            },
+            Some(_) => Source::Parts { home: dimension.home.clone(), heights, may_generate: true },
             None => Source::Generator(dimension.spec.generator.clone(), dimension.spec.heights.clone()),
         };
         self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates: true, urgency });

@@ -279,3 +279,112 @@ impl Ground {
         Ok(graph.is_completed(column))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockId;
+    use crate::generation::Flat;
+    use crate::storage::{Durability, SaveBatch, StorageConfig};
+
+    const COLUMN: ColumnPos = ColumnPos::new(-5, 3);
+    const BOUNDLESS: Range<i64> = i64::MIN..i64::MAX;
+
+    fn ground(store: &Arc<WorldStore>) -> Ground {
+        let mut blocks = BlockRegistry::new();
+        blocks.register_basic_blocks();
+        Ground {
+            dimension: DimensionId(0),
+            heights: BOUNDLESS,
+            chunk_heights: BOUNDLESS.start >> 4..(BOUNDLESS.end >> 4) + 1,
+            is_sparse: true,
+            generator: Arc::new(Flat::new()),
+            blocks: Arc::new(blocks),
+            store: Arc::downgrade(store),
+            departed: Arc::default(),
+        }
+    }
+
+    /// A part of the column, all of this block, with a scheduled tick of that name.
+    fn part(heights: Range<i64>, block: u32) -> Departed {
+        let mut column = Column::partial(COLUMN, HeightSet::new());
+        let chunk = Arc::new(Chunk::uniform(BlockId::new(block)));
+        heights.clone().for_each(|y| drop(column.set_chunk(y, chunk.clone())));
+        let tick =
+            |y| StoredBlockTick { block: COLUMN.chunk(y).min_block(), kind: block.to_string().into(), remaining: 1 };
+        let block_ticks = heights.map(tick).collect();
+        Departed { loaded: LoadedColumn { block_ticks, ..column.into() }, until: block.into() }
+    }
+
+    /// The blocks at these chunk heights and the names of their ticks.
+    fn gathered(ground: &Ground, heights: Range<i64>) -> Vec<(u32, String)> {
+        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap();
+        assert_eq!(found.column.loaded(), Some(&HeightSet::from(heights.clone())));
+        let mut ticks: Vec<_> = found.block_ticks;
+        ticks.sort_unstable();
+        assert!(ticks.iter().map(|tick| tick.block.chunk().y).eq(heights.clone()), "one each: {ticks:?}");
+        let block = |y| found.column.block(COLUMN.chunk(y).min_block()).index();
+        heights.map(block).zip(ticks.iter().map(|tick| tick.kind.to_string())).collect()
+    }
+
+    #[test]
+    fn of_all_that_was_given_up_the_newest_counts() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        store.make_sparse(DimensionId(0)).unwrap();
+        let mut batch = SaveBatch::default();
+        let oldest = part(0..8, 1).loaded;
+        batch.chunks = oldest.column.chunks().map(|(y, it)| ((DimensionId(0), COLUMN.chunk(y)), it.clone())).collect();
+        for tick in oldest.block_ticks {
+            batch.block_ticks.insert((DimensionId(0), tick.block.chunk()), vec![tick]);
+        }
+        store.commit(&batch, Durability::Process).unwrap();
+        let ground = ground(&store);
+        let expect = |blocks: [u32; 8]| {
+            assert_eq!(gathered(&ground, 0..8), blocks.map(|block| (block, block.to_string())));
+        };
+        expect([1; 8]);
+        ground.departed.insert_part(part(0..4, 2));
+        expect([2, 2, 2, 2, 1, 1, 1, 1]);
+        ground.departed.insert_part(part(3..5, 3));
+        expect([2, 2, 2, 3, 3, 1, 1, 1]);
+        ground.departed.insert(part(2..6, 4));
+        expect([2, 2, 4, 4, 4, 4, 1, 1]);
+        ground.departed.insert_part(part(5..7, 5));
+        expect([2, 2, 4, 4, 4, 5, 5, 1]);
+        // What is durable is in the store, as far as this test goes with other blocks.
+        ground.departed.forget_until(3);
+        expect([1, 1, 4, 4, 4, 5, 5, 1]);
+        ground.departed.forget_until(5);
+        expect([1; 8]);
+    }
+
+    #[test]
+    fn a_window_lies_within_the_dimension_in_whole_groups() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        let boundless = ground(&store);
+        let window = |ground: &Ground, height, radius| ground.window(height, radius).ranges().next().unwrap();
+        assert_eq!(window(&boundless, 0, 0), 0..4);
+        assert_eq!(window(&boundless, -1, 0), -4..0);
+        assert_eq!(window(&boundless, 6, 3), 0..12);
+        let Range { start, end } = boundless.chunk_heights.clone();
+        assert_eq!(window(&boundless, i64::MAX, 1), end - 4..end);
+        assert_eq!(window(&boundless, i64::MIN, 5), start..start + 8);
+        let low = Ground { chunk_heights: -3..7, ..ground(&store) };
+        assert_eq!([window(&low, 1_000, 2), window(&low, 1, 2)], [4..7, -3..4]);
+        assert_eq!(window(&Ground { is_sparse: false, ..low }, 1_000, 2), -3..7);
+    }
+
+    #[test]
+    fn what_is_not_stored_is_made_or_left_out() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        let ground = ground(&store);
+        ground.departed.insert_part(part(-2..0, 1));
+        let wanted = [-4, -2, 1].into_iter().collect();
+        let found = ground.gather(COLUMN, &wanted, true).unwrap();
+        assert!(found.made.iter().eq([-4, 1]));
+        assert_eq!(found.column.loaded(), Some(&wanted));
+        let left = ground.gather(COLUMN, &wanted, false).unwrap();
+        assert!(left.made.is_empty());
+        assert!(left.column.loaded().unwrap().iter().eq([-2]));
+    }
+}

@@ -72,7 +72,8 @@ pub struct Viewer {
     pub radius: u32,
     /// Columns within this distance, in columns, are generated and stored; those beyond [`radius`](Self::radius) are not
     /// loaded. What is less than `radius` counts as that. At most
-    /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) counts.
+    /// [`MAX_GENERATION_RADIUS`](Self::MAX_GENERATION_RADIUS) counts. In a sparse dimension those columns beyond `radius`
+    /// are left alone of which something is stored at any height.
     pub generation_radius: u32,
     /// In a sparse dimension chunks are generated and loaded up to this distance above and below, in chunks; in others
     /// all of a column is. At most [`MAX_RADIUS`](Self::MAX_RADIUS) counts.

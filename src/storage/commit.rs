@@ -75,7 +75,7 @@ impl WorldStore {
             .collect();
         chunks.sort_unstable_by_key(|(key, ..)| *key);
         let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
-        let mut sparse = BTreeSet::new();
+        let (mut sparse, mut outdated) = (BTreeSet::new(), BTreeSet::new());
         for dimension in dimensions {
             if self.is_sparse(dimension)? {
                 sparse.insert(dimension);
@@ -101,8 +101,13 @@ impl WorldStore {
                 envelope::seal(&mut value, version);
                 commit.writes.put(Family::Chunks, *key, value);
                 commit.report.chunks += 1;
+                if sparse.contains(dimension) {
+                    outdated.insert(keys::summary_key(*dimension, pos.column()));
+                }
             }
         }
+        // From the time when the dimension was not sparse.
+        outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
         Ok(())
     }
 

@@ -33,7 +33,12 @@ impl Dimension {
         Self { name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
     }
 
-    /// The same dimension with other heights, in blocks.
+    /// The same dimension with other heights, in blocks; up to all of `i64`.
+    ///
+    /// Up to 16,384 blocks, all of a column is generated, stored and loaded together. A dimension with more is *sparse*,
+    /// and stays so if it gets less later: of each column only the chunks within the vertical radius of a
+    /// [`Viewer`](crate::simulation::Viewer) are generated and loaded. A block that is not loaded is an error for whoever
+    /// asks for it in a region. Entities are loaded with their column at any height.
     pub fn with_height(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
         self

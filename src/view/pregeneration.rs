@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 /// An area of a dimension that is to be generated and stored, without being loaded into a region: spawn it in the main
 /// world, and see its [`PregenerationProgress`] beside it.
 ///
-/// Columns that are stored already count as done. Several of one dimension run one after the other, in the order in which
+/// Columns that are stored already count as done. Of a sparse dimension the ground around sea level is generated, as far as
+/// a viewer's default vertical radius reaches, in columns of which nothing is stored. Several of one dimension run one after the other, in the order in which
 /// they were spawned; those of several dimensions run beside each other. Viewers come first. A column that cannot be
 /// generated is tried three times, told of by [`ColumnFailed`](super::ColumnFailed) and counted; the rest goes on.
 ///

@@ -6,8 +6,10 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::{BlockAccessError, SplitMix64};
 use bevy_terrane::storage::{KeyValueStore, MemoryStore};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const TRILLION: i64 = 1_000_000_000_000;
 
@@ -189,6 +191,42 @@ fn a_region_knows_what_of_its_columns_is_not_there_and_can_have_it_within_the_ti
     assert!(strata.made(here.column()).2, "nothing is made twice");
 }
 
+#[test]
+fn a_part_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_of_it() {
+    let mut fetched = 0;
+    for passes in 0..7 {
+        let mut app = game(lockstep());
+        let dimension = boundless(&mut app, &Strata::default());
+        let [here, far] = [0, TRILLION].map(|y| BlockPos::new(0, y, 0));
+        let camera = viewer_at(&mut app, dimension, here);
+        start(&mut app);
+        update(&mut app, 20);
+        let stone = id_of(app.world(), "terrane:stone");
+        lift(&mut app, camera, far.y);
+        update(&mut app, passes);
+        let (sender, has_fetched) = channel();
+        in_region(&mut app, dimension, here, move |region| {
+            let mut blocks = region.resource_mut::<RegionColumns>();
+            sender.send(!blocks.column(far.column()).unwrap().is_loaded(far.chunk().y)).unwrap();
+            blocks.load(far).unwrap();
+            blocks.set_block(far, stone).unwrap();
+        });
+        update(&mut app, 20);
+        fetched += usize::from(has_fetched.try_recv().unwrap());
+        assert_eq!(seen(&app, dimension, far), Some(stone), "{passes}");
+        // Also in the store.
+        lift(&mut app, camera, here.y);
+        update(&mut app, 20);
+        app.world_mut().write_message(SaveWorld { request: 1 });
+        update(&mut app, 5);
+        assert_eq!(seen(&app, dimension, far), None, "{passes}");
+        lift(&mut app, camera, far.y);
+        update(&mut app, 20);
+        assert_eq!(seen(&app, dimension, far), Some(stone), "{passes}");
+    }
+    assert!((1..7).contains(&fetched), "both before and after it came");
+}
+
 fn look_up(In((far, stone)): In<(BlockPos, BlockId)>, mut blocks: RegionBlocks) {
     let unloaded = BlockAccessError::UnloadedHeight(far);
     assert_eq!(blocks.block(far), Err(unloaded));
@@ -247,6 +285,39 @@ fn a_message_to_a_place_has_that_height_loaded() {
     assert_eq!(found.try_recv(), Ok(Ok(layer_at(&app, there.y))));
 }
 
+#[test]
+fn from_afar_the_highest_ground_that_is_stored_is_seen() {
+    let strata = Strata::default();
+    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(400)));
+    let dimension = boundless(&mut app, &strata);
+    let far = BlockPos::new(64, TRILLION, 0);
+    let camera = viewer_at(&mut app, dimension, far);
+    let listener =
+        (FarView::new().with_radius(8), Transform::default(), Viewer::in_dimension(dimension).with_radius(0));
+    let listener = app.world_mut().spawn(listener).id();
+    start(&mut app);
+    let surface = |app: &App| {
+        let known = app.world().resource::<FarColumns>();
+        let column = known.iter(listener).find(|(_, column, _)| *column == far.column());
+        Some(column?.2.surface(0, 0)?.height)
+    };
+    update(&mut app, 60);
+    let top = surface(&app).unwrap();
+    assert!((TRILLION..TRILLION + 128).contains(&top) && layer(top >> 4).is_some(), "{top}");
+    lift(&mut app, camera, TRILLION - 1_000);
+    update(&mut app, 60);
+    assert_eq!(surface(&app), Some(top), "the lower part hides nothing");
+    lift(&mut app, camera, TRILLION);
+    update(&mut app, 20);
+    let stone = id_of(app.world(), "terrane:stone");
+    let tower = BlockPos::new(64, top + 1, 0);
+    lift(&mut app, camera, top + 1);
+    update(&mut app, 10);
+    set(&mut app, dimension, tower.offset(0, 3, 0), stone);
+    update(&mut app, 60);
+    assert!(surface(&app) >= Some(top + 4), "{:?}", surface(&app));
+}
+
 /// What is built at random heights, while viewers jump up and down, the world is saved, the app ends or crashes.
 #[test]
 fn whatever_is_built_at_any_height_is_there_again() {
@@ -263,7 +334,7 @@ fn shaft(seed: u64) {
     let anchors = [-TRILLION, 0, 90, 200, TRILLION];
     for _session in 0..4 {
         let storage = StorageConfig::Custom(disk.clone());
-        let plugin = TerranePlugin::stored_in(storage).with_autosave_period(std::time::Duration::from_millis(400));
+        let plugin = TerranePlugin::stored_in(storage).with_autosave_period(Duration::from_millis(400));
         let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
         let dimension = boundless(&mut app, &strata);
         let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
@@ -343,7 +414,7 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
 fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     /// Fails above a height until it is told not to.
     #[derive(Clone)]
-    struct Ceiling(Strata, Arc<std::sync::atomic::AtomicBool>);
+    struct Ceiling(Strata, Arc<AtomicBool>);
 
     impl Generator for Ceiling {
         fn identity(&self) -> GeneratorIdentity {
@@ -351,13 +422,13 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
         }
 
         fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-            let fails = request.heights.end > 1_000 && self.1.load(std::sync::atomic::Ordering::Relaxed);
+            let fails = request.heights.end > 1_000 && self.1.load(Ordering::Relaxed);
             assert!(!fails, "there is a ceiling");
             self.0.generate(request)
         }
     }
 
-    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let fails = Arc::new(AtomicBool::new(true));
     let mut app = game(TerranePlugin::in_memory());
     let heights = i64::MIN..i64::MAX;
     let generator = Ceiling(Strata::default(), fails.clone());
@@ -367,22 +438,22 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     start(&mut app);
     let is_seen = |app: &App, block| seen(app, dimension, block).is_some();
     let wait_for = |app: &mut App, what: &str, block| {
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let patience = std::time::Instant::now() + Duration::from_secs(30);
         while !is_seen(app, block) {
             assert!(std::time::Instant::now() < patience, "waited in vain for {what}");
             update(app, 1);
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
     };
     wait_for(&mut app, "the ground", low);
     lift(&mut app, camera, high.y);
     for _ in 0..100 {
         update(&mut app, 1);
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     }
     assert!(!is_seen(&app, high));
     viewer_at(&mut app, dimension, low.offset(160, 0, 0));
     wait_for(&mut app, "other ground", low.offset(160, 0, 0));
-    fails.store(false, std::sync::atomic::Ordering::Relaxed);
+    fails.store(false, Ordering::Relaxed);
     wait_for(&mut app, "what lies above", high);
 }

@@ -183,7 +183,7 @@ fn of_a_sparse_dimension_all_that_was_generated_is_known() {
     assert_eq!(part.column.loaded(), Some(&heights(&[-FAR..-FAR + 1, FAR..FAR + 2])));
     assert!(part.column.chunks().eq([(FAR, &chunk(1))]), "air is known, and takes no room in memory");
     assert_eq!(part.block_ticks, [tick]);
-    let nothing = world.load_part(OVERWORLD, column, &heights(&[6..9])).unwrap();
+    let nothing = world.load_part(OVERWORLD, column, &HeightSet::from(6..9)).unwrap();
     assert_eq!(nothing.column, Column::partial(column, HeightSet::new()));
 }
 
