@@ -213,7 +213,7 @@ pub(super) struct Dimension {
     /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
-    /// Some of its regions may neither tick nor be halted: paused by themselves, or held by one that halted.
+    /// Some of its regions may be idle while others tick: paused, halted or slow by themselves.
     pub has_idle_regions: bool,
     /// Regions that merged, and into which: until that has taken in what they held.
     successors: FxHashMap<RegionId, RegionId>,
@@ -307,9 +307,9 @@ impl Dimension {
         self.closing.is_some()
     }
 
-    /// Whether some of its live regions may not tick now.
+    /// Whether some of its regions may not tick for a while.
     pub fn may_be_idle(&self) -> bool {
-        self.time.settings.paused || self.has_idle_regions
+        self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
     }
 
     /// In strict mode, regions can tell who owns what is not theirs.

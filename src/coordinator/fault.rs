@@ -209,7 +209,7 @@ impl Desk<'_> {
         }
         let holds_others = self.config.faults == RegionFaults::HaltNeighbors;
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-            dimension.has_idle_regions |= holds_others;
+            dimension.has_idle_regions = true;
         }
         Halted { holds_others, fault }
     }

@@ -18,6 +18,7 @@ mod faults;
 mod fetching;
 mod generation;
 mod halting;
+mod idle;
 mod independence;
 mod lockstep;
 mod overlay;
