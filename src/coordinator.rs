@@ -43,6 +43,7 @@ mod threads;
 mod token_bucket;
 mod turns;
 
+mod transit;
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};

@@ -151,8 +151,8 @@ impl Desk<'_> {
         if self.dimensions.by_entity.get(&entity) == Some(&id) {
             self.dimensions.by_entity.remove(&entity);
         }
-        for traveller in mem::take(dimension.transit.get()).into_values().flatten() {
-            self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(id));
+        for traveller in dimension.transit.get().take_all() {
+            self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(id));
         }
         self.directory.forget_dimension(id);
         for region in dimension.regionizer.regions() {

@@ -477,7 +477,7 @@ impl Desk<'_> {
                 Some(dimension) => dimension.route(traveller),
                 None => {
                     warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
-                    self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(to));
+                    self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(to));
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::heading::Heading;
 use super::pregeneration::Pregenerations;
 use super::progress::Coverage;
 use super::region_slot::{RegionSlot, Revived};
+use super::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
@@ -197,7 +198,7 @@ pub(super) struct Dimension {
     /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
     pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
-    pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
+    pub transit: Exclusive<Transit>,
     /// Letters to columns that are not there yet.
     pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
     /// What arrives for a region while it ticks.
@@ -511,7 +512,7 @@ impl Dimension {
         let position = loaded.column.pos();
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
-        let travellers = self.transit.get().remove(&position).unwrap_or_default();
+        let travellers = self.transit.get().take(position);
         let mut letters = self.letters.get().remove(&position).unwrap_or_default();
         letters.splice(..0, self.recalled_to(&loaded));
         self.is_found(position);
@@ -608,7 +609,7 @@ impl Dimension {
         let whole = loaded && !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
         match self.regionizer.region_at(column).filter(|_| whole) {
             Some(region) => self.inbox(region).travellers.push(traveller),
-            None => self.transit.get().entry(column).or_default().push(traveller),
+            None => self.transit.get().push(traveller),
         }
     }
 }

@@ -258,8 +258,7 @@ impl Desk<'_> {
         let mut travelling = fallen.travelling.clone();
         let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
-        let transit = dimension.transit.get().values().flatten();
-        travelling.extend(transit.flat_map(|traveller| traveller.ids()));
+        travelling.extend(dimension.transit.get().iter().flat_map(|traveller| traveller.ids()));
         self.directory.forget_fallen(id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {
@@ -292,8 +291,7 @@ impl Desk<'_> {
             self.publisher.refused(entity, edit, BlockAccessError::OutsideRegion(edit.block));
         }
         for traveller in astray.travellers {
-            let reason = Undeliverable::NoSuchEntity(traveller.id);
-            self.drop_traveller(traveller, reason);
+            self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }
         for letter in astray.letters {
             let reason = letter.entity().map_or(Undeliverable::Unloaded(column), Undeliverable::NoSuchEntity);

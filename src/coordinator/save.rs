@@ -69,6 +69,11 @@ impl Saves {
         if self.pending.is_empty() { self.commits } else { self.commits + 1 }
     }
 
+    /// The last commit that is durable.
+    pub fn last_durable(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// Whether that commit is durable.
     pub fn is_durable(&self, commit: u64) -> bool {
         commit <= self.acknowledged

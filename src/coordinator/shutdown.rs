@@ -147,7 +147,7 @@ impl Desk<'_> {
         for dimension in self.dimensions.open.values_mut() {
             left += dimension.letters.get().values().map(Vec::len).sum::<usize>();
             left += dimension.recalled.get().len();
-            left += dimension.transit.get().values().flatten().map(|traveller| traveller.letters.len()).sum::<usize>();
+            left += dimension.transit.get().iter().map(|traveller| traveller.letters.len()).sum::<usize>();
             for region in dimension.regionizer.regions() {
                 left += dimension.inbox(region).letters.len();
             }

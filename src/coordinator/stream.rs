@@ -15,6 +15,7 @@ pub(super) fn stream(mut desk: Desk) {
     let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
     desk.limit.update(desk.clock.now, desk.totals.in_flight);
     for id in &ids {
+        desk.leave_to_store(*id);
         desk.recall(*id);
         desk.retry_failed(*id);
         desk.retry_generation(*id);

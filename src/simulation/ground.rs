@@ -99,6 +99,11 @@ impl DepartedColumns {
         self.columns().insert(departed.loaded.column.pos(), departed);
     }
 
+    /// Whether the column was given up and is not durable yet.
+    pub fn contains(&self, column: ColumnPos) -> bool {
+        self.columns().contains_key(&column)
+    }
+
     /// The column as it was given up. It stays here until it is durable: what the store has is older.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
         self.columns().get(&column).map(|departed| departed.loaded.clone())
