@@ -98,10 +98,14 @@ pub(super) struct Dimensions {
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
     pub reopen: Vec<DimensionSpec>,
+    /// Dimensions to open as soon as this commit is durable.
+    pub late: Vec<(DimensionSpec, u64)>,
     /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
     pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
+    /// Those that were closed to be erased. Their numbers are never given again.
+    pub removed: BTreeSet<DimensionId>,
 }
 
 impl Dimensions {

@@ -94,6 +94,12 @@ impl Saves {
         [Some(&self.pending), self.sent.as_deref()].into_iter().flatten()
     }
 
+    /// Whether entities are on their way into the store that are in this dimension.
+    pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
+        let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
+        records.any(|record| record.dimension == dimension)
+    }
+
     /// Whether the store cannot keep up.
     pub fn is_behind(&self) -> bool {
         self.pending.len() > BEHIND
