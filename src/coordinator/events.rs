@@ -249,10 +249,12 @@ events! {
         request: u64,
     }
     /// The store could not write, which loses nothing since it is tried again; or a region halted before it could be
-    /// saved, and a `SaveWorld` that waited for it is not answered.
+    /// saved, which fails each `SaveWorld` that was under way.
     SaveFailed {
         /// Why.
         error: String,
+        /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
+        requests: Vec<u64>,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

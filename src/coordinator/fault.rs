@@ -80,10 +80,13 @@ impl Desk<'_> {
     ) -> Vec<(RegionId, Inbox)> {
         let Salvage { mut inbox, handed_over, undelivered, edits, columns, viewers, outbox } = *salvage;
         let mut whole = Vec::new();
-        if let Some(outbox) = outbox {
-            // All that the region had is handed out.
-            whole = self.route(id, region, outbox);
-            self.saves.gone(id, region);
+        match outbox {
+            Some(outbox) => {
+                // All that the region had is handed out.
+                whole = self.route(id, region, outbox);
+                self.saves.gone(id, region);
+            }
+            None => self.fail_requests(id, region),
         }
         let mut absorbed = mem::take(&mut inbox.absorbed);
         let fallen = Fallen {
@@ -186,6 +189,15 @@ impl Desk<'_> {
         }
     }
 
+    /// What was asked to be saved, and the region had not handed out, is lost.
+    fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
+        let requests = self.saves.halted(id, region);
+        if !requests.is_empty() {
+            let error = format!("{region} halted: what it changed since its last save is lost");
+            self.publisher.event(SaveFailed { error, requests });
+        }
+    }
+
     fn halt(&mut self, id: DimensionId, region: RegionId, panic: CaughtPanic, fallen: &Fallen) -> Halted {
         let CaughtPanic { reason, location, system, payload } = panic;
         let column = self.columns_of(id, region).first().copied();
@@ -195,10 +207,6 @@ impl Desk<'_> {
         match &payload {
             Some(_) => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
             None => info!("{region} of {id}{place} halted {reason}"),
-        }
-        if self.saves.halted(id, region) {
-            let error = format!("{region} halted: what it changed since its last save is lost");
-            self.publisher.event(SaveFailed { error });
         }
         let lost = self.forget_entities(id, region, fallen);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());

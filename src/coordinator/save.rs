@@ -132,15 +132,17 @@ impl Saves {
         self.answered(dimension, region, u64::MAX);
     }
 
-    /// The region's unsaved state is lost. Says whether a request of the game was to save it: it is not answered.
-    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> bool {
-        let mut unanswered = false;
+    /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<u64> {
+        let mut failed = Vec::new();
         for round in &mut self.rounds {
             if round.wanted.remove(&(dimension, region)) {
-                unanswered |= !mem::take(&mut round.requests).is_empty();
+                failed.append(&mut round.requests);
             }
         }
-        unanswered
+        // Nobody was asked for these yet, so the region cannot have handed anything out for them.
+        failed.append(&mut self.requested);
+        failed
     }
 
     /// What `from` did not hand out is with `into` now.
@@ -278,7 +280,7 @@ impl Desk<'_> {
                 }
                 Err(failed) => {
                     error!("saving failed, it is tried again: {}", failed.error);
-                    self.publisher.event(SaveFailed { error: failed.error.to_string() });
+                    self.publisher.event(SaveFailed { error: failed.error.to_string(), requests: Vec::new() });
                     // What changed since is newer.
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);

@@ -450,6 +450,28 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
 }
 
 #[test]
+fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
+    let (mut app, dimension, ..) = two_regions(plugin());
+    listen::<SaveFailed>(&mut app);
+    in_region(&mut app, dimension, HERE, |_| {
+        std::thread::sleep(Duration::from_millis(300));
+        panic!("too late for a save");
+    });
+    // The second one waits until the first has an answer.
+    for request in [7, 8] {
+        app.world_mut().write_message(SaveWorld { request });
+        run_for(&mut app, Duration::from_millis(100));
+    }
+    update_until(&mut app, "it failed", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
+    let failed: Vec<_> = heard::<SaveFailed>(&app).iter().flat_map(|failed| &failed.requests).copied().collect();
+    assert_eq!(failed, [7, 8]);
+    assert!(heard::<SaveFailed>(&app)[0].error.contains("halted"));
+    app.world_mut().write_message(SaveWorld { request: 9 });
+    update_until(&mut app, "the others are saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+    assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [9]);
+}
+
+#[test]
 fn by_a_setting_a_panic_goes_on_to_the_app() {
     let (mut app, dimension, ..) = two_regions(plugin().with_region_faults(RegionFaults::Propagate));
     spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
