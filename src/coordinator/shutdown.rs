@@ -4,10 +4,15 @@ use super::collect::Desk;
 use super::deliver::save_generated;
 use super::region_slot::Parked;
 use super::threads::{ColumnsReady, Fault, RegionTask};
-use crate::simulation::{Assignment, Inbox, Salvage, Task};
+use crate::chunk::{Column, ColumnSummary};
+use crate::simulation::{Assignment, BlockEdit, Inbox, Salvage, Task};
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::StoreError;
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
+use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tries of the last commit, before it is reported as failed.
@@ -25,6 +30,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.handle_requests();
             desk.wait_for_regions();
             desk.keep_generated();
+            desk.keep_edits();
             desk.keep_pregenerations();
             desk.save_regions();
             desk.last_commit();
@@ -70,6 +76,46 @@ impl Desk<'_> {
                 save_generated(&mut self.saves.pending, &mut dimension.stored, id, &loaded);
             }
         }
+    }
+
+    /// Edits that wait for regions which are still ticking are made in the ground as it was saved last.
+    fn keep_edits(&mut self) {
+        let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<BlockEdit>> = BTreeMap::new();
+        for (&(id, region), running) in &mut self.deadlines.running {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
+            let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
+            // What waits in a part of a region that is being split.
+            let own = mem::take(&mut running.slot.parked.get().inbox.edits);
+            for edit in own.into_iter().chain(beside.unwrap_or_default()) {
+                edits.entry((id, edit.block.column())).or_default().push(edit);
+            }
+        }
+        for ((id, column), edits) in edits {
+            let count = edits.len();
+            match self.edit_stored(id, column, edits) {
+                Ok(()) => warn!("{id}, column {column}: {count} edits are made in the ground as it was saved last"),
+                Err(error) => error!("{id}, column {column}: {count} edits are lost: {error}"),
+            }
+        }
+    }
+
+    fn edit_stored(&mut self, id: DimensionId, column: ColumnPos, edits: Vec<BlockEdit>) -> Result<(), StoreError> {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return Ok(()) };
+        let heights = dimension.chunk_heights();
+        let stored = self.store.0.load_batch(id, column.batch(), &[column], heights.clone())?;
+        let mut ground = stored.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column);
+        for (height, chunk) in self.saves.unwritten(id, column, heights) {
+            ground.set_chunk(height, chunk);
+        }
+        let pending = &mut self.saves.pending;
+        for BlockEdit { block, to } in edits.into_iter().filter(|edit| dimension.spec.heights.contains(&edit.block.y)) {
+            ground.set_block(block, to);
+            if let Some(chunk) = ground.chunk(block.chunk().y) {
+                pending.chunks.insert((id, block.chunk()), chunk.clone());
+            }
+        }
+        pending.summaries.insert((id, column), Arc::new(ColumnSummary::new(&ground)));
+        Ok(())
     }
 
     /// The next session goes on where this one ends.
