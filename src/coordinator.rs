@@ -39,11 +39,13 @@ mod save;
 mod shutdown;
 mod statistics;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod token_bucket;
+mod transit;
 mod turns;
 
-mod transit;
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
