@@ -48,7 +48,7 @@ pub struct ControlRegion {
 /// What a region can be told to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RegionOrder {
-    /// Stop to tick. It is saved, and takes in and gives up columns, as before.
+    /// Stop to tick. It is saved, and takes in and gives up columns, as before; those that a letter waits for are held.
     Pause,
     /// Tick again.
     Resume,
