@@ -40,8 +40,11 @@ mod shutdown;
 mod sparse;
 mod statistics;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod token_bucket;
+mod transit;
 mod turns;
 
 pub use clock::DimensionClock;

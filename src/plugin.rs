@@ -126,7 +126,8 @@ impl TerranePlugin {
         self
     }
 
-    /// How long the end of the app waits for regions that are still ticking; ten seconds by default.
+    /// How long the end of the app waits for regions that are still ticking; ten seconds by default. What those changed since
+    /// their last save is lost then; edits that waited for them are made in what was saved.
     pub fn with_shutdown_patience(mut self, patience: Duration) -> Self {
         self.config.shutdown_patience = patience;
         self

@@ -64,7 +64,7 @@ fn report_trouble(
     for ColumnFailed { column, error, .. } in columns.read() {
         report(format_args!("column {column}: {error}"));
     }
-    for SaveFailed { error } in saves.read() {
+    for SaveFailed { error, .. } in saves.read() {
         report(format_args!("saving failed, it is tried again: {error}"));
     }
 }

@@ -92,7 +92,7 @@ fn complain(
     for ColumnFailed { column, error, .. } in columns.read() {
         display.complain(format_args!("column {column} is left out: {error}"));
     }
-    for SaveFailed { error } in saves.read() {
+    for SaveFailed { error, .. } in saves.read() {
         display.complain(format_args!("saving failed, it is tried again: {error}"));
     }
 }

@@ -5,6 +5,9 @@ use super::dimension::Dimensions;
 use bevy::prelude::*;
 use std::time::{Duration, Instant};
 
+/// A region whose next tick is further away than this is not left alone until then: an autosave does not wait so long.
+pub(super) const LONG_WAIT: Duration = Duration::from_secs(1);
+
 /// The coordinator's clock: the time since it began; in lockstep one tick a pass.
 #[derive(Resource)]
 pub(super) struct Clock {
@@ -78,6 +81,11 @@ impl DimensionTime {
     pub fn real_period(&self, own_rate: Option<f64>) -> Duration {
         let seconds = self.period(own_rate).as_secs_f64() / self.rate();
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_nanos(1))
+    }
+
+    /// Whether a region has long waits between its ticks.
+    pub fn is_slow(&self, own_rate: Option<f64>) -> bool {
+        self.real_period(own_rate) > LONG_WAIT
     }
 
     fn rate(&self) -> f64 {

@@ -14,6 +14,9 @@ pub(super) fn close(mut desk: Desk) {
         desk.dimensions.removing.remove(&removed.name);
         desk.end_removal(removed);
     }
+    let saves = &desk.saves;
+    let stored: Vec<_> = desk.dimensions.late.extract_if(.., |(_, until)| saves.is_durable(*until)).collect();
+    stored.into_iter().for_each(|(spec, _)| desk.open_dimension(spec));
     let closing: Vec<_> =
         desk.dimensions.open.iter().filter(|(_, open)| open.is_closing()).map(|(id, _)| *id).collect();
     for id in closing {
@@ -26,7 +29,9 @@ impl Desk<'_> {
     /// Nothing new begins in the dimension; what it holds is handed out as its regions end their ticks.
     pub fn close_dimension(&mut self, entity: Entity, remove: bool) {
         // It may be one that still waits until another of its name is gone.
-        let waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.entity == entity).collect();
+        let mut waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.entity == entity).collect();
+        let late = self.dimensions.late.extract_if(.., |(spec, _)| spec.entity == entity);
+        waiting.extend(late.map(|(spec, _)| spec));
         if remove {
             waiting.into_iter().for_each(|spec| self.remove_unopened(spec));
         }
@@ -145,14 +150,15 @@ impl Desk<'_> {
         self.return_letters(id);
         let Some(mut dimension) = self.dimensions.open.remove(&id) else { return };
         if remove {
+            self.dimensions.removed.insert(id);
             self.drop_pregenerations(&mut dimension);
         }
         let (entity, name) = (dimension.spec.entity, dimension.spec.name);
         if self.dimensions.by_entity.get(&entity) == Some(&id) {
             self.dimensions.by_entity.remove(&entity);
         }
-        for traveller in mem::take(dimension.transit.get()).into_values().flatten() {
-            self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(id));
+        for traveller in dimension.transit.get().take_all() {
+            self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(id));
         }
         self.directory.forget_dimension(id);
         for region in dimension.regionizer.regions() {

@@ -145,6 +145,11 @@ impl Desk<'_> {
                 self.remove_dimension(entity, spec.name.clone());
                 self.dimensions.reopen.push(spec);
             }
+            // What it opens with would lack whoever went there and is not stored yet.
+            Ok((dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
+                self.dimensions.late.push((spec, self.saves.durable_with()));
+                self.saves.request_commit(self.clock.now);
+            }
             Ok((mut dimension, viewers)) => {
                 self.publisher.event(DimensionOpened {
                     entity,
@@ -471,16 +476,24 @@ impl Desk<'_> {
             if let Some(record) = &traveller.record {
                 self.saves.pending.entities.insert(record.id, Some(record.clone()));
             }
+            if self.dimensions.removed.contains(&to) {
+                // Whoever is in a dimension that is removed goes with it.
+                self.saves.pending.entities.extend(traveller.ids().iter().map(|id| (*id, None)));
+            }
             if to != id
                 && let Some(dimension) = self.dimensions.open.get_mut(&id)
             {
                 traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Holder::Region(*viewer)));
             }
-            match self.dimensions.open.get_mut(&to).filter(|open| !open.is_closing()) {
-                Some(dimension) => dimension.route(traveller),
-                None => {
+            match self.dimensions.open.get_mut(&to) {
+                Some(dimension) if !dimension.is_closing() => dimension.route(traveller),
+                not_open => {
+                    if let Some(closing) = not_open.and_then(|dimension| dimension.closing.as_mut()) {
+                        // Whoever opens it again, or removes it, finds the entity in the store.
+                        closing.until = None;
+                    }
                     warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
-                    self.drop_traveller(traveller, Undeliverable::DimensionNotOpen(to));
+                    self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(to));
                 }
             }
         }

@@ -64,7 +64,10 @@ impl Desk<'_> {
                 slot.made_steps = Some(dimension.time.steps);
             }
             RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
-            RegionOrder::TickRate(rate) => slot.control.ticks_per_second = rate,
+            RegionOrder::TickRate(rate) => {
+                slot.control.ticks_per_second = rate;
+                dimension.has_idle_regions = true;
+            }
             RegionOrder::Restart => {
                 if slot.halted.take().is_some() {
                     let revived = slot.revive(|id| self.directory.knows(id));

@@ -6,6 +6,7 @@ use super::pregeneration::Pregenerations;
 use super::progress::Coverage;
 use super::region_slot::{RegionSlot, Revived};
 use super::sparse::SparseColumns;
+use super::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
@@ -96,10 +97,14 @@ pub(super) struct Dimensions {
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
     pub reopen: Vec<DimensionSpec>,
+    /// Dimensions to open as soon as this commit is durable.
+    pub late: Vec<(DimensionSpec, u64)>,
     /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
     pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
+    /// Those that were closed to be erased. Their numbers are never given again.
+    pub removed: BTreeSet<DimensionId>,
 }
 
 impl Dimensions {
@@ -200,7 +205,7 @@ pub(super) struct Dimension {
     /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
     pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
-    pub transit: Exclusive<BTreeMap<ColumnPos, Vec<Traveller>>>,
+    pub transit: Exclusive<Transit>,
     /// Letters to columns that are not there yet.
     pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
     /// What arrives for a region while it ticks.
@@ -216,7 +221,7 @@ pub(super) struct Dimension {
     /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
-    /// Some of its regions may neither tick nor be halted: paused by themselves, or held by one that halted.
+    /// Some of its regions may be idle while others tick: paused, halted or slow by themselves.
     pub has_idle_regions: bool,
     /// Regions that merged, and into which: until that has taken in what they held.
     successors: FxHashMap<RegionId, RegionId>,
@@ -316,9 +321,9 @@ impl Dimension {
         self.closing.is_some()
     }
 
-    /// Whether some of its live regions may not tick now.
+    /// Whether some of its regions may not tick for a while.
     pub fn may_be_idle(&self) -> bool {
-        self.time.settings.paused || self.has_idle_regions
+        self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
     }
 
     /// In strict mode, regions can tell who owns what is not theirs.
@@ -537,7 +542,7 @@ impl Dimension {
         let position = loaded.column.pos();
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
-        let travellers = self.transit.get().remove(&position).unwrap_or_default();
+        let travellers = self.transit.get().take(position);
         let mut letters = self.letters.get().remove(&position).unwrap_or_default();
         letters.splice(..0, self.recalled_to(&loaded));
         self.is_found(position);
@@ -636,7 +641,7 @@ impl Dimension {
         let whole = loaded && !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
         match self.regionizer.region_at(column).filter(|_| whole) {
             Some(region) => self.inbox(region).travellers.push(traveller),
-            None => self.transit.get().entry(column).or_default().push(traveller),
+            None => self.transit.get().push(traveller),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Starts the regions that are due, earliest deadline first.
 
 use super::CoordinatorConfig;
-use super::clock::Clock;
+use super::clock::{Clock, LONG_WAIT};
 use super::collect::Desk;
 use super::region_slot::RegionSlot;
 use super::threads::{RegionJob, RegionTask};
@@ -83,7 +83,7 @@ fn most_load(config: &CoordinatorConfig) -> usize {
 }
 
 pub(super) fn dispatch(mut desk: Desk) {
-    desk.tend_paused();
+    desk.tend_idle();
     if desk.config.mode.is_lockstep() {
         // Everything is due.
         desk.deadlines.heap.clear();
@@ -186,17 +186,30 @@ impl Desk<'_> {
         Some(RegionTask { dimension: id, region, assignment })
     }
 
-    /// Regions that do not tick are saved, take in columns and give them up all the same.
-    fn tend_paused(&mut self) {
+    /// What ticks later than this, on the coordinator's clock, is idle until then. In lockstep everything ticks at once.
+    pub fn soon(&self) -> Duration {
+        match self.config.mode.is_lockstep() {
+            true => Duration::MAX,
+            false => self.clock.now.saturating_add(LONG_WAIT),
+        }
+    }
+
+    /// Regions that do not tick for a while are saved, take in columns and give them up all the same.
+    fn tend_idle(&mut self) {
+        let soon = self.soon();
         let mut idle = Vec::new();
         for (id, dimension) in &mut self.dimensions.open {
             if dimension.is_closing() || !dimension.may_be_idle() {
                 continue;
             }
+            dimension.has_idle_regions = false;
             for region in dimension.regionizer.regions() {
                 let time = &dimension.time;
+                let away = self.deadlines.running.get(&(*id, region)).map(|running| &running.slot);
+                let known = away.or_else(|| dimension.regionizer.data(region));
+                dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(time));
                 let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-                if slot.may_tick(time) {
+                if !slot.is_idle(time, soon) {
                     continue;
                 }
                 let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;

@@ -48,7 +48,7 @@ pub struct ControlRegion {
 /// What a region can be told to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RegionOrder {
-    /// Stop to tick. It is saved, and takes in and gives up columns, as before.
+    /// Stop to tick. It is saved, and takes in and gives up columns, as before; those that a letter waits for are held.
     Pause,
     /// Tick again.
     Resume,
@@ -249,10 +249,12 @@ events! {
         request: u64,
     }
     /// The store could not write, which loses nothing since it is tried again; or a region halted before it could be
-    /// saved, and a `SaveWorld` that waited for it is not answered.
+    /// saved, which fails each `SaveWorld` that was under way.
     SaveFailed {
         /// Why.
         error: String,
+        /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
+        requests: Vec<u64>,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

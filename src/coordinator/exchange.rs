@@ -19,8 +19,8 @@ use bevy::prelude::*;
 use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
@@ -181,8 +181,13 @@ impl Inbound {
 /// A published column as it is now.
 #[derive(Clone, Debug)]
 pub enum ColumnUpdate {
-    /// It is loaded, with these blocks.
-    Loaded(Column),
+    /// It is loaded.
+    Loaded {
+        /// Its blocks.
+        blocks: Column,
+        /// The main world was never told of it, or that it was unloaded since.
+        is_new: bool,
+    },
     /// It is loaded, and other parts of it than before.
     Changed {
         /// The chunk heights that are not loaded any more, or have come anew since.
@@ -195,26 +200,10 @@ pub enum ColumnUpdate {
 }
 
 impl ColumnUpdate {
-    /// Takes over what happened later.
-    fn append(&mut self, newer: Self) {
-        match (&mut *self, newer) {
-            (Self::Loaded(column), Self::Changed { lost, gained }) => {
-                column.cut(&lost);
-                column.extend(&gained);
-            }
-            (Self::Changed { lost, gained }, Self::Changed { lost: newly_lost, gained: newly_gained }) => {
-                gained.cut(&newly_lost);
-                gained.extend(&newly_gained);
-                lost.insert_all(&newly_lost);
-            }
-            (_, newer) => *self = newer,
-        }
-    }
-
     /// Whether what is known of the chunk at this height from before counts no more.
     fn replaces(&self, height: i64) -> bool {
         match self {
-            Self::Loaded(_) | Self::Unloaded => true,
+            Self::Loaded { .. } | Self::Unloaded => true,
             Self::Changed { lost, gained } => lost.contains(height) || gained.is_loaded(height),
         }
     }
@@ -222,14 +211,18 @@ impl ColumnUpdate {
 
 /// The newest state of a mirrored entity.
 pub struct MirrorState {
+    /// The main world was never told of it, or that it was gone since.
+    pub is_new: bool,
     /// Where it is and the dimension's clock there; `None` if it is gone.
     pub position: Option<(Position, Duration)>,
     /// The mirrored components that changed, by the number of their registration.
     pub components: FxHashMap<usize, Box<dyn Any + Send>>,
 }
 
-/// What changed since the main world looked last: state, not a stream. It coalesces, so that a stalled main world
-/// costs no memory; only the events queue, which is bounded.
+/// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
+/// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
+/// now, a word for each column and mirror that it still has and that is gone, and for the events and the letters a queue
+/// each, of which the oldest are dropped and counted.
 #[derive(Default)]
 pub struct Published {
     /// Columns that came or went.
@@ -274,31 +267,56 @@ impl Published {
         self.letters.push_back(letter);
     }
 
+    /// What comes and goes before anyone looks leaves nothing behind.
+    pub(super) fn push_column(&mut self, column: (DimensionId, ColumnPos), mut update: ColumnUpdate) {
+        match (self.columns.get_mut(&column), &mut update) {
+            (Some(ColumnUpdate::Loaded { blocks, .. }), ColumnUpdate::Changed { lost, gained }) => {
+                blocks.cut(lost);
+                blocks.extend(gained);
+                return;
+            }
+            (Some(ColumnUpdate::Changed { lost, gained }), ColumnUpdate::Changed { lost: cut, gained: added }) => {
+                gained.cut(cut);
+                gained.extend(added);
+                lost.insert_all(cut);
+                return;
+            }
+            (Some(ColumnUpdate::Loaded { is_new: true, .. }), ColumnUpdate::Unloaded) => {
+                self.columns.remove(&column);
+                return;
+            }
+            (Some(ColumnUpdate::Loaded { is_new: was_new, .. }), ColumnUpdate::Loaded { is_new, .. }) => {
+                *is_new = *was_new;
+            }
+            (Some(ColumnUpdate::Unloaded), ColumnUpdate::Loaded { is_new, .. }) => *is_new = false,
+            (Some(_) | None, _) => {}
+        }
+        self.columns.insert(column, update);
+    }
+
+    pub(super) fn push_mirror(&mut self, id: Uuid, state: MirrorState) {
+        match (self.mirrors.get_mut(&id), &state.position) {
+            (Some(known), None) if known.is_new => drop(self.mirrors.remove(&id)),
+            (Some(known), Some(_)) => {
+                known.position = state.position;
+                known.components.extend(state.components);
+            }
+            (Some(_) | None, _) => drop(self.mirrors.insert(id, state)),
+        }
+    }
+
     /// Takes over what `newer` has to say.
     pub fn append(&mut self, newer: Self) {
         // Older changes of a column are part of its newer state, or it is gone.
-        if !newer.columns.is_empty() {
+        if !newer.columns.is_empty() && !self.chunks.is_empty() {
             self.chunks.retain(|(dimension, chunk), _| {
                 let update = newer.columns.get(&(*dimension, chunk.column()));
                 update.is_none_or(|update| !update.replaces(chunk.y))
             });
         }
-        for (column, update) in newer.columns {
-            match self.columns.entry(column) {
-                Entry::Occupied(known) => known.into_mut().append(update),
-                Entry::Vacant(place) => drop(place.insert(update)),
-            }
-        }
+        newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
         self.chunks.extend(newer.chunks);
-        for (id, state) in newer.mirrors {
-            match self.mirrors.get_mut(&id) {
-                Some(known) => {
-                    known.position = state.position;
-                    known.components.extend(state.components);
-                }
-                None => drop(self.mirrors.insert(id, state)),
-            }
-        }
+        newer.mirrors.into_iter().for_each(|(id, state)| self.push_mirror(id, state));
         self.pregenerations.extend(newer.pregenerations);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         newer.letters.into_iter().for_each(|letter| self.push_letter(letter));

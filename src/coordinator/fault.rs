@@ -80,10 +80,13 @@ impl Desk<'_> {
     ) -> Vec<(RegionId, Inbox)> {
         let Salvage { mut inbox, handed_over, undelivered, edits, columns, viewers, outbox } = *salvage;
         let mut whole = Vec::new();
-        if let Some(outbox) = outbox {
-            // All that the region had is handed out.
-            whole = self.route(id, region, outbox);
-            self.saves.gone(id, region);
+        match outbox {
+            Some(outbox) => {
+                // All that the region had is handed out.
+                whole = self.route(id, region, outbox);
+                self.saves.gone(id, region);
+            }
+            None => self.fail_requests(id, region),
         }
         let mut absorbed = mem::take(&mut inbox.absorbed);
         let fallen = Fallen {
@@ -192,6 +195,15 @@ impl Desk<'_> {
         }
     }
 
+    /// What was asked to be saved, and the region had not handed out, is lost.
+    fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
+        let requests = self.saves.halted(id, region);
+        if !requests.is_empty() {
+            let error = format!("{region} halted: what it changed since its last save is lost");
+            self.publisher.event(SaveFailed { error, requests });
+        }
+    }
+
     fn halt(&mut self, id: DimensionId, region: RegionId, panic: CaughtPanic, fallen: &Fallen) -> Halted {
         let CaughtPanic { reason, location, system, payload } = panic;
         let column = self.columns_of(id, region).first().copied();
@@ -202,10 +214,6 @@ impl Desk<'_> {
             Some(_) => error!("{region} of {id}{place} halted{within}{at}: {reason}"),
             None => info!("{region} of {id}{place} halted {reason}"),
         }
-        if self.saves.halted(id, region) {
-            let error = format!("{region} halted: what it changed since its last save is lost");
-            self.publisher.event(SaveFailed { error });
-        }
         let lost = self.forget_entities(id, region, fallen);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
         let fault = Arc::new(RegionFault { reason, location, system, column });
@@ -215,7 +223,7 @@ impl Desk<'_> {
         }
         let holds_others = self.config.faults == RegionFaults::HaltNeighbors;
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-            dimension.has_idle_regions |= holds_others;
+            dimension.has_idle_regions = true;
         }
         Halted { holds_others, fault }
     }
@@ -264,8 +272,7 @@ impl Desk<'_> {
         let mut travelling = fallen.travelling.clone();
         let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
-        let transit = dimension.transit.get().values().flatten();
-        travelling.extend(transit.flat_map(|traveller| traveller.ids()));
+        travelling.extend(dimension.transit.get().iter().flat_map(|traveller| traveller.ids()));
         self.directory.forget_fallen(id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {
@@ -298,8 +305,7 @@ impl Desk<'_> {
             self.publisher.refused(entity, edit, BlockAccessError::OutsideRegion(edit.block));
         }
         for traveller in astray.travellers {
-            let reason = Undeliverable::NoSuchEntity(traveller.id);
-            self.drop_traveller(traveller, reason);
+            self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }
         for letter in astray.letters {
             let reason = letter.entity().map_or(Undeliverable::Unloaded(column), Undeliverable::NoSuchEntity);

@@ -81,11 +81,8 @@ impl Dimensions {
             }
             Whereabouts::OnTheWay(dimension, column) => {
                 let dimension = self.open.get_mut(&dimension)?;
-                let waits = |traveller: &Traveller| traveller.ids().contains(&id);
-                let transit = dimension.transit.get().get(&column);
-                if transit.is_some_and(|waiting| waiting.iter().any(waits)) {
-                    let waiting = dimension.transit.get().get_mut(&column)?;
-                    return waiting.iter_mut().find(|traveller| waits(traveller)).map(|it| &mut it.letters);
+                if dimension.transit.get().find(column, id).is_some() {
+                    return dimension.transit.get().find(column, id).map(|traveller| &mut traveller.letters);
                 }
                 let region = dimension.regionizer.region_at(column)?;
                 Some(&mut dimension.inbox(region).letters)
@@ -178,11 +175,12 @@ impl Desk<'_> {
         self.publisher.event(lost);
     }
 
-    /// An entity on its way has nowhere to go: what is stored of it stays, its mirror and its letters do not.
-    pub fn drop_traveller(&mut self, traveller: Traveller, reason: Undeliverable) {
+    /// An entity on its way goes no further: what is stored of it stays, its mirror and its letters do not.
+    pub fn drop_traveller(&mut self, traveller: Traveller, reason: impl Fn(Uuid) -> Undeliverable) {
         self.directory.forget_journey(&traveller);
         self.publisher.mirrors(traveller.ids().iter().copied().map(MirrorUpdate::gone).collect());
         for letter in traveller.letters {
+            let reason = reason(letter.entity().unwrap_or(traveller.id));
             self.undeliverable(letter, reason);
         }
     }

@@ -10,16 +10,21 @@ use crate::simulation::Exclusive;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
+use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::mem;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// What changed since the main world's side could be reached last.
 #[derive(Resource)]
 pub(super) struct Publisher {
     news: Exclusive<Published>,
     shared: Arc<Mutex<Published>>,
+    /// The columns and the mirrors that the main world was told of, and not that they are gone.
+    columns: FxHashSet<(DimensionId, ColumnPos)>,
+    mirrors: FxHashSet<Uuid>,
     statistics_due: Duration,
 }
 
@@ -38,7 +43,8 @@ pub(super) fn publish(mut desk: Desk) {
 
 impl Publisher {
     pub fn new(shared: Arc<Mutex<Published>>) -> Self {
-        Self { news: Default::default(), shared, statistics_due: Duration::ZERO }
+        let (columns, mirrors) = Default::default();
+        Self { news: Default::default(), shared, columns, mirrors, statistics_due: Duration::ZERO }
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
@@ -67,12 +73,16 @@ impl Publisher {
         self.news.get().pregenerations.insert(job, status);
     }
 
-    pub fn loaded(&mut self, dimension: DimensionId, column: Column) {
-        self.column(dimension, column.pos(), ColumnUpdate::Loaded(column));
+    pub fn loaded(&mut self, dimension: DimensionId, blocks: Column) {
+        let column = blocks.pos();
+        let is_new = self.columns.insert((dimension, column));
+        self.column(dimension, column, ColumnUpdate::Loaded { blocks, is_new });
     }
 
     pub fn unloaded(&mut self, dimension: DimensionId, column: ColumnPos) {
-        self.column(dimension, column, ColumnUpdate::Unloaded);
+        if self.columns.remove(&(dimension, column)) {
+            self.column(dimension, column, ColumnUpdate::Unloaded);
+        }
     }
 
     /// A part is added to a column.
@@ -93,15 +103,20 @@ impl Publisher {
 
     pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {
         let changed = changed.into_iter().map(|(position, chunk)| ((dimension, position), chunk));
-        self.news.get().chunks.extend(changed);
+        let is_shown = |((of, chunk), _): &((DimensionId, ChunkPos), _)| self.columns.contains(&(*of, chunk.column()));
+        self.news.get().chunks.extend(changed.filter(is_shown));
     }
 
     pub fn mirrors(&mut self, updates: Vec<MirrorUpdate>) {
-        let mirrors = updates.into_iter().map(|update| {
-            let MirrorUpdate { id, position, components } = update;
-            (id, MirrorState { position, components })
-        });
-        self.news.get().append(Published { mirrors: mirrors.collect(), ..default() });
+        for MirrorUpdate { id, position, components } in updates {
+            let was_known = match position {
+                Some(_) => !self.mirrors.insert(id),
+                None => self.mirrors.remove(&id),
+            };
+            if was_known || position.is_some() {
+                self.news.get().push_mirror(id, MirrorState { is_new: !was_known, position, components });
+            }
+        }
     }
 
     /// Never waits: what cannot be handed over now is handed over with the next pass.

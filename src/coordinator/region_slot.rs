@@ -89,6 +89,16 @@ impl RegionSlot {
         }
     }
 
+    /// Whether it does not tick before `soon`: whatever else is to be done with it is done without a tick.
+    pub fn is_idle(&self, time: &DimensionTime, soon: Duration) -> bool {
+        !self.may_tick(time) || self.due > soon
+    }
+
+    /// Whether it may be idle by itself, though the regions around it tick.
+    pub fn may_be_idle(&self, time: &DimensionTime) -> bool {
+        self.control.paused || self.halted.is_some() || time.is_slow(self.control.ticks_per_second)
+    }
+
     /// Notes that a tick begins. Gives the dimension's clock at it, and the time since the one before as systems are
     /// to see it.
     pub fn begin_tick(&mut self, time: &DimensionTime, period: Duration) -> (Duration, Duration) {

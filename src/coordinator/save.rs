@@ -68,6 +68,11 @@ impl Saves {
         if self.pending.is_empty() { self.commits } else { self.commits + 1 }
     }
 
+    /// The last commit that is durable.
+    pub fn last_durable(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// Whether that commit is durable.
     pub fn is_durable(&self, commit: u64) -> bool {
         commit <= self.acknowledged
@@ -90,6 +95,12 @@ impl Saves {
     /// What is on its way into the store, the newest first.
     pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
         [Some(&self.pending), self.sent.as_deref()].into_iter().flatten()
+    }
+
+    /// Whether entities are on their way into the store that are in this dimension.
+    pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
+        let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
+        records.any(|record| record.dimension == dimension)
     }
 
     /// Whether the store cannot keep up.
@@ -124,15 +135,17 @@ impl Saves {
         self.answered(dimension, region, u64::MAX);
     }
 
-    /// The region's unsaved state is lost. Says whether a request of the game was to save it: it is not answered.
-    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> bool {
-        let mut unanswered = false;
+    /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<u64> {
+        let mut failed = Vec::new();
         for round in &mut self.rounds {
             if round.wanted.remove(&(dimension, region)) {
-                unanswered |= !mem::take(&mut round.requests).is_empty();
+                failed.append(&mut round.requests);
             }
         }
-        unanswered
+        // Nobody was asked for these yet, so the region cannot have handed anything out for them.
+        failed.append(&mut self.requested);
+        failed
     }
 
     /// What `from` did not hand out is with `into` now.
@@ -283,7 +296,7 @@ impl Desk<'_> {
                 }
                 Err(failed) => {
                     error!("saving failed, it is tried again: {}", failed.error);
-                    self.publisher.event(SaveFailed { error: failed.error.to_string() });
+                    self.publisher.event(SaveFailed { error: failed.error.to_string(), requests: Vec::new() });
                     // What changed since is newer.
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);

@@ -3,10 +3,14 @@
 use super::collect::Desk;
 use super::region_slot::Parked;
 use super::threads::{ColumnsReady, Fault, RegionTask};
-use crate::simulation::{Assignment, Inbox, Salvage, Task};
+use crate::chunk::ColumnSummary;
+use crate::simulation::{Assignment, BlockEdit, ColumnError, Inbox, Salvage, Task};
+use crate::space::{ColumnPos, DimensionId};
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
+use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tries of the last commit, before it is reported as failed.
@@ -24,6 +28,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.handle_requests();
             desk.wait_for_regions();
             desk.keep_generated();
+            desk.keep_edits();
             desk.keep_pregenerations();
             desk.save_regions();
             desk.last_commit();
@@ -69,6 +74,48 @@ impl Desk<'_> {
                 dimension.save_generated(&mut self.saves.pending, &ready.loaded.column, &ready.made);
             }
         }
+    }
+
+    /// Edits that wait for regions which are still ticking are made in the ground as it was saved last.
+    fn keep_edits(&mut self) {
+        let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<BlockEdit>> = BTreeMap::new();
+        for (&(id, region), running) in &mut self.deadlines.running {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
+            let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
+            // What waits in a part of a region that is being split.
+            let own = mem::take(&mut running.slot.parked.get().inbox.edits);
+            for edit in own.into_iter().chain(beside.unwrap_or_default()) {
+                edits.entry((id, edit.block.column())).or_default().push(edit);
+            }
+        }
+        for ((id, column), edits) in edits {
+            let count = edits.len();
+            match self.edit_stored(id, column, edits) {
+                Ok(()) => warn!("{id}, column {column}: {count} edits are made in the ground as it was saved last"),
+                Err(error) => error!("{id}, column {column}: {count} edits are lost: {error}"),
+            }
+        }
+    }
+
+    fn edit_stored(&mut self, id: DimensionId, column: ColumnPos, edits: Vec<BlockEdit>) -> Result<(), ColumnError> {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return Ok(()) };
+        let heights = edits.iter().map(|edit| edit.block.chunk().y).collect();
+        let mut ground = dimension.home.ground.stored(column, &heights)?;
+        for (height, chunk) in self.saves.unwritten(id, column) {
+            ground.set_chunk(height, chunk);
+        }
+        let pending = &mut self.saves.pending;
+        let is_there = |edit: &BlockEdit| dimension.spec.heights.contains(&edit.block.y);
+        for BlockEdit { block, to } in edits.into_iter().filter(is_there) {
+            ground.set_block(block, to);
+            if let Some(chunk) = ground.chunk(block.chunk().y) {
+                pending.chunks.insert((id, block.chunk()), chunk.clone());
+            }
+        }
+        if ground.loaded().is_none() {
+            pending.summaries.insert((id, column), Arc::new(ColumnSummary::new(&ground)));
+        }
+        Ok(())
     }
 
     /// The next session goes on where this one ends.
@@ -146,7 +193,7 @@ impl Desk<'_> {
         for dimension in self.dimensions.open.values_mut() {
             left += dimension.letters.get().values().map(Vec::len).sum::<usize>();
             left += dimension.recalled.get().len();
-            left += dimension.transit.get().values().flatten().map(|traveller| traveller.letters.len()).sum::<usize>();
+            left += dimension.transit.get().iter().map(|traveller| traveller.letters.len()).sum::<usize>();
             for region in dimension.regionizer.regions() {
                 left += dimension.inbox(region).letters.len();
             }

@@ -7,6 +7,7 @@ use super::threads::{ColumnOrder, Source};
 use crate::simulation::{Undeliverable, Viewer, ViewerRadii};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::EntityRecord;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::mem;
 
@@ -14,6 +15,7 @@ pub(super) fn stream(mut desk: Desk) {
     let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
     desk.limit.update(desk.clock.now, desk.totals.in_flight);
     for id in &ids {
+        desk.leave_to_store(*id);
         desk.recall(*id);
         desk.retry_failed(*id);
         desk.retry_generation(*id);
@@ -229,8 +231,29 @@ impl Desk<'_> {
         self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates: true, urgency });
     }
 
+    /// Columns for which letters wait in regions that are idle. Given up before the next tick, they would be loaded again
+    /// for these letters, over and over.
+    fn columns_with_letters(&mut self, id: DimensionId) -> FxHashSet<ColumnPos> {
+        let soon = self.soon();
+        let mut found = FxHashSet::default();
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return found };
+        if dimension.unneeded.is_empty() || !dimension.may_be_idle() {
+            return found;
+        }
+        for region in dimension.regionizer.regions() {
+            let away = self.deadlines.running.get(&(id, region)).map(|running| &running.slot);
+            let slot = away.or_else(|| dimension.regionizer.data(region));
+            if slot.is_some_and(|slot| slot.is_idle(&dimension.time, soon)) {
+                let letters = dimension.inbox(region).letters.iter();
+                found.extend(letters.filter_map(|letter| Some(letter.column()?.1)));
+            }
+        }
+        found
+    }
+
     /// Columns that nobody holds are to be given up by the regions that own them.
     fn ask_to_give_up(&mut self, id: DimensionId) {
+        let lettered = self.columns_with_letters(id);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let mut later = BTreeSet::new();
         let mut halted = Vec::new();
@@ -243,6 +266,7 @@ impl Desk<'_> {
                     // Its blocks may have gone with a halted world.
                     match dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
                         true => halted.push((region, column)),
+                        false if lettered.contains(&column) => drop(later.insert(column)),
                         false => {
                             dimension.inbox(region).give_up.push(column);
                             dimension.columns.insert(column, Stage::Leaving);

@@ -120,6 +120,7 @@ pub(super) fn depart_all(world: &mut World, roots: Vec<Entity>, cause: MoveCause
         let Some(position) = world.get::<Position>(root).copied().filter(|_| !family.is_empty()) else { continue };
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
         let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
+        let place = |entity: &Entity| world.get::<Position>(*entity).map(|place| (place.dimension, place.column()));
         travellers.push((
             Traveller {
                 id: id(root).unwrap_or_default(),
@@ -127,6 +128,7 @@ pub(super) fn depart_all(world: &mut World, roots: Vec<Entity>, cause: MoveCause
                 viewers: family.iter().filter_map(viewer).collect(),
                 // Only between two regions it is on its way for a while.
                 record: (cause == MoveCause::Crossing).then(|| record(world, &components, root)).flatten(),
+                stored_in: family.iter().filter_map(place).collect(),
                 letters: Vec::new(),
                 ids: family.iter().filter_map(|entity| id(*entity)).collect(),
                 origin,

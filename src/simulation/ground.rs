@@ -109,6 +109,11 @@ impl DepartedColumns {
         self.columns().insert(column, departed);
     }
 
+    /// Whether the column was given up and is not durable yet.
+    pub fn contains(&self, column: ColumnPos) -> bool {
+        self.columns().contains_key(&column)
+    }
+
     /// The column as it was given up. It stays here until it is durable: what the store has is older.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
         self.columns().get(&column).map(|departed| departed.loaded.clone())
@@ -252,6 +257,17 @@ impl Ground {
         Ok(part)
     }
 
+    /// A column as it is stored; in a sparse dimension the part of it at these chunk heights, which is made where it is new.
+    pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
+        if self.is_sparse {
+            return Ok(self.gather(column, heights, true)?.column);
+        }
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
+        let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
+        Ok(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column))
+    }
+
     fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
         let known = |column| FetchedColumn { column, block_ticks: Vec::new(), made: HeightSet::new() };
         if let Some(departed) = self.departed.get(column) {
@@ -259,9 +275,7 @@ impl Ground {
         }
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         if self.is_stored(&store, column)? {
-            let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
-            let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
-            return Ok(known(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column)));
+            return Ok(known(self.stored(column, &HeightSet::new())?));
         }
         let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
         let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;

@@ -21,10 +21,15 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     let source = other.app.world_mut();
     let state = source.resource::<RegionState>();
     let (components, origin) = (state.components.clone(), state.number);
+    // Before the entities, whose hooks may panic: what is in `world` by then is salvaged.
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
-    // Before the entities: their letters are among these, and the clock is the same for both.
-    let waiting = mem::take(&mut source.resource_mut::<RegionState>().waiting);
-    world.resource_mut::<RegionState>().waiting.append(waiting);
+    world.resource_mut::<RegionColumns>().append(columns);
+    let RegionState { waiting, viewers, .. } = source.resource_mut::<RegionState>().into_inner();
+    // The clock is the same for both.
+    let (waiting, viewers) = (mem::take(waiting), mem::take(viewers));
+    let state = world.resource_mut::<RegionState>().into_inner();
+    state.waiting.append(waiting);
+    state.viewers.extend(viewers);
     let roots = roots(source, &components, |_| true);
     let travellers = depart_all(source, roots, MoveCause::Merge);
     let mut despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
@@ -32,7 +37,6 @@ pub(super) fn absorb(world: &mut World, mut other: RegionWorld) {
     let resources = take_resources(source, &components, origin);
     report_unregistered(source, &components);
     world.resource_mut::<RegionState>().despawned.extend(despawned);
-    world.resource_mut::<RegionColumns>().append(columns);
     let ticks = mem::take(&mut *source.resource_mut::<BlockTicks>());
     world.resource_mut::<BlockTicks>().append(ticks);
     let arrived = arrive_all(world, travellers);

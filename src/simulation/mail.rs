@@ -10,7 +10,7 @@ use super::{Position, RegionWorld, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::region::RegionId;
-use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{sync::Arc, time::Duration};
@@ -52,6 +52,9 @@ pub struct Traveller {
     pub viewers: Vec<(Uuid, ViewerRadii)>,
     /// How it is stored while it is on its way, if it crosses and has a saved component.
     pub record: Option<EntityRecord>,
+    /// Where it and what follows it are stored while they are on their way: a follower with a position of its own is stored
+    /// there.
+    pub stored_in: Vec<(DimensionId, ColumnPos)>,
     /// What waits for it and for all that follows it.
     pub letters: Vec<Letter>,
     /// The stable ids of it and of all that follows it.

@@ -7,7 +7,8 @@ use uuid::Uuid;
 /// The image of an entity that lives in a region: one in the main world for each, read-only.
 ///
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
-/// region. A mirrored component that the entity lost stays on the mirror as it was last.
+/// region. A mirrored component that the entity lost stays on the mirror as it was last. It is there while its entity goes
+/// from one region to another, and is gone when the entity is left to the store.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub struct Mirror {
     /// The stable id of the entity.

@@ -62,7 +62,7 @@ fn apply_columns(world: &mut World, backlog: &mut Published) {
         budget -= 1;
         let mut published = world.resource_mut::<PublishedColumns>();
         match update {
-            ColumnUpdate::Loaded(blocks) => {
+            ColumnUpdate::Loaded { blocks, is_new: _ } => {
                 published.columns.insert((dimension, column), blocks);
                 world.write_message(ColumnLoaded { dimension, column });
             }

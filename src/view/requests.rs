@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable.
+/// Saves everything now. [`WorldSaved`](super::WorldSaved) with the same number answers when it is durable, or
+/// [`SaveFailed`](super::SaveFailed) if a region halted before it had handed out what was unsaved.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveWorld {
     /// A number of the game's choice, to know the answer by.

@@ -54,7 +54,8 @@ fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [Entity; 2]) {
     let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
         .with_tick_mode(TickMode::Lockstep)
         .with_seed(seed)
-        .with_autosave_period(Duration::from_secs(2))
+        // Saved often, they are left to the store while the ground that they went to is coming.
+        .with_autosave_period(Duration::from_millis([100, 500, 2_000][seed as usize % 3]))
         .with_columns_in_flight(10_000)
         .with_regionizer(config);
     let mut app = App::new();

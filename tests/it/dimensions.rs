@@ -275,6 +275,69 @@ fn viewers_of_regions_and_entities_in_transit_are_there_again_when_it_is_opened_
     update_until(&mut app, "the runner runs on", |world| walkers(world).len() == 2);
 }
 
+/// Puts the walker that is in the region at `HERE` into another dimension.
+fn send_off(app: &mut App, from: Entity, to: Position) {
+    in_region(app, from, HERE, move |region: &mut World| {
+        let mut walker = region.query_filtered::<&mut Position, With<Walker>>().single_mut(region).unwrap();
+        *walker = to;
+    });
+}
+
+#[test]
+fn an_entity_that_went_to_a_dimension_while_it_closed_or_was_closed_is_there_when_it_is_opened_again() {
+    let far = BlockPos::new(16 * 100, 5, 0);
+    for (leaves, reopens) in [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (0, 20), (10, 20), (20, 20)] {
+        let mut app = closing(lockstep());
+        let [first, other] = two_dimensions(&mut app);
+        let id = dimension_id(&app, first);
+        spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), Viewer::new().with_radius(1)));
+        update(&mut app, 5);
+        app.world_mut().despawn(first);
+        let mut second = None;
+        for frame in 0..=20 {
+            if frame == leaves {
+                send_off(&mut app, other, Position::new(id, far));
+            }
+            if frame == reopens {
+                second = Some(named(&mut app, "overworld"));
+            }
+            app.update();
+        }
+        let second = second.unwrap();
+        update(&mut app, 30);
+        let case = format!("it left {leaves} frames after the end, {reopens} later the name was asked for");
+        assert_eq!(names(&mut app), ["scout"], "{case}");
+        assert_eq!(dimension_id(&app, second), id);
+        assert!(block_at(app.world_mut(), second, far).is_some(), "{case}: it holds its ground");
+        assert!(heard::<DimensionFailed>(&app).is_empty());
+    }
+}
+
+#[test]
+fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
+    use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+    use std::sync::Arc;
+    for leaves in [0, 1, 2, 3, 4, 20] {
+        let disk = Arc::new(MemoryStore::new()) as Arc<dyn KeyValueStore>;
+        let disk = StorageConfig::Custom(disk);
+        let mut app = closing(TerranePlugin::stored_in(disk.clone()).with_tick_mode(TickMode::Lockstep));
+        let [first, other] = two_dimensions(&mut app);
+        let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
+        spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
+        update(&mut app, 5);
+        app.world_mut().write_message(RemoveDimension { dimension: first });
+        app.world_mut().despawn(first);
+        update(&mut app, leaves);
+        send_off(&mut app, other, Position::new(id, HERE));
+        update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
+        update(&mut app, 10);
+        assert_eq!(names(&mut app), [""; 0]);
+        drop(app);
+        let store = WorldStore::open(&disk).unwrap();
+        assert_eq!(store.entity(scout).unwrap(), None, "it left after {leaves} frames");
+    }
+}
+
 #[test]
 fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
     use std::sync::mpsc::channel;

@@ -108,6 +108,88 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     assert!(found[0].1.column().x > gone.x, "it runs on as soon as it can");
 }
 
+/// A game that saves twice a second, with a viewer at the origin.
+fn saving_often(radius: u32) -> (App, Entity, Entity) {
+    let mut app = game(lockstep().with_autosave_period(std::time::Duration::from_millis(500)));
+    let dimension = flat(&mut app);
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, radius);
+    start(&mut app);
+    update(&mut app, 20);
+    (app, dimension, camera)
+}
+
+#[test]
+fn an_entity_without_a_viewer_that_walks_to_where_nothing_is_loaded_is_left_to_the_store() {
+    let (mut app, dimension, camera) = saving_often(1);
+    let id = uuid::Uuid::from_u128(7);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), (StableId(id), walker("runner", 16.0)));
+    let mut last = None;
+    update_until(&mut app, "it is stored", |world| {
+        let now = walkers(world).first().map(|(_, place)| place.column());
+        let is_gone = last.is_some() && now.is_none();
+        last = now.or(last);
+        is_gone
+    });
+    assert!(app.world().resource::<MirrorIndex>().is_empty());
+    let (sender, retired) = std::sync::mpsc::channel();
+    app.world_mut().commands().run_on_region_entity(
+        id,
+        0,
+        |_| panic!("it is not loaded"),
+        move |_, reason| sender.send(reason).unwrap(),
+    );
+    update(&mut app, 60);
+    assert_eq!(retired.try_recv(), Ok(Undeliverable::NoSuchEntity(id)));
+    assert!(walkers(app.world_mut()).is_empty(), "nobody has taken it in");
+
+    let gone = last.unwrap();
+    move_viewer(&mut app, camera, (gone.x * 16) as f32, 0.0);
+    update_until(&mut app, "it runs on as soon as it can", |world| {
+        let found = walkers(world);
+        assert!(found.len() <= 1);
+        found.first().is_some_and(|(_, place)| place.column().x > gone.x)
+    });
+}
+
+#[test]
+fn an_entity_that_goes_to_ground_while_that_comes_or_goes_is_there_once() {
+    let there = BlockPos::new(16 * 50, 5, 0);
+    // The ground is new or stored, and the viewer comes before, with and after the save.
+    for (was_there, delay) in
+        [false, true].into_iter().flat_map(|was_there| (0..14).map(move |delay| (was_there, delay)))
+    {
+        let (mut app, dimension, camera) = saving_often(1);
+        if was_there {
+            move_viewer(&mut app, camera, there.x as f32, 0.0);
+            update(&mut app, 20);
+            move_viewer(&mut app, camera, 0.0, 0.0);
+            update(&mut app, 20);
+        }
+        spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("jumper", 0.0));
+        update(&mut app, 2);
+        in_region(&mut app, dimension, BlockPos::new(0, 5, 0), move |region: &mut World| {
+            let mut jumper = region.query_filtered::<&mut Position, With<Walker>>().single_mut(region).unwrap();
+            *jumper = Position::new(jumper.dimension, there);
+        });
+        update(&mut app, delay);
+        let traveller = viewer(&mut app, dimension, there.x as f32, 0.0, 1);
+        // Gone again before the ground is there, and back.
+        update(&mut app, 2);
+        move_viewer(&mut app, traveller, 0.0, 0.0);
+        update(&mut app, delay);
+        move_viewer(&mut app, traveller, there.x as f32, 0.0);
+        update(&mut app, 30);
+        let found: Vec<_> = walkers(app.world_mut()).into_iter().map(|(_, place)| place.block).collect();
+        assert_eq!(found, [there], "stored before: {was_there}, after {delay}");
+        let (sender, count) = std::sync::mpsc::channel();
+        in_region(&mut app, dimension, there, move |region: &mut World| {
+            sender.send(region.query::<&Walker>().iter(region).count()).unwrap();
+        });
+        update(&mut app, 3);
+        assert_eq!(count.try_recv(), Ok(1), "stored before: {was_there}, after {delay}");
+    }
+}
+
 #[test]
 fn a_viewer_in_a_region_takes_its_ground_along() {
     let mut app = game(lockstep());

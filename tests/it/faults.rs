@@ -1,6 +1,7 @@
 //! A fault stays where it happens, and a halted region can be restarted from the store.
 
 use crate::support::*;
+use bevy_terrane::chunk::ColumnSummary;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -447,6 +448,56 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     app.world_mut().despawn(dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     assert_eq!(stored(), 1);
+}
+
+#[test]
+fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
+    let (mut app, dimension, ..) = two_regions(plugin());
+    listen::<SaveFailed>(&mut app);
+    in_region(&mut app, dimension, HERE, |_| {
+        std::thread::sleep(Duration::from_millis(300));
+        panic!("too late for a save");
+    });
+    // The second one waits until the first has an answer.
+    for request in [7, 8] {
+        app.world_mut().write_message(SaveWorld { request });
+        run_for(&mut app, Duration::from_millis(100));
+    }
+    update_until(&mut app, "it failed", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
+    let failed: Vec<_> = heard::<SaveFailed>(&app).iter().flat_map(|failed| &failed.requests).copied().collect();
+    assert_eq!(failed, [7, 8]);
+    assert!(heard::<SaveFailed>(&app)[0].error.contains("halted"));
+    app.world_mut().write_message(SaveWorld { request: 9 });
+    update_until(&mut app, "the others are saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+    assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [9]);
+}
+
+#[test]
+fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
+    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
+    let storage = StorageConfig::Custom(disk.clone());
+    let plugin = TerranePlugin::stored_in(storage.clone()).with_autosave_period(Duration::from_secs(3_600));
+    let (mut app, dimension, ..) = two_regions(plugin.with_shutdown_patience(Duration::ZERO));
+    let id = dimension_id(&app, dimension);
+    let stone = id_of(app.world(), "terrane:stone");
+    let [saved, waiting, in_the_air, lost] = [(1, 2), (2, 3), (3, 100), (4, 4)].map(|(x, y)| BlockPos::new(x, y, 0));
+    set(&mut app, dimension, saved, "terrane:stone");
+    save(&mut app);
+    set(&mut app, dimension, lost, "terrane:stone");
+    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_secs(3)));
+    run_for(&mut app, Duration::from_millis(200));
+    for position in [waiting, in_the_air] {
+        app.world_mut().write_message(SetBlock { dimension, position, block: stone });
+    }
+    run_for(&mut app, Duration::from_millis(200));
+    drop(app);
+
+    let store = WorldStore::open(&storage).unwrap();
+    let stored = store.load_batch(id, HERE.column().batch(), &[HERE.column()], -4..20).unwrap().remove(0).column;
+    let found = [saved, waiting, in_the_air, lost].map(|block| stored.block(block) == stone);
+    assert_eq!(found, [true, true, true, false]);
+    let seen_from_afar = store.summaries(id, &[HERE.column()]).unwrap().remove(0);
+    assert_eq!(seen_from_afar, Some(ColumnSummary::new(&stored)));
 }
 
 #[test]

@@ -294,7 +294,8 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     update_until(&mut app, "it is paused", |world| region_at(world, dimension, HERE.column()).unwrap().paused);
     let (sender, ran) = channel();
-    in_region(&mut app, dimension, HERE, move |_| sender.send(()).unwrap());
+    // Not to bob's own column, which would be held for it.
+    in_region(&mut app, dimension, BlockPos::new(16, 5, 0), move |_| sender.send(()).unwrap());
     run_for(&mut app, Duration::from_millis(100));
     armed.store(true, Ordering::SeqCst);
     // Its ground is given up in a task without a tick.

@@ -19,6 +19,7 @@ mod fetching;
 mod generation;
 mod halting;
 mod heights;
+mod idle;
 mod independence;
 mod lockstep;
 mod overlay;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::simulation::{Address, Letter, Migration, Sender};
+use crate::simulation::{Address, Letter, Migration, Sender, Viewer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn letter(x: i64) -> Letter {
@@ -27,6 +27,8 @@ fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_i
     let mut regions = regions();
     regions.world(2).spawn((Name::new("fine"), place(20)));
     regions.world(3).spawn((Name::new("bomb"), place(30)));
+    let camera = StableId(Uuid::from_u128(7));
+    regions.world(3).spawn((Name::new("camera"), place(30), camera, Viewer::new().with_radius(1)));
     regions.world(4).spawn((Name::new("fine"), place(40)));
     regions.tick_with(3, Inbox { letters: vec![letter(30).with_delay(9)], ..Inbox::default() });
     let absorbed = [2, 3, 4].map(|region| regions.worlds.remove(&region).unwrap()).into();
@@ -47,7 +49,9 @@ fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_i
     assert_eq!(absorbed, [RegionId::new(4)]);
     let places: Vec<_> = salvage.inbox.letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect();
     assert_eq!(places, [30, 10]);
-    assert!(salvage.columns.contains(&column(20)) && !salvage.columns.contains(&column(40)));
+    let kept = [20, 30, 40].map(|x| salvage.columns.contains(&column(x)));
+    assert_eq!(kept, [true, true, false], "what the one that panicked had is lost with the others");
+    assert_eq!(salvage.viewers, [camera.0], "its ground is held, or let go, by what the store knows");
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! The coordinator without a main world: what it keeps in memory.
+
+use super::clock::LONG_WAIT;
+use super::dimension::{Dimension, Dimensions};
+use super::publish::Publisher;
+use super::{
+    ColumnUpdate, ControlRegion, CoordinatorConfig, CoordinatorMain, DimensionSpec, FromMain, MainLink, Published,
+    RegionOrder, TickMode, coordinator_app,
+};
+use crate::block::BlockRegistry;
+use crate::chunk::Column;
+use crate::generation::Void;
+use crate::simulation::{MirrorUpdate, Position, RegionComponents, RegionTemplate, ViewerRadii};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::{StorageConfig, WorldStore};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+const VIEWER: Entity = Entity::from_raw_u32(1).unwrap();
+const DIMENSION: Entity = Entity::from_raw_u32(2).unwrap();
+
+/// A coordinator in lockstep with one dimension of air and a viewer in it, and a main world that looks at nothing.
+struct Unwatched {
+    app: SubApp,
+    link: MainLink,
+}
+
+impl Unwatched {
+    fn new() -> Self {
+        let template = RegionTemplate {
+            plugins: Vec::new(),
+            components: Arc::new(RegionComponents::with_builtin()),
+            blocks: Arc::new(BlockRegistry::new()),
+            types: AppTypeRegistry::default(),
+            parallel_from: usize::MAX,
+            error_handler: None,
+            seed: 1,
+        };
+        let config = CoordinatorConfig {
+            mode: TickMode::Lockstep,
+            autosave_period: Duration::from_millis(500),
+            ..CoordinatorConfig::default()
+        };
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        let (app, link) = coordinator_app(config, template, store).unwrap();
+        let spec = DimensionSpec {
+            entity: DIMENSION,
+            name: "air".to_owned(),
+            heights: 0..64,
+            generator: Arc::new(Void),
+            clock: None,
+            generation: None,
+        };
+        link.send(FromMain::OpenDimension(spec));
+        let mut unwatched = Self { app, link };
+        unwatched.look_from(0);
+        unwatched.pass(10);
+        unwatched
+    }
+
+    fn pass(&mut self, times: usize) {
+        (0..times).for_each(|_| self.app.world_mut().run_schedule(CoordinatorMain));
+    }
+
+    fn look_from(&self, x: i64) {
+        let (chunk, radii) = (ChunkPos::new(x, 0, 0), ViewerRadii::new(2, 0, 0));
+        self.link.send(FromMain::MoveViewer { viewer: VIEWER, dimension: DIMENSION, chunk, radii });
+    }
+
+    fn dimension(&self) -> &Dimension {
+        self.app.world().resource::<Dimensions>().open.values().next().unwrap()
+    }
+
+    fn order(&mut self, order: RegionOrder) {
+        let (dimension, region) = (self.dimension().id, self.dimension().regionizer.regions()[0]);
+        self.link.send(FromMain::Control(ControlRegion { dimension, region, order }));
+        self.pass(2);
+    }
+}
+
+#[test]
+fn regions_are_looked_through_for_idle_ones_only_while_there_is_one() {
+    let mut unwatched = Unwatched::new();
+    assert!(!unwatched.dimension().may_be_idle());
+    let slow = 0.5 / LONG_WAIT.as_secs_f64();
+    for (order, is_idle) in [
+        (RegionOrder::Pause, true),
+        (RegionOrder::Resume, false),
+        (RegionOrder::TickRate(Some(slow)), true),
+        (RegionOrder::TickRate(Some(10.0)), false),
+        (RegionOrder::Halt, true),
+        (RegionOrder::Restart, false),
+    ] {
+        unwatched.order(order);
+        assert_eq!(unwatched.dimension().may_be_idle(), is_idle, "{order:?}");
+    }
+}
+
+#[test]
+fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
+    let mut unwatched = Unwatched::new();
+    for x in 0..40 {
+        unwatched.look_from(x * 10);
+        unwatched.pass(10);
+    }
+    unwatched.pass(40);
+    let loaded = unwatched.dimension().columns.len();
+    let published = unwatched.link.take_published().unwrap();
+    assert!(published.columns.values().all(|update| matches!(update, ColumnUpdate::Loaded { is_new: true, .. })));
+    assert_eq!(published.columns.len(), loaded);
+
+    // Of those that it knows it is told once that they are gone, and of no others.
+    for x in 0..40 {
+        unwatched.look_from(x * 10 + 5);
+        unwatched.pass(10);
+    }
+    unwatched.pass(40);
+    let published = unwatched.link.take_published().unwrap();
+    let gone = published.columns.values().filter(|update| matches!(update, ColumnUpdate::Unloaded)).count();
+    assert!(gone <= loaded, "{gone} are gone of {loaded}");
+}
+
+fn column(x: i64) -> ((DimensionId, ColumnPos), Column) {
+    let column = ColumnPos::new(x, 0);
+    ((DimensionId(0), column), Column::new(column))
+}
+
+#[test]
+fn what_comes_and_goes_while_nobody_looks_is_not_told() {
+    let shared = Arc::default();
+    let mut publisher = Publisher::new(Arc::clone(&shared));
+    let take = |publisher: &mut Publisher| -> Published {
+        publisher.hand_over();
+        std::mem::take(&mut *shared.lock().unwrap())
+    };
+    let place = (Position::new(DimensionId(0), default()), Duration::ZERO);
+    let shown =
+        |id: u128| MirrorUpdate { id: Uuid::from_u128(id), position: Some(place), components: FxHashMap::default() };
+    let gone = |id: u128| MirrorUpdate::gone(Uuid::from_u128(id));
+    let (id, here) = column(1);
+
+    publisher.loaded(id.0, here.clone());
+    publisher.mirrors(vec![shown(1)]);
+    publisher.hand_over();
+    publisher.unloaded(id.0, id.1);
+    publisher.mirrors(vec![gone(1), gone(2)]);
+    assert!(take(&mut publisher).is_empty());
+
+    publisher.loaded(id.0, here.clone());
+    publisher.mirrors(vec![shown(1)]);
+    let seen = take(&mut publisher);
+    assert_eq!((seen.columns.len(), seen.mirrors.len()), (1, 1));
+    // It has them, so it must hear of the end, also if they come and go once more.
+    for _ in 0..2 {
+        publisher.unloaded(id.0, id.1);
+        publisher.mirrors(vec![gone(1)]);
+        publisher.hand_over();
+        publisher.loaded(id.0, here.clone());
+        publisher.mirrors(vec![shown(1)]);
+        publisher.hand_over();
+    }
+    publisher.unloaded(id.0, id.1);
+    publisher.mirrors(vec![gone(1)]);
+    let seen = take(&mut publisher);
+    assert!(matches!(seen.columns[&id], ColumnUpdate::Unloaded));
+    assert!(seen.mirrors[&Uuid::from_u128(1)].position.is_none());
+    publisher.unloaded(id.0, id.1);
+    publisher.mirrors(vec![gone(1)]);
+    assert!(take(&mut publisher).is_empty(), "once");
+}

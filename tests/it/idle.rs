@@ -1,0 +1,104 @@
+//! Regions that do not tick for a while: paused, or so slow that nobody waits for the next tick.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const HERE: BlockPos = BlockPos::new(0, 5, 0);
+/// Not loaded, and near enough to belong to the same region.
+const NEARBY: BlockPos = BlockPos::new(16 * 6, 5, 0);
+const FAR: BlockPos = BlockPos::new(16 * 100, 5, 0);
+
+/// One region around a viewer.
+fn one_region(plugin: TerranePlugin) -> (App, Entity, Entity) {
+    let mut app = game(plugin);
+    listen::<ColumnLoaded>(&mut app);
+    listen::<ColumnUnloaded>(&mut app);
+    listen::<WorldSaved>(&mut app);
+    listen::<LetterLost>(&mut app);
+    let dimension = flat(&mut app);
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    update_until(&mut app, "it ticks", |world| {
+        region_at(world, dimension, HERE.column()).is_some_and(|region| region.ticks > 0 && region.columns >= 13)
+    });
+    (app, dimension, camera)
+}
+
+fn times_loaded(app: &App, block: BlockPos) -> usize {
+    heard::<ColumnLoaded>(app).iter().filter(|loaded| loaded.column == block.column()).count()
+}
+
+/// Sends a closure there that tells when it runs.
+fn send(app: &mut App, dimension: Entity, block: BlockPos) -> Receiver<()> {
+    let (sender, receiver) = channel();
+    in_region(app, dimension, block, move |_| sender.send(()).unwrap());
+    receiver
+}
+
+#[test]
+fn a_letter_to_ground_of_a_paused_dimension_loads_it_once_and_holds_it_until_the_next_tick() {
+    let (mut app, dimension, _) = one_region(lockstep());
+    let paused = DimensionClock { paused: true, ..default() };
+    clock(&mut app, dimension, paused);
+    update(&mut app, 3);
+    let letters = [NEARBY, FAR].map(|block| send(&mut app, dimension, block));
+    update(&mut app, 100);
+    assert_eq!([NEARBY, FAR].map(|block| times_loaded(&app, block)), [1, 1]);
+    // One more finds the ground as it is.
+    let more = send(&mut app, dimension, FAR);
+    update(&mut app, 30);
+    assert_eq!(times_loaded(&app, FAR), 1);
+    assert!(letters.iter().chain([&more]).all(|letter| letter.try_recv().is_err()), "nothing ticks");
+
+    clock(&mut app, dimension, DimensionClock::default());
+    update(&mut app, 20);
+    assert!(letters.iter().chain([&more]).all(|letter| letter.try_recv().is_ok()));
+    assert!(
+        [NEARBY, FAR].iter().all(|block| block_at(app.world_mut(), dimension, *block).is_none()),
+        "and it is let go"
+    );
+    assert!(heard::<LetterLost>(&app).is_empty());
+}
+
+#[test]
+fn a_letter_to_ground_of_a_paused_region_loads_it_once_and_waits_for_the_next_tick() {
+    let (mut app, dimension, _) = one_region(lockstep());
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update(&mut app, 3);
+    let letter = send(&mut app, dimension, NEARBY);
+    update(&mut app, 100);
+    assert_eq!(times_loaded(&app, NEARBY), 1);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Step(1));
+    update(&mut app, 20);
+    assert!(letter.try_recv().is_ok());
+    assert_eq!(block_at(app.world_mut(), dimension, NEARBY), None);
+}
+
+#[test]
+fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks() {
+    let (mut app, dimension, camera) = one_region(TerranePlugin::in_memory());
+    order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(Some(0.001)));
+    let ticks = |world: &World| region_at(world, dimension, HERE.column()).map(|region| region.ticks);
+    let mut last = None;
+    update_until(&mut app, "it is slow", |world| {
+        std::thread::sleep(Duration::from_millis(500));
+        let (now, before) = (ticks(world), last);
+        last = now;
+        now == before
+    });
+    let (position, block) = (BlockPos::new(3, 20, 3), id_of(app.world(), "terrane:stone"));
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+    app.world_mut().write_message(SaveWorld { request: 1 });
+    update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+    assert_eq!(block_at(app.world_mut(), dimension, position), Some(block));
+    let letter = send(&mut app, dimension, NEARBY);
+    move_viewer(&mut app, camera, 16.0 * 3.0, 0.0);
+    let trail = BlockPos::new(-16 * 2, 0, 0);
+    update_until(&mut app, "what it left is let go", |world| block_at(world, dimension, trail).is_none());
+    assert_eq!(ticks(app.world()), last, "all of that without a tick");
+    assert!(letter.try_recv().is_err());
+    order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(None));
+    update_until(&mut app, "the letter is read", |_| letter.try_recv().is_ok());
+}
