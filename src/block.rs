@@ -4,9 +4,11 @@
 //! their ids, so a number keeps its meaning when the game later adds, removes or reorders its types.
 
 mod block_type;
+mod component_layout;
 mod registry;
 
 pub use block_type::BlockType;
+pub use component_layout::{BlockLayout, ComponentId, ComponentLayout};
 pub use registry::{BlockRegistry, BlockRegistryError};
 
 use serde::{Deserialize, Serialize};
