@@ -33,6 +33,7 @@ mod pregeneration;
 mod progress;
 mod publish;
 mod rate;
+mod rebuild;
 mod recall;
 mod region_slot;
 mod save;

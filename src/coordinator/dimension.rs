@@ -4,6 +4,7 @@ use super::generation_control::{DimensionGeneration, GenerationState};
 use super::heading::Heading;
 use super::pregeneration::Pregenerations;
 use super::progress::Coverage;
+use super::rebuild::StopFlag;
 use super::region_slot::{RegionSlot, Revived};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -82,6 +83,22 @@ pub enum DimensionError {
         /// Why.
         reason: String,
     },
+    /// What the store says of its stored columns is lost or damaged, and could not be made anew.
+    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {reason}")]
+    NotRebuilt {
+        /// The dimension.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What came of opening a dimension.
+pub(super) enum Opening {
+    /// It is open; with the stored viewers in it.
+    Open(Box<Dimension>, Vec<storage::EntityRecord>),
+    /// Which columns the store has of it is to be found out before.
+    Lost(DimensionId),
 }
 
 /// The tallest dimension: all of a column is generated and loaded at once.
@@ -101,11 +118,20 @@ pub(super) struct Dimensions {
     pub unopened: Vec<DimensionSpec>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
+    /// The names of dimensions whose stored columns are being searched for, and what ends the search.
+    pub rebuilding: BTreeMap<String, StopFlag>,
+    /// The names of those of which it has just been found out: it is not searched again at once.
+    pub rebuilt: BTreeSet<String>,
 }
 
 impl Dimensions {
     pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
         self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+
+    /// Whether something is done in the store that a dimension of this name has to wait for.
+    pub fn is_busy(&self, name: &str) -> bool {
+        self.removing.contains(name) || self.rebuilding.contains_key(name)
     }
 }
 
@@ -236,7 +262,7 @@ impl Dimension {
         store: &Arc<WorldStore>,
         config: &CoordinatorConfig,
         blocks: &Arc<BlockRegistry>,
-    ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
+    ) -> Result<Opening, DimensionError> {
         let name = spec.name.clone();
         let Range { start: low, end: high } = spec.heights;
         if high.checked_sub(low).is_none_or(|height| !(1..=MAX_HEIGHT).contains(&height)) {
@@ -248,7 +274,7 @@ impl Dimension {
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
-        let stored = stored_graph(store, &name, id).map_err(read)?;
+        let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
         let departed = Arc::<DepartedColumns>::default();
@@ -299,7 +325,7 @@ impl Dimension {
             successors: FxHashMap::default(),
             closing: None,
         };
-        Ok((dimension, viewers))
+        Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
     /// Whether it is being closed: nothing new begins in it.
@@ -613,29 +639,18 @@ impl Dimension {
     }
 }
 
-/// Which columns the store holds. If what it says of that is lost or damaged, it is found out from the columns.
-fn stored_graph(store: &WorldStore, name: &str, id: DimensionId) -> Result<DistanceGraph, StoreError> {
-    let read = || -> Result<Option<DistanceGraph>, StoreError> {
-        if store.has_lost_tiles(id)? {
-            return Ok(None);
-        }
-        let mut graph = DistanceGraph::new();
-        let restored = store
-            .stored_tiles(id)?
-            .into_iter()
-            .try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
-        Ok(restored.is_ok().then_some(graph))
-    };
-    match read() {
-        Ok(Some(graph)) => return Ok(graph),
-        Ok(None) => {}
-        Err(StoreError::Corrupt { .. }) => {}
-        Err(error) => return Err(error),
+/// Which columns the store holds; `None` if what it says of that is lost or damaged.
+fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGraph>, StoreError> {
+    if store.has_lost_tiles(id)? {
+        return Ok(None);
     }
-    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
-    let columns = store.rebuild_tiles(id)?;
-    info!("dimension {name:?}: found {columns} stored columns");
-    Ok(read()?.unwrap_or_default())
+    let tiles = match store.stored_tiles(id) {
+        Err(StoreError::Corrupt { .. }) => return Ok(None),
+        tiles => tiles?,
+    };
+    let mut graph = DistanceGraph::new();
+    let restored = tiles.into_iter().try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
+    Ok(restored.is_ok().then_some(graph))
 }
 
 fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {

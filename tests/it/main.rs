@@ -24,6 +24,7 @@ mod overlay;
 mod plugins;
 mod pregeneration;
 mod pregeneration_tool;
+mod rebuilding;
 mod regions;
 mod render;
 mod saving;
