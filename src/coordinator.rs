@@ -26,6 +26,7 @@ mod heading;
 mod history;
 mod nearest;
 mod order_queue;
+mod outlook;
 mod pacing;
 mod panic;
 mod post;

@@ -2,6 +2,7 @@ use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
 use super::generation_control::{DimensionGeneration, GenerationState};
 use super::heading::Heading;
+use super::outlook::Outlook;
 use super::pregeneration::Pregenerations;
 use super::progress::Coverage;
 use super::rebuild::StopFlag;
@@ -151,10 +152,10 @@ pub(super) struct ViewerState {
     pub center: ColumnPos,
     pub radii: ViewerRadii,
     pub heading: Heading,
-    /// Nothing is to be loaded in its range, until something near changes.
-    pub is_loaded: bool,
-    /// Nothing is to be generated in its range, until something near changes.
-    pub is_generated: bool,
+    /// What is to be loaded in its range.
+    pub to_load: Outlook,
+    /// What is to be generated in its range.
+    pub to_generate: Outlook,
     /// The turn in which something was ordered in its range last.
     pub served: u64,
 }
@@ -394,6 +395,11 @@ impl Dimension {
             return;
         }
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
+        let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));
+        let to_generate = known.map_or_else(
+            || Outlook::new(center, radii.generation),
+            |viewer| viewer.to_generate.moved(center, radii.generation),
+        );
         // Who is new comes first: everybody else was served before.
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
@@ -411,7 +417,7 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, radii, heading, is_loaded: false, is_generated: false, served };
+        let state = ViewerState { center, radii, heading, to_load, to_generate, served };
         self.viewers.insert(holder, state);
         self.note_moved_viewers();
     }
@@ -468,7 +474,7 @@ impl Dimension {
     /// The column can be generated again.
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.is_generated = false);
+            self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
         }
     }
 
@@ -497,7 +503,15 @@ impl Dimension {
     /// The column is stored now, without an order of those who hold it: they can have it loaded.
     pub fn end_waiting(&mut self, column: ColumnPos) {
         if self.awaited.remove(&column) && self.resident.release(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
+            self.note_reopened(column);
+        }
+    }
+
+    /// The column is to be loaded again, for those who want it.
+    fn note_reopened(&mut self, column: ColumnPos) {
+        // Whoever has it in range holds it.
+        if self.is_held(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
         }
     }
 
@@ -529,7 +543,7 @@ impl Dimension {
 
     pub fn make_missing(&mut self, column: ColumnPos) {
         self.resident.unmark(column);
-        self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
+        self.note_reopened(column);
     }
 
     /// Delivers a column to the region that owns its place, with all that waited for it.

@@ -45,7 +45,10 @@ impl Search {
         let columns = store.rebuild_tiles(dimension, |progress| {
             if told.elapsed() >= REPORT_PERIOD {
                 told = Instant::now();
-                info!("dimension {name:?}: searching for its columns: {}", Report { progress, elapsed: began.elapsed() });
+                info!(
+                    "dimension {name:?}: searching for its columns: {}",
+                    Report { progress, elapsed: began.elapsed() }
+                );
             }
             match stop.load(Ordering::Relaxed) || is_app_ending.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
@@ -89,7 +92,9 @@ impl Desk<'_> {
             let reason = "it is damaged again".to_owned();
             return self.fail_dimension(spec.entity, DimensionError::NotRebuilt { name, reason });
         }
-        warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
+        warn!(
+            "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
+        );
         let stop = StopFlag::default();
         let search = Search { name: name.clone(), dimension, stop: stop.clone() };
         match self.threads.rebuild(search) {
@@ -131,7 +136,10 @@ impl Desk<'_> {
                     self.dimensions.rebuilt.remove(&name);
                 }
                 Err(reason) => {
-                    self.fail_waiting(&name, || DimensionError::NotRebuilt { name: name.clone(), reason: reason.clone() });
+                    self.fail_waiting(&name, || DimensionError::NotRebuilt {
+                        name: name.clone(),
+                        reason: reason.clone(),
+                    });
                 }
             }
         }

@@ -218,7 +218,8 @@ mod tests {
     fn half_of_a_range_takes_about_half_the_room() {
         let folder = tempfile::tempdir().unwrap();
         let store = RocksStore::open(folder.path(), true).unwrap();
-        let noise = |seed: u64| (0..1_000).map(move |byte: u64| ((seed * 1_000 + byte) * 0x9e37_79b9_7f4a_7c15 >> 56) as u8);
+        let noise =
+            |seed: u64| (0..1_000).map(move |byte: u64| ((seed * 1_000 + byte) * 0x9e37_79b9_7f4a_7c15 >> 56) as u8);
         for half in [0, 1_000] {
             let mut batch = WriteBatch::default();
             (half..half + 1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
