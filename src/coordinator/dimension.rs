@@ -4,7 +4,7 @@ use super::generation_control::{DimensionGeneration, GenerationState};
 use super::heading::Heading;
 use super::outlook::Outlook;
 use super::pregeneration::Pregenerations;
-use super::progress::Coverage;
+use super::progress::{Coverage, Progress};
 use super::rebuild::StopFlag;
 use super::region_slot::{RegionSlot, Revived};
 use crate::block::BlockRegistry;
@@ -207,6 +207,8 @@ pub(super) struct Dimension {
     pub real_now: Duration,
     /// What the viewers' discs cover, until they change.
     pub coverage: Option<Arc<Coverage>>,
+    /// As it was counted last.
+    pub progress: Option<Progress>,
     pub viewers: BTreeMap<Holder, ViewerState>,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
@@ -304,6 +306,7 @@ impl Dimension {
             has_moved_viewers: false,
             real_now: Duration::ZERO,
             coverage: None,
+            progress: None,
             viewers: BTreeMap::new(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
