@@ -52,4 +52,4 @@ pub use save_batch::{SaveBatch, StoredTile};
 pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tiles::RebuildProgress;
-pub use world::{DimensionError, DimensionOrigin, StorageConfig, WorldOpenError, WorldStore};
+pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

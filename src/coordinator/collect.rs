@@ -140,7 +140,7 @@ impl Desk<'_> {
             false => Dimension::open(spec.clone(), &self.store.0, &self.config, self.threads.blocks()),
         };
         match opened {
-            Err(DimensionError::Store(storage::DimensionError::BeingRemoved { .. })) => {
+            Err(DimensionError::Store(storage::StoredDimensionError::BeingRemoved { .. })) => {
                 // The app ended in the middle of it.
                 self.remove_dimension(spec.entity, spec.name.clone());
                 self.dimensions.reopen.push(spec);

@@ -1,7 +1,7 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
 use super::generation_control::{DimensionGeneration, GenerationState};
-use super::heading::Heading;
+use super::heading::{Aim, Heading};
 use super::outlook::Outlook;
 use super::pregeneration::Pregenerations;
 use super::progress::{Coverage, Progress};
@@ -67,7 +67,7 @@ pub enum DimensionError {
     Regionizer(#[from] RegionizerConfigError),
     /// The store does not know it as it is now, or cannot be read.
     #[error(transparent)]
-    Store(#[from] storage::DimensionError),
+    Store(#[from] storage::StoredDimensionError),
     /// The store cannot be read.
     #[error("dimension {name:?}: {source}")]
     Read {
@@ -152,6 +152,7 @@ pub(super) struct ViewerState {
     pub center: ColumnPos,
     pub radii: ViewerRadii,
     pub heading: Heading,
+    pub aim: Aim,
     /// What is to be loaded in its range.
     pub to_load: Outlook,
     /// What is to be generated in its range.
@@ -407,6 +408,7 @@ impl Dimension {
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
+        let aim = Aim::new(&heading, center, radii, self.real_now);
         let radius = radii.load;
         // Columns are let go two columns beyond where they are asked for, so that a step back loads nothing again.
         let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius) + 2);
@@ -420,7 +422,7 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, radii, heading, to_load, to_generate, served };
+        let state = ViewerState { center, radii, heading, aim, to_load, to_generate, served };
         self.viewers.insert(holder, state);
         self.note_moved_viewers();
     }

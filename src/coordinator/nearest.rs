@@ -6,6 +6,7 @@ mod tests;
 
 use super::collect::Desk;
 use super::dimension::{Dimension, Holder, ViewerState};
+use super::heading::Aim;
 use super::outlook::{Lead, Near};
 use super::turns::{Turns, Want};
 use crate::generation::DistanceGraph;
@@ -40,7 +41,6 @@ struct Field<'a> {
     stored: &'a mut DistanceGraph,
     turns: &'a Turns,
     heading_weight: f64,
-    now: Duration,
 }
 
 /// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
@@ -79,30 +79,35 @@ impl Field<'_> {
     fn candidates(&self) -> impl Iterator<Item = Candidate> {
         self.viewers.iter().flat_map(|(holder, viewer)| {
             [Kind::Load, Kind::Generate].into_iter().filter_map(|kind| {
-                let (outlook, radius) = match kind {
-                    Kind::Load => (&viewer.to_load, viewer.radii.load),
-                    Kind::Generate => (&viewer.to_generate, viewer.radii.generation),
+                let outlook = match kind {
+                    Kind::Load => &viewer.to_load,
+                    Kind::Generate => &viewer.to_generate,
                 };
-                let distance = outlook.at_least(self.lead(viewer, radius).as_ref())?;
+                let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
                 Some(Candidate { distance, holder: *holder, kind, served: viewer.served })
             })
         })
     }
 
-    fn lead(&self, viewer: &ViewerState, radius: u32) -> Option<Lead> {
+    fn lead(&self, viewer: &ViewerState, kind: Kind) -> Option<Lead> {
+        let center = match kind {
+            Kind::Load => viewer.aim.to_load,
+            Kind::Generate => viewer.aim.to_generate,
+        };
         let weight = self.heading_weight;
-        let center = (weight > 0.0).then(|| viewer.heading.ahead(viewer.center, self.now, radius / 2))??;
-        Some(Lead { center, weight })
+        center.filter(|_| weight > 0.0).map(|center| Lead { center, weight })
+    }
+
+    /// Finds out where viewers are heading that have not moved for a while.
+    fn renew_aims(&mut self, now: Duration) {
+        for viewer in self.viewers.values_mut().filter(|viewer| viewer.aim.is_due(now)) {
+            viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
+        }
     }
 
     /// The nearest work of a viewer.
     fn look(&mut self, holder: Holder, kind: Kind) -> Option<Near> {
-        let viewer = self.viewers.get(&holder)?;
-        let radius = match kind {
-            Kind::Load => viewer.radii.load,
-            Kind::Generate => viewer.radii.generation,
-        };
-        let lead = self.lead(viewer, radius);
+        let lead = self.lead(self.viewers.get(&holder)?, kind);
         let viewer = self.viewers.get_mut(&holder)?;
         match kind {
             Kind::Load => viewer.to_load.nearest(self.resident, lead.as_ref()),
@@ -160,14 +165,16 @@ struct Candidates {
 impl Candidates {
     fn new(dimension: &mut Dimension, now: Duration) -> Self {
         let allowance = dimension.generation.allowance(now);
-        let heap = dimension.field(now).candidates().map(Reverse).collect();
+        let mut field = dimension.field();
+        field.renew_aims(now);
+        let heap = field.candidates().map(Reverse).collect();
         Self { dimension: dimension.id, heap, allowance }
     }
 
     /// Whose turn it is, and what is ordered for it.
-    fn choose(&mut self, dimension: &mut Dimension, room: Room, now: Duration) -> Option<Choice> {
+    fn choose(&mut self, dimension: &mut Dimension, room: Room) -> Option<Choice> {
         let may_generate = room.generate > 0 && self.allowance > 0;
-        let mut field = dimension.field(now);
+        let mut field = dimension.field();
         match field.turns.is_round() {
             true => field.longest_waiting(may_generate),
             false => field.nearest(&mut self.heap, may_generate),
@@ -202,7 +209,7 @@ impl Desk<'_> {
         let (id, room) = (candidates.dimension, self.room());
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
         candidates.allowance = dimension.generation.allowance(now);
-        let Some(Choice { holder, kind, near }) = candidates.choose(dimension, room, now) else { return false };
+        let Some(Choice { holder, kind, near }) = candidates.choose(dimension, room) else { return false };
         match kind {
             Kind::Load => self.order_loading(id, near),
             Kind::Generate => self.order_generation(id, holder, near, candidates.allowance),
@@ -277,9 +284,9 @@ impl Desk<'_> {
 }
 
 impl Dimension {
-    fn field(&mut self, now: Duration) -> Field<'_> {
+    fn field(&mut self) -> Field<'_> {
         let Self { viewers, resident, stored, generation, .. } = self;
-        Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight(), now }
+        Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight() }
     }
 
     /// Something was ordered, which serves the viewers in whose range this column lies.

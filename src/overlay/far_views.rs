@@ -68,7 +68,11 @@ impl Traffic {
     }
 }
 
-pub(super) fn note(mut received: MessageReader<FarColumnReceived>, time: Res<Time<Real>>, mut traffic: ResMut<Traffic>) {
+pub(super) fn note(
+    mut received: MessageReader<FarColumnReceived>,
+    time: Res<Time<Real>>,
+    mut traffic: ResMut<Traffic>,
+) {
     traffic.note(time.elapsed(), received.read().map(|column| (column.listener, column.bytes)));
 }
 

@@ -36,8 +36,8 @@ struct Model {
 
 impl Model {
     fn field(&mut self) -> Field<'_> {
-        let Self { viewers, resident, stored, turns, heading_weight, now } = self;
-        Field { viewers, resident, stored, turns, heading_weight: *heading_weight, now: *now }
+        let Self { viewers, resident, stored, turns, heading_weight, .. } = self;
+        Field { viewers, resident, stored, turns, heading_weight: *heading_weight }
     }
 
     fn graph(&mut self, kind: Kind) -> &mut DistanceGraph {
@@ -56,7 +56,8 @@ impl Model {
             Some(known) => (known.to_load.moved(center, radii.load), known.to_generate.moved(center, radii.generation)),
             None => (Outlook::new(center, radii.load), Outlook::new(center, radii.generation)),
         };
-        self.viewers.insert(holder, ViewerState { center, radii, heading, to_load, to_generate, served });
+        let aim = Aim::new(&heading, center, radii, self.now);
+        self.viewers.insert(holder, ViewerState { center, radii, heading, aim, to_load, to_generate, served });
     }
 
     fn note_reopened(&mut self, kind: Kind, column: ColumnPos) {
@@ -79,11 +80,11 @@ impl Model {
         let wants = self.viewers.iter().flat_map(|(holder, viewer)| {
             kinds.into_iter().filter(move |(kind, _)| may_generate || *kind == Kind::Load).filter_map(
                 |(kind, graph)| {
-                    let radius = match kind {
-                        Kind::Load => viewer.radii.load,
-                        Kind::Generate => viewer.radii.generation,
+                    let (radius, ahead) = match kind {
+                        Kind::Load => (viewer.radii.load, viewer.aim.to_load),
+                        Kind::Generate => (viewer.radii.generation, viewer.aim.to_generate),
                     };
-                    let distance = self.nearest(&mut graph.clone(), viewer, radius)?;
+                    let distance = self.nearest(&mut graph.clone(), viewer, radius, ahead)?;
                     Some((Want { distance, served: viewer.served }, *holder, kind))
                 },
             )
@@ -92,13 +93,19 @@ impl Model {
         Some((holder, kind, want.distance))
     }
 
-    fn nearest(&self, graph: &mut DistanceGraph, viewer: &ViewerState, radius: u32) -> Option<f64> {
+    fn nearest(
+        &self,
+        graph: &mut DistanceGraph,
+        viewer: &ViewerState,
+        radius: u32,
+        ahead: Option<ColumnPos>,
+    ) -> Option<f64> {
         let (_, squared) = graph.nearest_missing(viewer.center, radius)?;
         let here = (squared as f64).sqrt();
         if self.heading_weight == 0.0 {
             return Some(here);
         }
-        let Some(center) = viewer.heading.ahead(viewer.center, self.now, radius / 2) else { return Some(here) };
+        let Some(center) = ahead else { return Some(here) };
         let way = (center.distance_squared(viewer.center) as f64).sqrt();
         let found = graph.nearest_missing(center, radius.saturating_sub(way.ceil() as u32));
         let ahead = |(_, squared)| (squared as f64).sqrt() + way * (1.0 - self.heading_weight);
@@ -107,6 +114,8 @@ impl Model {
 
     /// Orders as a pass does, and checks each choice.
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
+        let now = self.now;
+        self.field().renew_aims(now);
         let mut heap: BinaryHeap<_> = self.field().candidates().map(Reverse).collect();
         for _ in 0..3 {
             let expected = self.expected(may_generate);
