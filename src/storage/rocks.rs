@@ -218,8 +218,9 @@ mod tests {
     fn half_of_a_range_takes_about_half_the_room() {
         let folder = tempfile::tempdir().unwrap();
         let store = RocksStore::open(folder.path(), true).unwrap();
-        let noise =
-            |seed: u64| (0..1_000).map(move |byte: u64| ((seed * 1_000 + byte) * 0x9e37_79b9_7f4a_7c15 >> 56) as u8);
+        // It must not compress.
+        let byte = |seed: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+        let noise = |key: u64| (0..1_000).map(move |place| byte(key * 1_000 + place));
         for half in [0, 1_000] {
             let mut batch = WriteBatch::default();
             (half..half + 1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
