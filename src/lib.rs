@@ -51,9 +51,9 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, EntityIndex,
-        EntityMoved, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks, RegionColumns,
-        RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick, Returned,
-        Sender, StableId, Undeliverable, Viewer,
+        EntityMoved, LetterSender, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks,
+        RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick,
+        Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;

@@ -1,7 +1,7 @@
 //! The egui overlay: what the simulation does at this moment.
 //!
-//! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them or a log of what
-//! happened to them. A click on a region opens another one with all that is known of it, and with what it can be told to
+//! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them, a log of what
+//! happened to them, the pre-generations, which can be paused, resumed and cancelled, or the far views. A click on a region opens another one with all that is known of it, and with what it can be told to
 //! do: pause, step, tick at a rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is
 //! generated, and what failed; it can be capped, held, and told to try again. All of it goes through
 //! [`view`](crate::view), as a game would do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
@@ -22,8 +22,10 @@
 
 mod clocks;
 mod color;
+mod far_views;
 mod format;
 mod generation;
+mod jobs;
 mod log;
 mod map;
 mod selected;
@@ -36,9 +38,11 @@ use crate::coordinator::{DimensionClock, RetryColumns, Statistics};
 use crate::region::RegionId;
 use crate::space::{DimensionId, SectionPos};
 use crate::view::{
-    ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionHung, RegionMerged, RegionRestarted, RegionSplit, StepDimension, WorldStatistics,
+    ControlPregeneration, ControlRegion, Dimension, DimensionOpen, FarColumnReceived, FarColumns, FarView,
+    Pregeneration, PregenerationProgress, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
+    RegionMerged, RegionRestarted, RegionSplit, StepDimension, WorldStatistics,
 };
+use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
@@ -75,6 +79,10 @@ pub enum OverlayList {
     Regions,
     /// What happened to regions, the newest first.
     Log,
+    /// The pre-generations.
+    Jobs,
+    /// What listeners are told of ground that is far away.
+    FarViews,
 }
 
 impl Plugin for OverlayPlugin {
@@ -95,6 +103,11 @@ impl Plugin for OverlayPlugin {
             .add_message::<StepDimension>()
             .add_message::<ControlRegion>()
             .add_message::<RetryColumns>()
+            .add_message::<ControlPregeneration>()
+            .add_message::<FarColumnReceived>()
+            .init_resource::<FarColumns>()
+            .init_resource::<far_views::Traffic>()
+            .add_systems(Update, far_views::note)
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
             .add_systems(EguiPrimaryContextPass, show.run_if(|overlay: Res<Overlay>| overlay.visible));
     }
@@ -116,6 +129,47 @@ fn add_log(app: &mut App) {
 fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     if keys.just_pressed(KeyCode::F3) {
         overlay.visible = !overlay.visible;
+    }
+}
+
+/// What runs beside the regions.
+#[derive(SystemParam)]
+struct Background<'w, 's> {
+    jobs: Query<'w, 's, (Entity, &'static Pregeneration, &'static PregenerationProgress, Option<&'static Name>)>,
+    dimensions: Query<'w, 's, &'static Dimension>,
+    listeners: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
+    columns: Res<'w, FarColumns>,
+    traffic: Res<'w, far_views::Traffic>,
+}
+
+impl Background<'_, '_> {
+    /// The pre-generations, the oldest entity first.
+    fn jobs(&self) -> Vec<jobs::Job> {
+        let mut jobs: Vec<_> = self.jobs.iter().collect();
+        jobs.sort_unstable_by_key(|(entity, ..)| *entity);
+        let job = |(entity, job, progress, name): (Entity, &Pregeneration, &PregenerationProgress, Option<&Name>)| {
+            let dimension = self.dimensions.get(job.dimension);
+            jobs::Job {
+                entity,
+                name: name.map(|name| name.as_str().to_owned()),
+                dimension: dimension.map_or_else(|_| format::UNKNOWN.to_owned(), |it| it.name().to_owned()),
+                area: job.area,
+                progress: progress.clone(),
+            }
+        };
+        jobs.into_iter().map(job).collect()
+    }
+
+    fn listeners(&self) -> Vec<far_views::Listener> {
+        let mut listeners: Vec<_> = self.listeners.iter().collect();
+        listeners.sort_unstable_by_key(|(entity, ..)| *entity);
+        let listener = |(entity, view, name): (Entity, &FarView, Option<&Name>)| far_views::Listener {
+            name: name.map_or_else(|| entity.to_string(), |name| name.as_str().to_owned()),
+            view: *view,
+            columns: self.columns.len(entity) as u64,
+            bytes_per_second: self.traffic.bytes_per_second(entity),
+        };
+        listeners.into_iter().map(listener).collect()
     }
 }
 
@@ -179,6 +233,7 @@ fn show(
     columns: Res<PublishedColumns>,
     log: Res<RegionLog>,
     dimensions: Query<(Entity, &Dimension, &DimensionOpen, Option<&DimensionClock>)>,
+    background: Background,
     mut remembered: Local<Remembered>,
     mut sender: Wishes,
 ) -> Result {
@@ -194,7 +249,14 @@ fn show(
         let name = dimension.name().to_owned();
         (open.id, (name, entity, clock.copied()))
     });
-    let view = View { statistics: &statistics, log: &log, names: &DimensionNames { open: open.collect() } };
+    let view = View {
+        statistics: &statistics,
+        log: &log,
+        names: &DimensionNames { open: open.collect() },
+        // Only what is looked at is gathered.
+        jobs: &if overlay.list == OverlayList::Jobs { background.jobs() } else { Vec::new() },
+        listeners: &if overlay.list == OverlayList::FarViews { background.listeners() } else { Vec::new() },
+    };
     let mut shown = *overlay;
     let mut wishes = Vec::new();
     windows(context, &view, &mut remembered, &mut shown, &mut wishes);
@@ -210,6 +272,8 @@ struct View<'a> {
     statistics: &'a Statistics,
     log: &'a RegionLog,
     names: &'a DimensionNames,
+    jobs: &'a [jobs::Job],
+    listeners: &'a [far_views::Listener],
 }
 
 /// Shows the windows. A click changes what the overlay shows, or is a wish.
@@ -233,7 +297,7 @@ fn windows(
             section(ui, "dimensions", |ui| clocks::show(ui, &view.statistics.dimensions, view.names, wishes));
             section(ui, "map", |ui| show_map(ui, view, remembered, &mut overlay.selected));
             ui.add_space(4.0);
-            show_lists(ui, view, remembered, overlay);
+            show_lists(ui, view, remembered, overlay, wishes);
         });
     overlay.visible = is_open;
     remembered.details.show(context, view.statistics, view.names, &mut overlay.selected, wishes);
@@ -252,21 +316,32 @@ fn show_map(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selecte
     }
 }
 
-/// The table of the regions, or the log.
-fn show_lists(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, overlay: &mut Overlay) {
+/// The table of the regions, the log, the pre-generations, or the far views.
+fn show_lists(
+    ui: &mut egui::Ui,
+    view: &View,
+    remembered: &mut Remembered,
+    overlay: &mut Overlay,
+    wishes: &mut Vec<Wish>,
+) {
     let Remembered { table, filter, .. } = remembered;
     let Overlay { selected, list, .. } = overlay;
     ui.horizontal(|ui| {
         ui.selectable_value(list, OverlayList::Regions, "regions");
         ui.selectable_value(list, OverlayList::Log, "log");
+        ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations");
+        ui.selectable_value(list, OverlayList::FarViews, "far views");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
             OverlayList::Regions => table.windows(ui, view.statistics),
             OverlayList::Log => log::filters(ui, filter),
+            OverlayList::Jobs | OverlayList::FarViews => {}
         });
     });
     match list {
         OverlayList::Regions => table.show(ui, view.statistics, view.names, selected),
         OverlayList::Log => log::show(ui, view.log, *filter, view.names, selected),
+        OverlayList::Jobs => jobs::show(ui, view.jobs, wishes),
+        OverlayList::FarViews => far_views::show(ui, view.listeners),
     }
 }
 
@@ -324,7 +399,7 @@ mod tests {
         let context = egui::Context::default();
         let names = names();
         let mut remembered = Remembered::default();
-        let view = View { statistics, log: &RegionLog::default(), names: &names };
+        let view = View { statistics, log: &RegionLog::default(), names: &names, jobs: &[], listeners: &[] };
         remembered.update(statistics);
         let mut places = Vec::new();
         let mut last = None;

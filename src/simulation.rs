@@ -51,7 +51,8 @@ pub use entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use exclusive::Exclusive;
 pub use ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
 pub use letter::{
-    Address, Letter, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity, Sender, Undeliverable,
+    Address, Letter, LetterSender, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity,
+    Undeliverable,
 };
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
 pub use messages::PlacedMessage;

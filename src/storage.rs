@@ -51,4 +51,5 @@ pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
 pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
-pub use world::{DimensionError, DimensionOrigin, StorageConfig, WorldOpenError, WorldStore};
+pub use tiles::RebuildProgress;
+pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

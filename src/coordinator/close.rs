@@ -3,7 +3,7 @@
 use super::DimensionError;
 use super::collect::Desk;
 use super::dimension::{Closing, DimensionSpec, Holder, Stage};
-use super::events::{DimensionClosed, DimensionFailed, DimensionRemoved};
+use super::events::{DimensionClosed, DimensionRemoved};
 use crate::simulation::{Task, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -32,8 +32,11 @@ impl Desk<'_> {
         let mut waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.entity == entity).collect();
         let late = self.dimensions.late.extract_if(.., |(spec, _)| spec.entity == entity);
         waiting.extend(late.map(|(spec, _)| spec));
-        if remove {
-            waiting.into_iter().for_each(|spec| self.remove_unopened(spec));
+        for spec in waiting {
+            self.stop_rebuild(&spec.name, remove);
+            if remove {
+                self.remove_unopened(spec);
+            }
         }
         let Some(dimension) = self.dimensions.by_entity(entity) else { return };
         if let Some(closing) = &mut dimension.closing {
@@ -87,21 +90,25 @@ impl Desk<'_> {
             self.publisher.event(DimensionRemoved { entity: spec.entity, ..removed.clone() });
         }
         if let Some(reason) = error {
-            // It would fail again and again: whoever wants it can ask again.
-            for spec in self.dimensions.reopen.extract_if(.., |spec| spec.name == *name) {
-                let error = DimensionError::NotRemoved { name: name.clone(), reason: reason.clone() };
-                self.publisher.event(DimensionFailed { entity: spec.entity, error: error.into() });
-            }
+            let error = || DimensionError::NotRemoved { name: name.clone(), reason: reason.clone() };
+            self.fail_waiting(name, error);
         }
         let name = name.clone();
         self.publisher.event(removed);
         self.reopen(&name);
     }
 
-    /// Opens the dimensions that waited until the one of the same name was gone.
-    fn reopen(&mut self, name: &str) {
+    /// Opens the dimensions that waited for their name.
+    pub fn reopen(&mut self, name: &str) {
         let reopen: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect();
         reopen.into_iter().for_each(|spec| self.open_dimension(spec));
+    }
+
+    /// The dimensions that waited for this name are not opened. It would fail again and again: whoever wants it can ask
+    /// again.
+    pub fn fail_waiting(&mut self, name: &str, error: impl Fn() -> DimensionError) {
+        let waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect();
+        waiting.into_iter().for_each(|spec| self.fail_dimension(spec.entity, error()));
     }
 
     /// Each region hands out all that it has, and gives up all of its columns.

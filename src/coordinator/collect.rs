@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::coupling::Couplings;
-use super::dimension::{Dimension, DimensionSpec, Dimensions, Holder, Stage, Store};
+use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Holder, Opening, Stage, Store};
 use super::dispatch::{Deadlines, Running};
 use super::events::{
     BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
@@ -52,6 +52,7 @@ pub(super) fn collect(mut desk: Desk) {
         desk.inbound.push(event);
     }
     desk.finish_tasks();
+    desk.end_rebuilds();
     desk.handle_requests();
 }
 
@@ -129,47 +130,54 @@ impl Desk<'_> {
     }
 
     pub fn open_dimension(&mut self, spec: DimensionSpec) {
-        let entity = spec.entity;
         let same_name = self.dimensions.open.values().find(|open| open.spec.name == spec.name);
-        if same_name.is_some_and(Dimension::is_closing) || self.dimensions.removing.contains(&spec.name) {
+        if same_name.is_some_and(Dimension::is_closing) || self.dimensions.is_busy(&spec.name) {
             self.dimensions.reopen.push(spec);
             return;
         }
         let opened = match same_name.is_some() {
-            true => Err(super::DimensionError::AlreadyOpen { name: spec.name.clone() }),
+            true => Err(DimensionError::AlreadyOpen { name: spec.name.clone() }),
             false => Dimension::open(spec.clone(), &self.store.0, &self.config, self.threads.blocks()),
         };
         match opened {
-            Err(super::DimensionError::Store(storage::DimensionError::BeingRemoved { .. })) => {
+            Err(DimensionError::Store(storage::StoredDimensionError::BeingRemoved { .. })) => {
                 // The app ended in the middle of it.
-                self.remove_dimension(entity, spec.name.clone());
+                self.remove_dimension(spec.entity, spec.name.clone());
                 self.dimensions.reopen.push(spec);
             }
+            Ok(Opening::Lost(id)) => self.rebuild(id, spec),
             // What it opens with would lack whoever went there and is not stored yet.
-            Ok((dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
+            Ok(Opening::Open(dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
                 self.dimensions.late.push((spec, self.saves.durable_with()));
                 self.saves.request_commit(self.clock.now);
             }
-            Ok((mut dimension, viewers)) => {
-                self.publisher.event(DimensionOpened {
-                    entity,
-                    dimension: dimension.id,
-                    stored_columns: dimension.stored.completed_count(),
-                    viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
-                });
-                // They held their ground when they were saved. Loading it brings them back.
-                for (viewer, block, radii) in viewers.iter().flat_map(storage::EntityRecord::viewers) {
-                    dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
-                }
-                self.forget_damaged_pregenerations(&mut dimension);
-                self.dimensions.by_entity.insert(entity, dimension.id);
-                self.dimensions.open.insert(dimension.id, dimension);
-            }
-            Err(error) => {
-                error!("{error}");
-                self.publisher.event(DimensionFailed { entity, error: error.into() });
-            }
+            Ok(Opening::Open(dimension, viewers)) => self.begin_dimension(*dimension, &viewers),
+            Err(error) => self.fail_dimension(spec.entity, error),
         }
+    }
+
+    /// A dimension that was opened is there from now on.
+    fn begin_dimension(&mut self, mut dimension: Dimension, viewers: &[storage::EntityRecord]) {
+        let entity = dimension.spec.entity;
+        self.publisher.event(DimensionOpened {
+            entity,
+            dimension: dimension.id,
+            stored_columns: dimension.stored.completed_count(),
+            viewers: viewers.iter().map(|record| record.viewers().count()).sum(),
+        });
+        // They held their ground when they were saved. Loading it brings them back.
+        for (viewer, block, radii) in viewers.iter().flat_map(storage::EntityRecord::viewers) {
+            dimension.hold(Holder::Region(viewer), block.chunk(), ViewerRadii::from(radii));
+        }
+        self.forget_damaged_pregenerations(&mut dimension);
+        self.dimensions.by_entity.insert(entity, dimension.id);
+        self.dimensions.open.insert(dimension.id, dimension);
+    }
+
+    /// A dimension cannot be opened.
+    pub fn fail_dimension(&mut self, entity: Entity, error: DimensionError) {
+        error!("{error}");
+        self.publisher.event(DimensionFailed { entity, error: error.into() });
     }
 
     /// Ends the tasks that came back, in a fixed order.

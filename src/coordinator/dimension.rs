@@ -1,9 +1,11 @@
 use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
 use super::generation_control::{DimensionGeneration, GenerationState};
-use super::heading::Heading;
+use super::heading::{Aim, Heading};
+use super::outlook::Outlook;
 use super::pregeneration::Pregenerations;
-use super::progress::Coverage;
+use super::progress::{Coverage, Progress};
+use super::rebuild::StopFlag;
 use super::region_slot::{RegionSlot, Revived};
 use super::sparse::SparseColumns;
 use super::transit::Transit;
@@ -65,7 +67,7 @@ pub enum DimensionError {
     Regionizer(#[from] RegionizerConfigError),
     /// The store does not know it as it is now, or cannot be read.
     #[error(transparent)]
-    Store(#[from] storage::DimensionError),
+    Store(#[from] storage::StoredDimensionError),
     /// The store cannot be read.
     #[error("dimension {name:?}: {source}")]
     Read {
@@ -82,6 +84,22 @@ pub enum DimensionError {
         /// Why.
         reason: String,
     },
+    /// What the store says of its stored columns is lost or damaged, and could not be made anew.
+    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {reason}")]
+    NotRebuilt {
+        /// The dimension.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What came of opening a dimension.
+pub(super) enum Opening {
+    /// It is open; with the stored viewers in it.
+    Open(Box<Dimension>, Vec<storage::EntityRecord>),
+    /// Which columns the store has of it is to be found out before.
+    Lost(DimensionId),
 }
 
 /// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
@@ -105,11 +123,20 @@ pub(super) struct Dimensions {
     pub removing: BTreeSet<String>,
     /// Those that were closed to be erased. Their numbers are never given again.
     pub removed: BTreeSet<DimensionId>,
+    /// The names of dimensions whose stored columns are being searched for, and what ends the search.
+    pub rebuilding: BTreeMap<String, StopFlag>,
+    /// The names of those of which it has just been found out: it is not searched again at once.
+    pub rebuilt: BTreeSet<String>,
 }
 
 impl Dimensions {
     pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
         self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+
+    /// Whether something is done in the store that a dimension of this name has to wait for.
+    pub fn is_busy(&self, name: &str) -> bool {
+        self.removing.contains(name) || self.rebuilding.contains_key(name)
     }
 }
 
@@ -131,10 +158,11 @@ pub(super) struct ViewerState {
     pub height: i64,
     pub radii: ViewerRadii,
     pub heading: Heading,
-    /// Nothing is to be loaded in its range, until something near changes.
-    pub is_loaded: bool,
-    /// Nothing is to be generated in its range, until something near changes.
-    pub is_generated: bool,
+    pub aim: Aim,
+    /// What is to be loaded in its range.
+    pub to_load: Outlook,
+    /// What is to be generated in its range.
+    pub to_generate: Outlook,
     /// The turn in which something was ordered in its range last.
     pub served: u64,
 }
@@ -188,6 +216,8 @@ pub(super) struct Dimension {
     pub real_now: Duration,
     /// What the viewers' discs cover, until they change.
     pub coverage: Option<Arc<Coverage>>,
+    /// As it was counted last.
+    pub progress: Option<Progress>,
     pub viewers: BTreeMap<Holder, ViewerState>,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
@@ -244,7 +274,7 @@ impl Dimension {
         store: &Arc<WorldStore>,
         config: &CoordinatorConfig,
         blocks: &Arc<BlockRegistry>,
-    ) -> Result<(Self, Vec<storage::EntityRecord>), DimensionError> {
+    ) -> Result<Opening, DimensionError> {
         let name = spec.name.clone();
         let Range { start: low, end: high } = spec.heights;
         if low >= high {
@@ -260,7 +290,7 @@ impl Dimension {
             store.make_sparse(id).map_err(read)?;
         }
         let is_sparse = store.is_sparse(id).map_err(read)?;
-        let stored = stored_graph(store, &name, id).map_err(read)?;
+        let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
         let departed = Arc::<DepartedColumns>::default();
@@ -291,6 +321,7 @@ impl Dimension {
             has_moved_viewers: false,
             real_now: Duration::ZERO,
             coverage: None,
+            progress: None,
             viewers: BTreeMap::new(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
@@ -313,7 +344,7 @@ impl Dimension {
             successors: FxHashMap::default(),
             closing: None,
         };
-        Ok((dimension, viewers))
+        Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
     /// Whether it is being closed: nothing new begins in it.
@@ -383,10 +414,16 @@ impl Dimension {
             return;
         }
         let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
+        let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));
+        let to_generate = known.map_or_else(
+            || Outlook::new(center, radii.generation),
+            |viewer| viewer.to_generate.moved(center, radii.generation),
+        );
         // Who is new comes first: everybody else was served before.
         let served = known.map_or(0, |viewer| viewer.served);
         let before = known.map(|viewer| (viewer.center, viewer.radii.load));
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
+        let aim = Aim::new(&heading, center, radii, self.real_now);
         let radius = radii.load;
         // Columns are let go two columns beyond where they are asked for, so that a step back loads nothing again.
         let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius) + 2);
@@ -400,7 +437,7 @@ impl Dimension {
         if let Some(before) = before {
             self.let_go(disc(before), Some(disc((center, radius))));
         }
-        let state = ViewerState { center, height, radii, heading, is_loaded: false, is_generated: false, served };
+        let state = ViewerState { center, height, radii, heading, aim, to_load, to_generate, served };
         self.viewers.insert(holder, state);
         self.revise_disc(disc((center, radius)));
         self.note_moved_viewers();
@@ -470,7 +507,7 @@ impl Dimension {
     /// The column can be generated again.
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.is_generated = false);
+            self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
         }
     }
 
@@ -499,7 +536,15 @@ impl Dimension {
     /// The column is stored now, without an order of those who hold it: they can have it loaded.
     pub fn end_waiting(&mut self, column: ColumnPos) {
         if self.awaited.remove(&column) && self.resident.release(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
+            self.note_reopened(column);
+        }
+    }
+
+    /// The column is to be loaded again, for those who want it.
+    fn note_reopened(&mut self, column: ColumnPos) {
+        // Whoever has it in range holds it.
+        if self.is_held(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
         }
     }
 
@@ -534,7 +579,7 @@ impl Dimension {
 
     pub fn make_missing(&mut self, column: ColumnPos) {
         self.resident.unmark(column);
-        self.viewers.values_mut().for_each(|viewer| viewer.is_loaded = false);
+        self.note_reopened(column);
     }
 
     /// Delivers a column to the region that owns its place, with all that waited for it.
@@ -646,29 +691,18 @@ impl Dimension {
     }
 }
 
-/// Which columns the store holds. If what it says of that is lost or damaged, it is found out from the columns.
-fn stored_graph(store: &WorldStore, name: &str, id: DimensionId) -> Result<DistanceGraph, StoreError> {
-    let read = || -> Result<Option<DistanceGraph>, StoreError> {
-        if store.has_lost_tiles(id)? {
-            return Ok(None);
-        }
-        let mut graph = DistanceGraph::new();
-        let restored = store
-            .stored_tiles(id)?
-            .into_iter()
-            .try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
-        Ok(restored.is_ok().then_some(graph))
-    };
-    match read() {
-        Ok(Some(graph)) => return Ok(graph),
-        Ok(None) => {}
-        Err(StoreError::Corrupt { .. }) => {}
-        Err(error) => return Err(error),
+/// Which columns the store holds; `None` if what it says of that is lost or damaged.
+fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGraph>, StoreError> {
+    if store.has_lost_tiles(id)? {
+        return Ok(None);
     }
-    warn!("dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns");
-    let columns = store.rebuild_tiles(id)?;
-    info!("dimension {name:?}: found {columns} stored columns");
-    Ok(read()?.unwrap_or_default())
+    let tiles = match store.stored_tiles(id) {
+        Err(StoreError::Corrupt { .. }) => return Ok(None),
+        tiles => tiles?,
+    };
+    let mut graph = DistanceGraph::new();
+    let restored = tiles.into_iter().try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
+    Ok(restored.is_ok().then_some(graph))
 }
 
 fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {

@@ -8,6 +8,7 @@ use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::pacing::{FrameTimes, Pacing};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
+use super::rebuild::GraphRebuilt;
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use crate::chunk::{Chunk, Column};
@@ -147,6 +148,7 @@ pub(super) enum Event {
     SummariesReady(SummariesReady),
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
+    GraphRebuilt(GraphRebuilt),
     Shutdown,
 }
 
@@ -159,6 +161,7 @@ pub(super) struct Inbound {
     pub summaries: Vec<SummariesReady>,
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
+    pub rebuilt: Vec<GraphRebuilt>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -173,6 +176,7 @@ impl Inbound {
             Event::SummariesReady(ready) => self.summaries.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
+            Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
             Event::Shutdown => self.shutdown = true,
         }
     }

@@ -1,5 +1,6 @@
 //! Where a viewer is heading, found out from its moves.
 
+use crate::simulation::ViewerRadii;
 use crate::space::ColumnPos;
 use std::time::Duration;
 
@@ -50,6 +51,32 @@ impl Heading {
     }
 }
 
+/// How long it is taken for granted where a viewer is heading, if it does not move.
+const AIM_PERIOD: Duration = Duration::from_millis(250);
+
+/// Where a viewer is heading, as it was found out last: by the radius within which it has ground loaded, and generated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    pub to_load: Option<ColumnPos>,
+    pub to_generate: Option<ColumnPos>,
+    /// When it is found out again; never, for one that heads nowhere until it moves.
+    due: Duration,
+}
+
+impl Aim {
+    pub fn new(heading: &Heading, center: ColumnPos, radii: ViewerRadii, now: Duration) -> Self {
+        let to_load = heading.ahead(center, now, radii.load / 2);
+        let to_generate = heading.ahead(center, now, radii.generation / 2);
+        let is_heading = to_load.or(to_generate).is_some();
+        let due = if is_heading { now.saturating_add(AIM_PERIOD) } else { Duration::MAX };
+        Self { to_load, to_generate, due }
+    }
+
+    pub fn is_due(&self, now: Duration) -> bool {
+        self.due <= now
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +113,19 @@ mod tests {
         let (place, now) = walk(&mut heading, 2);
         assert_eq!(heading.ahead(place, now + seconds(1.0), 100), Some(ColumnPos::new(place.x + 4, 0)));
         assert_eq!(heading.ahead(place, now + seconds(5.0), 100), None);
+    }
+
+    #[test]
+    fn it_is_found_out_again_only_while_it_may_change() {
+        let mut heading = Heading::default();
+        let (place, now) = walk(&mut heading, 2);
+        let radii = ViewerRadii::new(4, 40, 0);
+        let aim = Aim::new(&heading, place, radii, now);
+        assert_eq!(aim.to_load, Some(ColumnPos::new(place.x + 2, 0)));
+        assert_eq!(aim.to_generate, Some(ColumnPos::new(place.x + 8, 0)));
+        assert!(!aim.is_due(now + seconds(0.2)) && aim.is_due(now + seconds(0.25)));
+        let still = Aim::new(&heading, place, radii, now + seconds(5.0));
+        assert!(still.to_generate.is_none() && !still.is_due(now + seconds(1_000.0)));
     }
 
     #[test]

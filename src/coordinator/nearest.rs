@@ -1,11 +1,19 @@
 //! Orders the nearest work: over all viewers of a dimension, over what is to be loaded and what is to be generated, and
 //! over the dimensions by turns.
 
+#[cfg(test)]
+mod tests;
+
 use super::collect::Desk;
 use super::dimension::{Dimension, Holder, ViewerState};
-use super::turns::Want;
+use super::heading::Aim;
+use super::outlook::{Lead, Near};
+use super::turns::{Turns, Want};
 use crate::generation::DistanceGraph;
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::space::{ColumnPos, DimensionId};
+use std::cmp::{Ordering, Reverse};
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 /// Columns for loading that may be in flight beside those that are generated, at least: what is stored does not wait for
@@ -26,97 +34,150 @@ enum Kind {
     Generate,
 }
 
-/// The nearest work of one kind for one viewer.
+/// What the next order of a dimension goes by.
+struct Field<'a> {
+    viewers: &'a mut BTreeMap<Holder, ViewerState>,
+    resident: &'a mut DistanceGraph,
+    stored: &'a mut DistanceGraph,
+    turns: &'a Turns,
+    heading_weight: f64,
+}
+
+/// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
 #[derive(Clone, Copy, Debug)]
-struct Near {
-    batch: BatchPos,
-    /// In columns; work ahead of a viewer that moves is nearer than it is.
-    distance: f64,
-    /// The place that it is near to.
-    center: ColumnPos,
-}
-
-/// What one viewer wants next.
 struct Candidate {
+    distance: f64,
     holder: Holder,
-    load: Option<Near>,
-    generate: Option<Near>,
+    kind: Kind,
+    /// The turn in which the viewer was served last.
+    served: u64,
 }
 
-/// What the viewers of one dimension want next.
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let nearer = self.distance.total_cmp(&other.distance);
+        nearer.then_with(|| (self.holder, self.kind).cmp(&(other.holder, other.kind)))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl Field<'_> {
+    /// What may be nearest, of every viewer that may want something.
+    fn candidates(&self) -> impl Iterator<Item = Candidate> {
+        self.viewers.iter().flat_map(|(holder, viewer)| {
+            [Kind::Load, Kind::Generate].into_iter().filter_map(|kind| {
+                let outlook = match kind {
+                    Kind::Load => &viewer.to_load,
+                    Kind::Generate => &viewer.to_generate,
+                };
+                let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
+                Some(Candidate { distance, holder: *holder, kind, served: viewer.served })
+            })
+        })
+    }
+
+    fn lead(&self, viewer: &ViewerState, kind: Kind) -> Option<Lead> {
+        let center = match kind {
+            Kind::Load => viewer.aim.to_load,
+            Kind::Generate => viewer.aim.to_generate,
+        };
+        let weight = self.heading_weight;
+        center.filter(|_| weight > 0.0).map(|center| Lead { center, weight })
+    }
+
+    /// Finds out where viewers are heading that have not moved for a while.
+    fn renew_aims(&mut self, now: Duration) {
+        for viewer in self.viewers.values_mut().filter(|viewer| viewer.aim.is_due(now)) {
+            viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
+        }
+    }
+
+    /// The nearest work of a viewer.
+    fn look(&mut self, holder: Holder, kind: Kind) -> Option<Near> {
+        let lead = self.lead(self.viewers.get(&holder)?, kind);
+        let viewer = self.viewers.get_mut(&holder)?;
+        match kind {
+            Kind::Load => viewer.to_load.nearest(self.resident, lead.as_ref()),
+            Kind::Generate => viewer.to_generate.nearest(self.stored, lead.as_ref()),
+        }
+    }
+
+    /// The nearest of all. Only what may be nearest is looked for.
+    fn nearest(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
+        loop {
+            let mut first = heap.peek_mut()?;
+            let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
+            let (holder, kind) = (*holder, *kind);
+            let near = if kind == Kind::Generate && !may_generate { None } else { self.look(holder, kind) };
+            match near {
+                None => drop(PeekMut::pop(first)),
+                Some(near) if near.distance <= *distance => return Some(Choice { holder, kind, near }),
+                Some(near) => *distance = near.distance,
+            }
+        }
+    }
+
+    /// What is nearest to whoever has waited longest.
+    fn longest_waiting(&mut self, may_generate: bool) -> Option<Choice> {
+        loop {
+            let wanted = self.candidates().filter(|candidate| may_generate || candidate.kind == Kind::Load);
+            let want = |of: &Candidate| Want { distance: of.distance, served: of.served };
+            let first = wanted.min_by(|a, b| self.turns.compare(&want(a), &want(b)));
+            let Candidate { distance, holder, kind, .. } = first?;
+            if let Some(near) = self.look(holder, kind)
+                && near.distance <= distance
+            {
+                return Some(Choice { holder, kind, near });
+            }
+        }
+    }
+}
+
+/// What is ordered next, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Choice {
+    holder: Holder,
+    kind: Kind,
+    near: Near,
+}
+
+/// What the viewers of one dimension want next, in one pass.
 struct Candidates {
     dimension: DimensionId,
-    of: Vec<Candidate>,
+    heap: BinaryHeap<Reverse<Candidate>>,
     /// Columns that may be generated now.
     allowance: usize,
-}
-
-impl Candidate {
-    fn best(&self, may_generate: bool) -> Option<(Kind, Near)> {
-        let load = self.load.map(|near| (Kind::Load, near));
-        let generate = self.generate.filter(|_| may_generate).map(|near| (Kind::Generate, near));
-        let nearer = |a: &(Kind, Near), b: &(Kind, Near)| a.1.distance.total_cmp(&b.1.distance).then(a.0.cmp(&b.0));
-        load.into_iter().chain(generate).min_by(nearer)
-    }
-
-    /// Looks for the nearest work, of the kinds of which there may be some.
-    fn look(&mut self, dimension: &mut Dimension, may_generate: bool, now: Duration) {
-        let weight = dimension.generation.heading_weight();
-        let Dimension { viewers, resident, stored, .. } = dimension;
-        (self.load, self.generate) = (None, None);
-        let Some(viewer) = viewers.get_mut(&self.holder) else { return };
-        if !viewer.is_loaded {
-            self.load = near(resident, viewer, viewer.radii.load, weight, now);
-            viewer.is_loaded = self.load.is_none();
-        }
-        if !viewer.is_generated && may_generate {
-            self.generate = near(stored, viewer, viewer.radii.generation, weight, now);
-            viewer.is_generated = self.generate.is_none();
-        }
-    }
 }
 
 impl Candidates {
     fn new(dimension: &mut Dimension, now: Duration) -> Self {
         let allowance = dimension.generation.allowance(now);
-        let holders: Vec<_> = dimension.viewers.keys().copied().collect();
-        let mut of: Vec<_> =
-            holders.into_iter().map(|holder| Candidate { holder, load: None, generate: None }).collect();
-        of.iter_mut().for_each(|candidate| candidate.look(dimension, allowance > 0, now));
-        of.retain(|candidate| candidate.load.is_some() || candidate.generate.is_some());
-        Self { dimension: dimension.id, of, allowance }
-    }
-
-    fn has_work(&self, room: Room) -> bool {
-        let may_generate = self.may_generate(room);
-        self.of.iter().any(|candidate| candidate.best(may_generate).is_some())
-    }
-
-    fn may_generate(&self, room: Room) -> bool {
-        room.generate > 0 && self.allowance > 0
+        let mut field = dimension.field();
+        field.renew_aims(now);
+        let heap = field.candidates().map(Reverse).collect();
+        Self { dimension: dimension.id, heap, allowance }
     }
 
     /// Whose turn it is, and what is ordered for it.
-    fn choose(&self, dimension: &mut Dimension, room: Room) -> Option<(Holder, Kind, Near)> {
-        let may_generate = self.may_generate(room);
-        let want = |candidate: &Candidate| {
-            let (_, near) = candidate.best(may_generate)?;
-            Some(Want { distance: near.distance, served: dimension.viewers.get(&candidate.holder)?.served })
-        };
-        let wants: Vec<_> = self.of.iter().map(want).collect();
-        let chosen = self.of.get(dimension.generation.turns.choose(&wants)?)?;
-        let (kind, near) = chosen.best(may_generate)?;
-        Some((chosen.holder, kind, near))
-    }
-
-    /// Something of the batch was claimed: whoever wanted it looks again.
-    fn refresh(&mut self, dimension: &mut Dimension, batch: BatchPos, now: Duration) {
-        self.allowance = dimension.generation.allowance(now);
-        let wants_it = |near: Option<Near>| near.is_some_and(|near| near.batch == batch);
-        for candidate in &mut self.of {
-            if wants_it(candidate.load) || wants_it(candidate.generate) {
-                candidate.look(dimension, self.allowance > 0, now);
-            }
+    fn choose(&mut self, dimension: &mut Dimension, room: Room) -> Option<Choice> {
+        let may_generate = room.generate > 0 && self.allowance > 0;
+        let mut field = dimension.field();
+        match field.turns.is_round() {
+            true => field.longest_waiting(may_generate),
+            false => field.nearest(&mut self.heap, may_generate),
         }
     }
 }
@@ -125,24 +186,35 @@ impl Desk<'_> {
     /// Orders as much as may be in flight. The dimension with the least in flight comes first each time, of equal ones the
     /// one that has waited longest, so that none takes what another one needs.
     pub fn order_nearest(&mut self, ids: &[DimensionId]) {
+        if self.room().load == 0 {
+            return;
+        }
         let now = self.clock.now;
         let candidates = |id: &DimensionId| Some(Candidates::new(self.dimensions.open.get_mut(id)?, now));
         let mut candidates: Vec<_> = ids.iter().filter_map(candidates).collect();
-        loop {
-            let room = self.room();
+        while self.room().load > 0 {
             let order = |id: DimensionId| self.dimensions.open.get(&id).map(|open| (open.in_flight, open.last_claim));
-            let with_work = candidates.iter_mut().filter(|of| room.load > 0 && of.has_work(room));
-            let Some(next) = with_work.min_by_key(|of| order(of.dimension)) else { return };
-            let id = next.dimension;
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let Some((holder, kind, near)) = next.choose(dimension, room) else { return };
-            match kind {
-                Kind::Load => self.order_loading(id, near),
-                Kind::Generate => self.order_generation(id, holder, near, next.allowance),
+            let Some(place) = (0..candidates.len()).min_by_key(|place| order(candidates[*place].dimension)) else {
+                return;
+            };
+            if !self.order_next(&mut candidates[place], now) {
+                // It wants nothing that there is room for.
+                candidates.remove(place);
             }
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            next.refresh(dimension, near.batch, now);
         }
+    }
+
+    /// Orders what is nearest in one dimension. Says whether there was something.
+    fn order_next(&mut self, candidates: &mut Candidates, now: Duration) -> bool {
+        let (id, room) = (candidates.dimension, self.room());
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        candidates.allowance = dimension.generation.allowance(now);
+        let Some(Choice { holder, kind, near }) = candidates.choose(dimension, room) else { return false };
+        match kind {
+            Kind::Load => self.order_loading(id, near),
+            Kind::Generate => self.order_generation(id, holder, near, candidates.allowance),
+        }
+        true
     }
 
     /// How many columns more may be ordered: loading has a quarter more than generation.
@@ -212,25 +284,14 @@ impl Desk<'_> {
 }
 
 impl Dimension {
+    fn field(&mut self) -> Field<'_> {
+        let Self { viewers, resident, stored, generation, .. } = self;
+        Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight() }
+    }
+
     /// Something was ordered, which serves the viewers in whose range this column lies.
     fn serve(&mut self, column: Option<ColumnPos>) {
         let (turn, Some(column)) = (self.generation.turns.end_turn(), column) else { return };
         self.viewers.values_mut().filter(|viewer| viewer.reaches(column)).for_each(|viewer| viewer.served = turn);
     }
-}
-
-/// The work that is nearest to where the viewer is, or to where it is heading.
-fn near(graph: &mut DistanceGraph, viewer: &ViewerState, radius: u32, weight: f64, now: Duration) -> Option<Near> {
-    let (batch, squared) = graph.nearest_missing(viewer.center, radius)?;
-    let here = Near { batch, distance: (squared as f64).sqrt(), center: viewer.center };
-    if weight == 0.0 {
-        return Some(here);
-    }
-    let Some(center) = viewer.heading.ahead(viewer.center, now, radius / 2) else { return Some(here) };
-    let way = (center.distance_squared(viewer.center) as f64).sqrt();
-    // So that what is found there lies in the viewer's range too.
-    let radius = radius.saturating_sub(way.ceil() as u32);
-    let Some((batch, squared)) = graph.nearest_missing(center, radius) else { return Some(here) };
-    let distance = (squared as f64).sqrt() + way * (1.0 - weight);
-    Some(if distance < here.distance { Near { batch, distance, center } } else { here })
 }

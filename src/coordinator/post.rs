@@ -4,7 +4,7 @@ use super::collect::Desk;
 use super::dimension::Dimensions;
 use super::events::LetterLost;
 use crate::region::RegionId;
-use crate::simulation::{Address, Letter, MirrorUpdate, Sender, Traveller, Undeliverable};
+use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -135,7 +135,7 @@ impl Desk<'_> {
 
     /// To the sender's region, the one that took over from it, or the one that owns its place now.
     fn post_back(&mut self, letter: Letter) {
-        let Sender::Region { dimension: id, region, column } = letter.from else {
+        let LetterSender::Region { dimension: id, region, column } = letter.from else {
             return self.publisher.letter(letter);
         };
         let dimension = self.dimensions.open.get_mut(&id);

@@ -165,10 +165,9 @@ impl Desk<'_> {
         }
     }
 
-    /// An order for the job with this entity. A dimension that closes keeps its jobs as they are.
+    /// An order for the job with this entity. If its dimension closes, that is how it is found when it is opened again.
     pub fn control_pregeneration(&mut self, entity: Entity, order: PregenerationOrder) {
-        let open = self.dimensions.open.values_mut().filter(|dimension| !dimension.is_closing());
-        let found = open.into_iter().find_map(|dimension| {
+        let found = self.dimensions.open.values_mut().find_map(|dimension| {
             let jobs = &mut dimension.pregenerations.jobs;
             let (number, job) = jobs.iter_mut().find(|(_, job)| job.entity == Some(entity))?;
             match order {
@@ -178,10 +177,15 @@ impl Desk<'_> {
             }
             Some((dimension.id, *number))
         });
-        if let Some((id, number)) = found
-            && order == PregenerationOrder::Cancel
-        {
+        let Some((id, number)) = found else { return };
+        if order == PregenerationOrder::Cancel {
             self.end_pregeneration(id, number, PregenerationState::Cancelled);
+        }
+        let closing = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.closing.as_mut());
+        if let Some(closing) = closing {
+            // Saved once more, and closed when that is durable.
+            closing.until = None;
+            self.save_pregenerations(id);
         }
     }
 

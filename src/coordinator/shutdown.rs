@@ -32,7 +32,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.keep_pregenerations();
             desk.save_regions();
             desk.last_commit();
-            desk.threads.join_regions();
+            desk.threads.join();
         }
         Err(error) => error!("the coordinator's world lacks what it began with, nothing could be saved: {error}"),
     }

@@ -1,5 +1,6 @@
 use super::collect::Desk;
 use super::dimension::{Dimension, Holder, Stage};
+use super::progress::CountTimer;
 use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
@@ -7,7 +8,7 @@ use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the coordinator counts over its whole run.
 #[derive(Resource, Default)]
@@ -25,6 +26,7 @@ pub(super) struct Totals {
     history: TickHistory,
     /// How long the last passes of the coordinator took.
     passes: VecDeque<Duration>,
+    count_timer: CountTimer,
 }
 
 impl Totals {
@@ -131,7 +133,9 @@ pub struct DimensionStatistics {
     /// How its ground is generated, whoever said so.
     pub generation: DimensionGeneration,
     /// The columns within the viewers' radii, and how many of them are not in regions yet. Where the discs of several
-    /// viewers overlap, the missing ones are an estimate, which is 0 if and only if none is missing.
+    /// viewers overlap, the missing ones are an estimate, as if they were spread evenly; it is 0 if and only if none was
+    /// missing when they were counted. That is done each time, or, if there are so many viewers that it would take more
+    /// than a twentieth of the coordinator's time, less often.
     pub to_load: Completion,
     /// The columns within the viewers' generation radii, and how many of them are not generated yet: also those that
     /// failed. An estimate as `to_load`.
@@ -247,6 +251,15 @@ impl RegionStatistics {
 }
 
 impl Desk<'_> {
+    fn count_progress(&mut self) {
+        let began = Instant::now();
+        // In lockstep it must not depend on the time.
+        if self.config.mode.is_lockstep() || self.totals.count_timer.is_due(began) {
+            self.dimensions.open.values_mut().for_each(Dimension::count_progress);
+            self.totals.count_timer.note(began, Instant::now());
+        }
+    }
+
     pub fn statistics(&mut self) -> Statistics {
         let now = self.clock.now;
         let limit = self.config.watchdog_limit;
@@ -255,6 +268,7 @@ impl Desk<'_> {
             let group = coupled.iter().find(|group| group.contains(&region));
             group.into_iter().flatten().copied().filter(|other| *other != region).collect()
         };
+        self.count_progress();
         let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
         let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
         let mut regions = Vec::new();

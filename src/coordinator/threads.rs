@@ -5,6 +5,7 @@ use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
 use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
+use super::rebuild::Search;
 use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::block::BlockRegistry;
@@ -172,6 +173,9 @@ pub(super) struct Threads {
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
     ending: Arc<AtomicBool>,
+    /// Threads with long work on the store.
+    long_work: Vec<JoinHandle<()>>,
+    is_lockstep: bool,
 }
 
 /// The time between two lines in the log about a removal.
@@ -224,6 +228,8 @@ impl Threads {
             template,
             store,
             ending: Arc::default(),
+            long_work: Vec::new(),
+            is_lockstep: config.mode.is_lockstep(),
         };
         Ok((threads, link))
     }
@@ -314,7 +320,7 @@ impl Threads {
 
     /// Erases what is stored of a closed dimension; an event tells when it is done. It goes on after a restart if the app
     /// ends before.
-    pub fn remove_dimension(&self, entity: Entity, name: String) {
+    pub fn remove_dimension(&mut self, entity: Entity, name: String) {
         let (sender, store, ending) = (self.sender.clone(), self.store.clone(), self.ending.clone());
         let (failed, dimension) = (self.sender.clone(), name.clone());
         let remove = move || {
@@ -337,15 +343,32 @@ impl Threads {
             };
             let _ = sender.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }));
         };
-        // A thread of its own: it may take minutes, and ground must be loaded meanwhile.
-        if let Err(error) = std::thread::Builder::new().name("terrane removal".to_owned()).spawn(remove) {
+        if let Err(error) = self.begin_long_work("terrane removal", remove) {
             let (name, error) = (dimension, Some(error.to_string()));
             let _ = failed.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries: 0, error }));
         }
     }
 
-    /// Lets the region threads end when their work is done. Those that hang are left alone.
-    pub fn join_regions(&mut self) {
+    /// Finds out what is stored of a dimension; an event tells when it is done. In lockstep that is with the next pass.
+    pub fn rebuild(&mut self, search: Search) -> io::Result<()> {
+        let (sender, store, ending) = (self.sender.clone(), self.store.clone(), self.ending.clone());
+        let run = move || drop(sender.send(Event::GraphRebuilt(search.run(&store, &ending))));
+        if self.is_lockstep {
+            run();
+            return Ok(());
+        }
+        self.begin_long_work("terrane rebuild", run)
+    }
+
+    /// On a thread of its own: it may take minutes, and ground must be loaded meanwhile.
+    fn begin_long_work(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.long_work.retain(|thread| !thread.is_finished());
+        self.long_work.push(std::thread::Builder::new().name(name.to_owned()).spawn(work)?);
+        Ok(())
+    }
+
+    /// Lets the threads end when their work is done. Those that hang are left alone.
+    pub fn join(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         self.to_generate.clear();
         self.to_load.clear();
@@ -355,6 +378,10 @@ impl Threads {
                 // A region thread catches the panics of the game.
                 let _ = thread.join();
             }
+        }
+        // It stops within moments. The store must not be in use when the app is gone.
+        for thread in self.long_work.drain(..) {
+            let _ = thread.join();
         }
     }
 }
@@ -558,7 +585,7 @@ fn pass(app: &mut SubApp) {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.join_regions();
+        self.join();
     }
 }
 

@@ -26,16 +26,15 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Which of those who want something is served next. Of equal ones the first.
-    pub fn choose(&self, wants: &[Option<Want>]) -> Option<usize> {
-        let wants = wants.iter().enumerate().filter_map(|(place, want)| Some((place, (*want)?)));
-        let is_round = (self.turn + 1).is_multiple_of(ROUND);
-        let before = |a: &Want, b: &Want| -> Ordering {
-            let nearer = a.distance.total_cmp(&b.distance);
-            if is_round { a.served.cmp(&b.served).then(nearer) } else { nearer }
-        };
-        let (chosen, _) = wants.min_by(|(_, a), (_, b)| before(a, b))?;
-        Some(chosen)
+    /// Whether the next turn is that of whoever has waited longest.
+    pub fn is_round(&self) -> bool {
+        (self.turn + 1).is_multiple_of(ROUND)
+    }
+
+    /// Who of two comes first.
+    pub fn compare(&self, a: &Want, b: &Want) -> Ordering {
+        let nearer = a.distance.total_cmp(&b.distance);
+        if self.is_round() { a.served.cmp(&b.served).then(nearer) } else { nearer }
     }
 
     /// Something was ordered. Gives the number of this turn: whoever it serves notes it.
@@ -55,8 +54,8 @@ mod tests {
         let mut served = vec![0; wants.len()];
         let mut count = vec![0; wants.len()];
         for _ in 0..turns {
-            let now: Vec<_> = wants.iter().zip(&served).map(|(d, s)| Some(Want { distance: *d, served: *s })).collect();
-            let chosen = order.choose(&now).unwrap();
+            let now: Vec<_> = wants.iter().zip(&served).map(|(d, s)| Want { distance: *d, served: *s }).collect();
+            let chosen = (0..now.len()).min_by(|a, b| order.compare(&now[*a], &now[*b])).unwrap();
             count[chosen] += 1;
             let turn = order.end_turn();
             (0..served.len()).filter(|other| serves(chosen, *other)).for_each(|other| served[other] = turn);
@@ -79,17 +78,5 @@ mod tests {
         wants.push(70.0);
         let count = serve(800, &wants, |chosen, other| (chosen < 100) == (other < 100));
         assert!(count[100] >= 800 / 8 - 1, "{}", count[100]);
-    }
-
-    #[test]
-    fn who_wants_nothing_is_passed_over() {
-        let mut turns = Turns::default();
-        assert_eq!(turns.choose(&[]), None);
-        assert_eq!(turns.choose(&[None, None]), None);
-        let want = Some(Want { distance: 3.0, served: 0 });
-        for turn in 1..9 {
-            assert_eq!(turns.choose(&[None, want, None]), Some(1));
-            assert_eq!(turns.end_turn(), turn);
-        }
     }
 }

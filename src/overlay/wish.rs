@@ -3,6 +3,7 @@ use crate::coordinator::{
 };
 use crate::region::RegionId;
 use crate::space::DimensionId;
+use crate::view::ControlPregeneration;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 
@@ -15,6 +16,7 @@ pub(super) enum Wish {
     Clock(Entity, DimensionClock),
     Generation(Entity, DimensionGeneration),
     Retry(RetryColumns),
+    Pregeneration(ControlPregeneration),
     Step(StepDimension),
     Order(ControlRegion),
 }
@@ -32,6 +34,7 @@ pub(super) struct Wishes<'w, 's> {
     steps: MessageWriter<'w, StepDimension>,
     orders: MessageWriter<'w, ControlRegion>,
     retries: MessageWriter<'w, RetryColumns>,
+    pregenerations: MessageWriter<'w, ControlPregeneration>,
 }
 
 impl Wishes<'_, '_> {
@@ -45,6 +48,7 @@ impl Wishes<'_, '_> {
                 self.commands.entity(dimension).try_insert(generation);
             }
             Wish::Retry(retry) => drop(self.retries.write(retry)),
+            Wish::Pregeneration(order) => drop(self.pregenerations.write(order)),
             Wish::Step(step) => drop(self.steps.write(step)),
             Wish::Order(order) => drop(self.orders.write(order)),
         }

@@ -41,7 +41,7 @@ impl fmt::Display for Address {
 
 /// Who sent a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
+pub enum LetterSender {
     /// The main world.
     Main,
     /// A region.
@@ -85,7 +85,7 @@ pub struct Received<M: RegionMessage> {
     /// The target in this world, if it was sent to an entity.
     pub entity: Option<Entity>,
     /// By whom.
-    pub from: Sender,
+    pub from: LetterSender,
 }
 
 /// A message that this world sent and that could not be delivered. Read it with `MessageReader<Returned<M>>`.
@@ -111,7 +111,7 @@ pub struct Letter {
     /// Where it goes.
     pub to: Address,
     /// Where it comes from.
-    pub from: Sender,
+    pub from: LetterSender,
     /// How many ticks of its target it waits there; 0 for the next tick.
     pub delay: u64,
     content: Content,
@@ -127,8 +127,13 @@ enum Content {
 
 /// A message whose type is forgotten.
 trait Parcel: Send {
-    fn deliver(self: Box<Self>, world: &mut World, to: Address, entity: Option<Entity>, from: Sender)
-    -> Option<Handed>;
+    fn deliver(
+        self: Box<Self>,
+        world: &mut World,
+        to: Address,
+        entity: Option<Entity>,
+        from: LetterSender,
+    ) -> Option<Handed>;
     fn give_back(self: Box<Self>, world: &mut World, to: Address, reason: Undeliverable);
     fn copy(&self) -> Box<dyn Parcel>;
     fn name(&self) -> &'static str;
@@ -140,7 +145,7 @@ impl<M: RegionMessage> Parcel for M {
         world: &mut World,
         to: Address,
         entity: Option<Entity>,
-        from: Sender,
+        from: LetterSender,
     ) -> Option<Handed> {
         let number = write(world, Received { message: *self, to, entity, from })?;
         let find = |world: &World, number: usize| {
@@ -193,17 +198,17 @@ impl Handed {
 
 impl Letter {
     /// A message.
-    pub fn message<M: RegionMessage>(to: Address, from: Sender, message: M) -> Self {
+    pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
         Self { to, from, delay: 0, content: Content::Message(Box::new(message)), returned: None }
     }
 
     /// A closure for whoever gets it.
-    pub fn run(to: Address, from: Sender, run: RunInWorld) -> Self {
+    pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
         Self { to, from, delay: 0, content: Content::Run(run), returned: None }
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
-    pub fn run_on(id: Uuid, from: Sender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
+    pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
         Self { to: Address::Entity(id), from, delay: 0, content: Content::RunOn(run, retired), returned: None }
     }
 

@@ -1,6 +1,6 @@
 //! What a region sends, and what waits in it for its time.
 
-use super::letter::{Address, Handed, Letter, RegionMessage, Sender, Undeliverable};
+use super::letter::{Address, Handed, Letter, LetterSender, RegionMessage, Undeliverable};
 use super::{BlockTicks, Exclusive, RegionColumns, RegionInfo};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -53,7 +53,7 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 pub struct Post {
     out: Exclusive<Vec<Letter>>,
     known: KnownMessages,
-    sender: Sender,
+    sender: LetterSender,
     dimension: DimensionId,
     /// Types that were sent and are not registered.
     unknown: Vec<&'static str>,
@@ -65,7 +65,7 @@ impl Post {
         let mut post = Self {
             out: Exclusive::default(),
             known: KnownMessages::default(),
-            sender: Sender::Main,
+            sender: LetterSender::Main,
             dimension,
             unknown: Vec::new(),
         };
@@ -80,7 +80,7 @@ impl Post {
 
     pub(super) fn set_sender(&mut self, info: &RegionInfo, column: Option<ColumnPos>) {
         self.dimension = info.dimension;
-        self.sender = Sender::Region { dimension: info.dimension, region: info.region, column };
+        self.sender = LetterSender::Region { dimension: info.dimension, region: info.region, column };
     }
 
     /// Sends `message`. It is not stored: a crash loses what is on its way.
@@ -243,7 +243,11 @@ mod tests {
     use super::*;
 
     fn letter(number: u64) -> Letter {
-        Letter::message(Address::Place(DimensionId(0), BlockPos::new(number as i64 * 16, 0, 0)), Sender::Main, number)
+        Letter::message(
+            Address::Place(DimensionId(0), BlockPos::new(number as i64 * 16, 0, 0)),
+            LetterSender::Main,
+            number,
+        )
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub trait KeyValueStore: Send + Sync {
 
     /// About how much room all entries take, for statistics.
     fn approximate_bytes(&self) -> Result<u64, StoreError>;
+
+    /// About how much room the entries of a range take, to tell how far a walk over it is; `None` if nobody can tell
+    /// without that walk.
+    fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
+        let _ = (family, range);
+        Ok(None)
+    }
 }
 
 /// A store that others have a handle to as well.
@@ -61,6 +68,10 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {
         (**self).approximate_bytes()
+    }
+
+    fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
+        (**self).approximate_range_bytes(family, range)
     }
 }
 

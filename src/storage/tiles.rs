@@ -3,7 +3,10 @@
 use super::{Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, envelope, keys};
 use crate::space::{ColumnPos, DimensionId};
 use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 
+/// Entries that are read at a time.
+const PAGE: usize = 1024;
 const BATCHES: usize = 64;
 type Masks = [u16; BATCHES];
 
@@ -51,7 +54,7 @@ impl WorldStore {
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
     pub fn has_lost_tiles(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        let is_empty = |family, range: std::ops::Range<Vec<u8>>| {
+        let is_empty = |family, range: Range<Vec<u8>>| {
             self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
         };
         Ok(is_empty(Family::Meta, keys::tile_range(dimension))?
@@ -60,22 +63,32 @@ impl WorldStore {
     }
 
     /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
-    /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world.
+    /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
+    /// go on meanwhile.
     ///
     /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk.
-    pub fn rebuild_tiles(&self, dimension: DimensionId) -> Result<u64, StoreError> {
+    ///
+    /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
+    pub fn rebuild_tiles(
+        &self,
+        dimension: DimensionId,
+        progress: impl FnMut(RebuildProgress) -> ControlFlow<()>,
+    ) -> Result<Option<u64>, StoreError> {
+        let ranges = [
+            (Family::Meta, keys::summary_dimension_range(dimension)),
+            (Family::Chunks, keys::chunk_dimension_range(dimension)),
+        ];
+        let mut search = Search { store: self, tiles: BTreeMap::new(), entries: 0, progress };
+        let found = search.walk(ranges)?;
+        let tiles = search.tiles;
+        match found {
+            ControlFlow::Continue(()) => self.replace_tiles(dimension, tiles).map(Some),
+            ControlFlow::Break(()) => Ok(None),
+        }
+    }
+
+    fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<(i64, i64), Masks>) -> Result<u64, StoreError> {
         let _writing = self.lock_writes();
-        let mut tiles = BTreeMap::new();
-        self.scan_all(Family::Meta, keys::summary_dimension_range(dimension), |key, _| {
-            let (_, column) = keys::parse_summary_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            insert(&mut tiles, column);
-            Ok(())
-        })?;
-        self.scan_all(Family::Chunks, keys::chunk_dimension_range(dimension), |key, _| {
-            let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(Family::Chunks, key))?;
-            insert(&mut tiles, chunk.column());
-            Ok(())
-        })?;
         let mut writes = WriteBatch::default();
         self.scan_all(Family::Meta, keys::tile_range(dimension), |key, _| {
             writes.delete(Family::Meta, key.to_vec());
@@ -88,6 +101,66 @@ impl WorldStore {
         }
         self.store.write(writes, Durability::Sync)?;
         Ok(columns)
+    }
+}
+
+/// How far [`WorldStore::rebuild_tiles`] is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RebuildProgress {
+    /// The entries that were looked at.
+    pub entries: u64,
+    /// About which part of all there is that was, 0 to 1; `None` if the backend cannot tell.
+    pub fraction: Option<f64>,
+}
+
+/// The search for columns. It may take minutes, so it holds no lock: nobody else writes what is searched.
+struct Search<'a, P> {
+    store: &'a WorldStore,
+    tiles: BTreeMap<(i64, i64), Masks>,
+    entries: u64,
+    progress: P,
+}
+
+impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
+    fn walk(&mut self, mut ranges: [(Family, Range<Vec<u8>>); 2]) -> Result<ControlFlow<()>, StoreError> {
+        let all = self.bytes(&ranges)?;
+        for at in 0..ranges.len() {
+            while !ranges[at].1.is_empty() {
+                self.look_at_page(&mut ranges[at])?;
+                let left = self.bytes(&ranges[at..])?;
+                let fraction = all.zip(left).map(|(all, left)| 1.0 - left.min(all) as f64 / all.max(1) as f64);
+                let told = (self.progress)(RebuildProgress { entries: self.entries, fraction });
+                if told.is_break() {
+                    return Ok(told);
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Notes the columns of the first entries of the range, which then begins behind them.
+    fn look_at_page(&mut self, (family, range): &mut (Family, Range<Vec<u8>>)) -> Result<(), StoreError> {
+        let page = self.store.store.scan(*family, &range.start..&range.end, PAGE)?;
+        for (key, _) in &page {
+            let column = match family {
+                Family::Chunks => keys::parse_chunk_key(key).map(|(_, chunk)| chunk.column()),
+                _ => keys::parse_summary_key(key).map(|(_, column)| column),
+            };
+            insert(&mut self.tiles, column.ok_or_else(|| self.store.unknown_key(*family, key))?);
+        }
+        self.entries += page.len() as u64;
+        range.start = match page.last() {
+            Some((key, _)) if page.len() == PAGE => keys::after(key),
+            _ => range.end.clone(),
+        };
+        Ok(())
+    }
+
+    fn bytes(&self, ranges: &[(Family, Range<Vec<u8>>)]) -> Result<Option<u64>, StoreError> {
+        ranges
+            .iter()
+            .map(|(family, range)| self.store.store.approximate_range_bytes(*family, &range.start..&range.end))
+            .sum()
     }
 }
 
@@ -161,7 +234,7 @@ mod tests {
             store.world().commit(&batch, Durability::Process).unwrap();
             let all: BTreeSet<_> = summarized.union(&chunks).copied().collect();
             prop_assert_eq!(store.world().has_lost_tiles(DIMENSION).unwrap(), !(old || summarized.is_empty() && chunks.is_empty()));
-            prop_assert_eq!(store.world().rebuild_tiles(DIMENSION).unwrap(), all.len() as u64);
+            prop_assert_eq!(store.world().rebuild_tiles(DIMENSION, |_| ControlFlow::Continue(())), Ok(Some(all.len() as u64)));
             prop_assert_eq!(stored(&store), all);
             prop_assert!(!store.world().has_lost_tiles(DIMENSION).unwrap());
         }

@@ -187,9 +187,9 @@ pub enum WorldOpenError {
     },
 }
 
-/// A dimension could not be opened.
+/// A dimension could not be opened: what the store knows of it does not allow that.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DimensionError {
+pub enum StoredDimensionError {
     /// The dimension was made from something else.
     #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
     OriginMismatch {
@@ -327,15 +327,15 @@ impl WorldStore {
     ///
     /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
     /// game knows when it has them.
-    pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, DimensionError> {
+    pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, StoredDimensionError> {
         let _writing = self.lock_writes();
         let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
         if let Some(stored) = self.dimension_record(name)? {
             if self.is_marked(stored.id)? {
-                return Err(DimensionError::BeingRemoved { name: name.into() });
+                return Err(StoredDimensionError::BeingRemoved { name: name.into() });
             }
             if stored.origin != *origin {
-                return Err(DimensionError::OriginMismatch {
+                return Err(StoredDimensionError::OriginMismatch {
                     name: name.into(),
                     stored: stored.origin,
                     wanted: origin.clone(),

@@ -6,8 +6,8 @@ use crate::coordinator::{
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, DimensionId};
 use bevy::prelude::*;
-use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An area of a dimension that is to be generated and stored, without being loaded into a region: spawn it in the main
 /// world, and see its [`PregenerationProgress`] beside it.
@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 /// [`ControlPregeneration`] pauses, resumes and cancels it, and so it ends if it is despawned. It is stored until it has
 /// come to its end, which [`PregenerationEnded`] tells: when its dimension is opened again, in a later session too, it
 /// goes on where it was, paused or not. Then it has the entity that the game spawned for the same area, or else a new one.
-/// When its dimension is closed it waits; if the dimension is despawned, so is it.
+/// When its dimension is closed it waits; if the dimension is despawned, so is it. Whoever despawns it in the same frame
+/// does not cancel it.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -73,22 +74,36 @@ pub struct PregenerationEnded {
 #[derive(Resource, Default)]
 pub(super) struct PregenerationIndex {
     entities: BTreeMap<(DimensionId, u64), Entity>,
-    /// Entities that the coordinator knows.
-    sent: FxHashSet<Entity>,
+    /// Entities that the coordinator knows, and the dimension's entity of each.
+    sent: FxHashMap<Entity, Entity>,
+    /// Jobs that were told to stop and whose end was not told yet.
+    cancelled: BTreeSet<(DimensionId, u64)>,
 }
 
-/// Sends new jobs and orders, after the end of dimensions: what goes with its dimension is not cancelled but waits.
+impl PregenerationIndex {
+    /// The coordinator may have closed the dimension a moment ago, and find the job in the store again.
+    fn note_cancelled(&mut self, entity: Entity) {
+        let jobs = self.entities.iter().filter(|(_, of)| **of == entity).map(|(job, _)| *job);
+        self.cancelled.extend(jobs);
+    }
+}
+
+/// Sends new jobs and orders. What goes in the same frame as its dimension is not cancelled but waits.
 pub(super) fn send(
     link: Res<MainLink>,
     mut index: ResMut<PregenerationIndex>,
     mut jobs: Query<(Entity, &Pregeneration, &mut PregenerationProgress)>,
     open: Query<(), With<DimensionOpen>>,
     mut removed: RemovedComponents<Pregeneration>,
+    mut gone: RemovedComponents<Dimension>,
     mut orders: MessageReader<ControlPregeneration>,
     mut ended: MessageWriter<PregenerationEnded>,
 ) {
     for &ControlPregeneration { pregeneration: entity, order } in orders.read() {
-        if index.sent.contains(&entity) {
+        if index.sent.contains_key(&entity) {
+            if order == PregenerationOrder::Cancel {
+                index.note_cancelled(entity);
+            }
             link.send(FromMain::ControlPregeneration { entity, order });
         } else if let Ok((_, job, progress)) = jobs.get_mut(entity) {
             let ending = control_unsent(job, progress, order);
@@ -99,12 +114,19 @@ pub(super) fn send(
             }));
         }
     }
-    for entity in removed.read().filter(|entity| index.sent.remove(entity)) {
+    let gone: FxHashSet<Entity> = gone.read().collect();
+    for entity in removed.read() {
+        let Some(dimension) = index.sent.remove(&entity) else { continue };
+        if gone.contains(&dimension) {
+            continue;
+        }
+        index.note_cancelled(entity);
         link.send(FromMain::ControlPregeneration { entity, order: PregenerationOrder::Cancel });
     }
     for (entity, job, progress) in &jobs {
-        if !progress.state.is_over() && open.contains(job.dimension) && index.sent.insert(entity) {
+        if !progress.state.is_over() && open.contains(job.dimension) && !index.sent.contains_key(&entity) {
             let &Pregeneration { dimension, area } = job;
+            index.sent.insert(entity, dimension);
             let is_paused = progress.state == PregenerationState::Paused;
             link.send(FromMain::StartPregeneration { entity, dimension, area, is_paused });
         }
@@ -132,6 +154,13 @@ fn control_unsent(
 /// Takes in how far a job is.
 pub(super) fn apply(world: &mut World, (dimension, number): (DimensionId, u64), status: PregenerationStatus) {
     let is_over = status.progress.state.is_over();
+    let index = &mut *world.resource_mut::<PregenerationIndex>();
+    if is_over {
+        index.cancelled.remove(&(dimension, number));
+    } else if status.entity.is_none() && index.cancelled.contains(&(dimension, number)) {
+        cancel_again(world, (dimension, number));
+        return;
+    }
     let Some(entity) = entity_of(world, (dimension, number), &status) else { return };
     let PregenerationStatus { area, progress, .. } = status;
     if let Ok(mut job) = world.get_entity_mut(entity) {
@@ -143,6 +172,16 @@ pub(super) fn apply(world: &mut World, (dimension, number): (DimensionId, u64), 
         index.sent.remove(&entity);
         world.write_message(PregenerationEnded { pregeneration: entity, area, progress });
     }
+}
+
+/// The job was cancelled in the moment in which its dimension was closed, and the store did not hear of it.
+fn cancel_again(world: &mut World, (dimension, number): (DimensionId, u64)) {
+    // Orders go by entities, and it has none any more.
+    let entity = world.spawn_empty().id();
+    world.despawn(entity);
+    let link = world.resource::<MainLink>();
+    link.send(FromMain::AdoptPregeneration { entity, dimension, number });
+    link.send(FromMain::ControlPregeneration { entity, order: PregenerationOrder::Cancel });
 }
 
 /// The entity of a job: the one that it has, one that was spawned for the same, or a new one.
@@ -168,7 +207,7 @@ fn entity_of(world: &mut World, key: (DimensionId, u64), status: &PregenerationS
     let entity = found.first().copied().unwrap_or_else(|| world.spawn(wanted).id());
     let mut index = world.resource_mut::<PregenerationIndex>();
     index.entities.insert(key, entity);
-    index.sent.insert(entity);
+    index.sent.insert(entity, status.dimension);
     let (dimension, number) = key;
     world.resource::<MainLink>().send(FromMain::AdoptPregeneration { entity, dimension, number });
     Some(entity)

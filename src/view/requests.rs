@@ -6,7 +6,7 @@ use super::{
 };
 use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
-    Address, Exclusive, Letter, Position, RegionInfo, RegionMessage, Sender, Undeliverable, Viewer, ViewerRadii,
+    Address, Exclusive, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, Viewer, ViewerRadii,
     schedule,
 };
 use crate::space::{BlockPos, ChunkPos, DimensionId};
@@ -111,7 +111,7 @@ impl RegionCommands for Commands<'_, '_> {
         delay: u64,
         run: impl FnOnce(&mut World) + Send + 'static,
     ) -> &mut Self {
-        let letter = Letter::run(to_place(block), Sender::Main, Box::new(run)).with_delay(delay);
+        let letter = Letter::run(to_place(block), LetterSender::Main, Box::new(run)).with_delay(delay);
         post(self, FromMain::PostToPlace { dimension, block, letter })
     }
 
@@ -122,21 +122,21 @@ impl RegionCommands for Commands<'_, '_> {
         run: impl FnOnce(EntityWorldMut) + Send + 'static,
         retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
     ) -> &mut Self {
-        let letter = Letter::run_on(id, Sender::Main, Box::new(run), Some(Box::new(retired)));
+        let letter = Letter::run_on(id, LetterSender::Main, Box::new(run), Some(Box::new(retired)));
         post(self, FromMain::Post(letter.with_delay(delay)))
     }
 
     fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self {
-        let letter = Letter::message(to_place(block), Sender::Main, message);
+        let letter = Letter::message(to_place(block), LetterSender::Main, message);
         post(self, FromMain::PostToPlace { dimension, block, letter })
     }
 
     fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self {
-        post(self, FromMain::Post(Letter::message(Address::Entity(id), Sender::Main, message)))
+        post(self, FromMain::Post(Letter::message(Address::Entity(id), LetterSender::Main, message)))
     }
 
     fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self {
-        post(self, FromMain::Post(Letter::message(Address::Regions(only), Sender::Main, message)))
+        post(self, FromMain::Post(Letter::message(Address::Regions(only), LetterSender::Main, message)))
     }
 }
 

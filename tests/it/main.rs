@@ -26,6 +26,7 @@ mod overlay;
 mod plugins;
 mod pregeneration;
 mod pregeneration_tool;
+mod rebuilding;
 mod regions;
 mod render;
 mod saving;

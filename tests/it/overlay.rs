@@ -333,3 +333,38 @@ fn generation_is_held_and_goes_on_and_what_failed_is_told_in_the_panel() {
     });
     assert!(is_told);
 }
+
+#[test]
+fn a_pre_generation_is_paused_resumed_and_cancelled() {
+    let (mut app, dimension) = two_regions(lockstep().with_pregeneration_in_flight(4));
+    let area = ColumnArea::Disc { center: ColumnPos::new(500, 0), radius: 200 };
+    let job = app.world_mut().spawn((Pregeneration { dimension, area }, Name::new("spawn area"))).id();
+    let state = |app: &App| app.world().get::<PregenerationProgress>(job).expect("a job").state;
+    click(&mut app, "jobs");
+    frame_until(&mut app, "it is shown", |app| is_seen(app, "spawn area in overworld") && is_seen(app, "running"));
+    frame_until(&mut app, "its rate is shown", |app| is_seen(app, " left") && is_seen(app, " of 125,629 ("));
+    click(&mut app, "pause");
+    frame_until(&mut app, "it is paused", |app| state(app) == PregenerationState::Paused && is_seen(app, "paused"));
+    click(&mut app, "resume");
+    frame_until(&mut app, "it goes on", |app| state(app) == PregenerationState::Running);
+    click(&mut app, "cancel");
+    frame_until(&mut app, "it ends", |app| state(app) == PregenerationState::Cancelled && is_seen(app, "cancelled"));
+    frame(&mut app, Vec::new());
+    assert!(places(&app, "cancel").is_empty(), "what is over cannot be cancelled");
+}
+
+#[test]
+fn far_views_are_shown_with_what_they_got() {
+    let (mut app, dimension) = two_regions(lockstep());
+    let view = FarView::in_dimension(dimension).with_radius(1).with_bytes_per_second(1 << 20);
+    let place = Transform::from_xyz(HERE.x as f32, 0.0, 0.0);
+    let listener = app.world_mut().spawn((view, place, Name::new("spyglass"))).id();
+    click(&mut app, "far views");
+    frame_until(&mut app, "it got all", |app| app.world().resource::<FarColumns>().len(listener) == 5);
+    frame(&mut app, Vec::new());
+    for text in ["spyglass", "5 of up to 5 columns", "B/s of 1.0 MiB/s", "radius 1, detail 16"] {
+        assert!(is_seen(&app, text), "{text} is not on the screen");
+    }
+    app.world_mut().despawn(listener);
+    frame_until(&mut app, "nobody listens", |app| is_seen(app, "Nobody listens to a far view."));
+}

@@ -1,9 +1,11 @@
 //! Areas are generated and stored without being loaded, and go on where they were.
 
+use crate::failing_store::FullDisk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{MemoryStore, WorldStore};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -621,10 +623,75 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
     }
 }
 
+/// A world whose dimension was told to close while nothing can be stored, with a job that is not done, and the switch.
+fn closing_with_a_job(mode: TickMode) -> (App, Entity, Arc<AtomicBool>) {
+    let is_full = Arc::<AtomicBool>::default();
+    let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tick_mode(mode);
+    let mut app = app(plugin.with_pregeneration_in_flight(16));
+    let overworld = dimension(&mut app, &Counting::default());
+    let job = pregenerate(&mut app, overworld, disc(60));
+    start(&mut app);
+    wait_for_done(&mut app, job, 100);
+    is_full.store(true, Ordering::SeqCst);
+    app.world_mut().despawn(overworld);
+    update(&mut app, 5);
+    assert!(heard::<DimensionClosed>(&app).is_empty(), "it cannot be saved");
+    assert!(app.world().get_entity(job).is_ok());
+    (app, job, is_full)
+}
+
+/// Lets the dimension close and opens it again. Gives what jobs there are then.
+fn jobs_when_opened_again(app: &mut App, is_full: &AtomicBool) -> Vec<PregenerationState> {
+    is_full.store(false, Ordering::SeqCst);
+    update_until(app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
+    let overworld = dimension(app, &Counting::default());
+    update_until(app, "it is open again", |world| world.get::<DimensionOpen>(overworld).is_some());
+    update(app, 20);
+    app.world_mut().query::<&PregenerationProgress>().iter(app.world()).map(|progress| progress.state).collect()
+}
+
+#[test]
+fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
+    for mode in [TickMode::Lockstep, TickMode::Independent] {
+        for is_despawned in [true, false] {
+            let (mut app, job, is_full) = closing_with_a_job(mode);
+            match is_despawned {
+                true => drop(app.world_mut().despawn(job)),
+                false => control(&mut app, job, PregenerationOrder::Cancel),
+            }
+            update(&mut app, 5);
+            let states = jobs_when_opened_again(&mut app, &is_full);
+            assert!(states.iter().all(|state| *state == PregenerationState::Cancelled), "{states:?}");
+            assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
+            assert_eq!(heard::<PregenerationEnded>(&app)[0].pregeneration, job);
+        }
+    }
+}
+
+#[test]
+fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
+    let (mut app, job, is_full) = closing_with_a_job(TickMode::Lockstep);
+    control(&mut app, job, PregenerationOrder::Pause);
+    update(&mut app, 5);
+    assert_eq!(jobs_when_opened_again(&mut app, &is_full), [PregenerationState::Paused]);
+}
+
+#[test]
+fn what_is_despawned_together_with_its_dimension_goes_on() {
+    let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let mut app = app(in_store(&store).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(60));
+    start(&mut app);
+    wait_for_done(&mut app, job, 100);
+    app.world_mut().despawn(job);
+    app.world_mut().despawn(overworld);
+    assert_eq!(jobs_when_opened_again(&mut app, &AtomicBool::default()), [PregenerationState::Running]);
+}
+
 #[test]
 fn a_store_that_cannot_keep_up_holds_it_back() {
-    use crate::failing_store::FullDisk;
-    use std::sync::atomic::{AtomicBool, Ordering};
     let is_full = Arc::<AtomicBool>::default();
     let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
     let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tick_mode(TickMode::Lockstep);

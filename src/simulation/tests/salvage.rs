@@ -1,9 +1,9 @@
 use super::*;
-use crate::simulation::{Address, Letter, Migration, Sender, Viewer};
+use crate::simulation::{Address, Letter, LetterSender, Migration, Viewer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn letter(x: i64) -> Letter {
-    Letter::run(Address::Place(DIMENSION, place(x).block), Sender::Main, Box::new(|_| {}))
+    Letter::run(Address::Place(DIMENSION, place(x).block), LetterSender::Main, Box::new(|_| {}))
 }
 
 /// A world in which nobody called "bomb" can be taken out.

@@ -5,7 +5,8 @@ use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos};
 use crate::storage::ViewerRecord;
 use crate::storage::test_store::TestStore;
 use crate::storage::{
-    DimensionError, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredPregeneration,
+    KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredDimensionError,
+    StoredPregeneration,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -175,7 +176,7 @@ fn check_resumable(store: &TestStore, expected: &[(Family, KeyValue)], reached: 
     let is_listed = world.dimensions().unwrap().into_iter().find(|dimension| dimension.id == NETHER);
     match is_listed.map(|dimension| dimension.being_removed) {
         Some(true) => {
-            let refused = DimensionError::BeingRemoved { name: NAMES[1].into() };
+            let refused = StoredDimensionError::BeingRemoved { name: NAMES[1].into() };
             // Whatever it would be opened as.
             for seed in [42, 43] {
                 let opened = world.open_dimension(NAMES[1], &DimensionOrigin { seed, ..origin() });

@@ -454,7 +454,7 @@ fn a_dimension_keeps_its_origin() {
     ];
     for wanted in changed {
         let error = world.open_dimension("overworld", &wanted).unwrap_err();
-        let expected = DimensionError::OriginMismatch { name: "overworld".into(), stored: origin(42), wanted };
+        let expected = StoredDimensionError::OriginMismatch { name: "overworld".into(), stored: origin(42), wanted };
         assert_eq!(error, expected);
     }
     assert_eq!(world.open_dimension("overworld", &origin(42)), Ok(DimensionId(0)));

@@ -1,0 +1,112 @@
+//! The coordinator's work for many viewers, in a running system. `cargo bench --bench viewers` prints each figure; an
+//! argument names the ones to run.
+//!
+//! Beside each there is the one with a single viewer, so that the figures can be compared on any machine.
+
+use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::SplitMix64;
+use std::time::{Duration, Instant};
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let workloads: [(&str, fn()); 3] = [("V1", standing), ("V2", walking), ("V3", waiting)];
+    for (name, run) in workloads {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
+            run();
+        }
+    }
+}
+
+/// CPU time of the coordinator's thread so far.
+fn coordinator_time() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanoseconds = tasks.filter_map(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        if !name.starts_with("terrane coordin") {
+            return None;
+        }
+        std::fs::read_to_string(task.path().join("schedstat")).ok()?.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
+/// An app with so many viewers in a crowd 60 columns wide, that load next to nothing and generate far.
+fn crowd(viewers: usize) -> (App, Vec<Entity>) {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, TerranePlugin::in_memory().with_columns_in_flight(256)));
+    let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
+    let mut random = SplitMix64::new(7);
+    let mut place = || (random.next_u64() % 960) as f32 - 480.0;
+    let entities = (0..viewers).map(|_| {
+        let viewer = Viewer::in_dimension(dimension).with_radius(0).with_generation_radius(100);
+        app.world_mut().spawn((viewer, Transform::from_xyz(place(), 0.0, place()))).id()
+    });
+    let entities = entities.collect();
+    app.finish();
+    app.cleanup();
+    (app, entities)
+}
+
+/// Updates until `done` says so, or for a minute.
+fn run_until(app: &mut App, mut done: impl FnMut(&mut App) -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !done(app) && Instant::now() < patience {
+        app.update();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_done(app: &mut App) -> bool {
+    let statistics = app.world().resource::<WorldStatistics>();
+    statistics.generated > 1_000 && statistics.dimensions.iter().all(|dimension| dimension.to_generate.missing == 0)
+}
+
+/// What the coordinator needs for each column that is generated for viewers who stand.
+fn standing() {
+    let mut alone = None;
+    for viewers in [1, 30, 300, 1_000] {
+        let (mut app, _) = crowd(viewers);
+        run_until(&mut app, is_done);
+        let columns = app.world().resource::<WorldStatistics>().generated as f64;
+        let each = coordinator_time().as_secs_f64() * 1e6 / columns;
+        let ratio = each / *alone.get_or_insert(each);
+        println!("V1 {viewers:>5} viewers stand {each:>9.1} us a generated column, {ratio:>6.1} times one viewer's");
+    }
+}
+
+/// What it needs of its time while everybody walks four columns a second, from ground that is there to ground that is not.
+fn walking() {
+    let mut alone = None;
+    for viewers in [1, 30, 300, 1_000] {
+        let (mut app, entities) = crowd(viewers);
+        run_until(&mut app, is_done);
+        let (began, start) = (coordinator_time(), Instant::now());
+        let mut last = start;
+        run_until(&mut app, |app| {
+            let step = last.elapsed().as_secs_f32() * 64.0;
+            last = Instant::now();
+            for (number, viewer) in entities.iter().enumerate() {
+                let direction = Vec2::from_angle(number as f32) * step;
+                if let Some(mut place) = app.world_mut().get_mut::<Transform>(*viewer) {
+                    place.translation += Vec3::new(direction.x, 0.0, direction.y);
+                }
+            }
+            start.elapsed() > Duration::from_secs(5)
+        });
+        let share = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64();
+        let (percent, ratio) = (share * 100.0, share / *alone.get_or_insert(share));
+        println!("V2 {viewers:>5} viewers walk  {percent:>9.2} % of its time, {ratio:>6.1} times one viewer's");
+    }
+}
+
+/// What it needs of its time when nothing is left to do.
+fn waiting() {
+    for viewers in [1, 1_000] {
+        let (mut app, _) = crowd(viewers);
+        run_until(&mut app, is_done);
+        let (began, start) = (coordinator_time(), Instant::now());
+        run_until(&mut app, |_| start.elapsed() > Duration::from_secs(3));
+        let percent = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+        println!("V3 {viewers:>5} viewers wait  {percent:>9.2} % of its time");
+    }
+}

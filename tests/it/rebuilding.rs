@@ -1,0 +1,218 @@
+//! What is stored of a dimension is searched for while everybody else goes on.
+
+use crate::support::{Heard, heard, listen, start, update_until, viewer};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch, keys};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const LOST: &str = "lost";
+const SOUND: &str = "sound";
+const LOST_ID: DimensionId = DimensionId(0);
+
+/// A disk that takes its time to read all the chunks of the first dimension.
+#[derive(Default)]
+struct SlowDisk {
+    store: MemoryStore,
+    is_stuck: AtomicBool,
+    /// How long each page takes, in milliseconds.
+    page: AtomicUsize,
+    pages: AtomicUsize,
+}
+
+impl SlowDisk {
+    fn read_slowly(&self, family: Family, range: &Range<&[u8]>) {
+        let all = match family {
+            Family::Chunks => keys::chunk_dimension_range(LOST_ID),
+            _ => keys::summary_dimension_range(LOST_ID),
+        };
+        // One look whether there is something is no search.
+        if range.end != all.end || !matches!(family, Family::Chunks | Family::Meta) {
+            return;
+        }
+        self.pages.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(self.page.load(Ordering::SeqCst) as u64));
+        while family == Family::Chunks && self.is_stuck.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl KeyValueStore for SlowDisk {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if limit > 1 {
+            self.read_slowly(family, &range);
+        }
+        self.store.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.store.write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.store.approximate_bytes()
+    }
+}
+
+fn app(disk: &Arc<SlowDisk>) -> App {
+    let storage = StorageConfig::Custom(disk.clone() as Arc<dyn KeyValueStore>);
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, TerranePlugin::stored_in(storage)));
+    listen::<WorldSaved>(&mut app);
+    listen::<DimensionFailed>(&mut app);
+    listen::<DimensionRemoved>(&mut app);
+    app
+}
+
+fn dimension(app: &mut App, name: &str) -> Entity {
+    app.world_mut().spawn(Dimension::new(name, Flat::new())).id()
+}
+
+fn is_open(world: &World, dimension: Entity) -> bool {
+    world.get::<DimensionOpen>(dimension).is_some()
+}
+
+/// A world of two dimensions, where the graph of the first one is lost.
+fn damaged() -> Arc<SlowDisk> {
+    let disk = Arc::<SlowDisk>::default();
+    let mut app = app(&disk);
+    let lost = dimension(&mut app, LOST);
+    viewer(&mut app, lost, 0.0, 0.0, 3);
+    start(&mut app);
+    update_until(&mut app, "the first dimension is open", |world| is_open(world, lost));
+    let sound = dimension(&mut app, SOUND);
+    update_until(&mut app, "both are open", |world| is_open(world, sound));
+    update_until(&mut app, "all is loaded", |world| {
+        world.resource::<WorldStatistics>().remaining == 0 && world.resource::<WorldStatistics>().columns > 20
+    });
+    drop(app);
+    lose_graph(&disk);
+    disk
+}
+
+fn lose_graph(disk: &SlowDisk) {
+    let mut gone = WriteBatch::default();
+    let range = keys::tile_range(LOST_ID);
+    let tiles = disk.store.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
+    assert!(!tiles.is_empty());
+    tiles.into_iter().for_each(|(key, _)| gone.delete(Family::Meta, key));
+    disk.store.write(gone, Durability::Sync).unwrap();
+}
+
+/// Puts so many columns of air into the first dimension.
+fn add_columns(disk: &SlowDisk, columns: i64) {
+    let mut batch = WriteBatch::default();
+    for x in 0..columns {
+        batch.put(Family::Meta, keys::summary_key(LOST_ID, ColumnPos::new(x, 1_000)), Vec::new());
+    }
+    disk.store.write(batch, Durability::Sync).unwrap();
+}
+
+/// Starts the app, and waits until it searches for the first dimension's columns.
+fn search(disk: &Arc<SlowDisk>) -> (App, Entity) {
+    disk.pages.store(0, Ordering::SeqCst);
+    let mut app = app(disk);
+    let lost = dimension(&mut app, LOST);
+    start(&mut app);
+    update_until(&mut app, "the search has begun", |_| disk.pages.load(Ordering::SeqCst) > 0);
+    (app, lost)
+}
+
+fn has_saved(world: &World, request: u64) -> bool {
+    world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == request)
+}
+
+#[test]
+fn other_dimensions_tick_and_are_saved_while_the_columns_of_one_are_searched_for() {
+    let disk = damaged();
+    disk.is_stuck.store(true, Ordering::SeqCst);
+    let (mut app, lost) = search(&disk);
+    let sound = dimension(&mut app, SOUND);
+    viewer(&mut app, sound, 0.0, 0.0, 3);
+    viewer(&mut app, lost, 0.0, 0.0, 3);
+    update_until(&mut app, "the other dimension ticks", |world| {
+        is_open(world, sound) && world.resource::<WorldStatistics>().ticks > 20
+    });
+    app.world_mut().write_message(SaveWorld { request: 7 });
+    update_until(&mut app, "all is saved", |world| has_saved(world, 7));
+    assert!(!is_open(app.world(), lost));
+
+    let generated = app.world().resource::<WorldStatistics>().generated;
+    disk.is_stuck.store(false, Ordering::SeqCst);
+    update_until(&mut app, "the dimension is open", |world| is_open(world, lost));
+    update_until(&mut app, "all is loaded", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        statistics.dimensions.len() == 2 && statistics.remaining == 0
+    });
+    let statistics = app.world().resource::<WorldStatistics>();
+    assert_eq!(statistics.generated, generated, "what is stored is not generated again");
+    assert!(heard::<DimensionFailed>(&app).is_empty());
+}
+
+#[test]
+fn the_end_of_the_app_ends_the_search_and_the_next_session_begins_it_again() {
+    let disk = damaged();
+    add_columns(&disk, 200_000);
+    disk.page.store(20, Ordering::SeqCst);
+    let (app, _) = search(&disk);
+    let ended = Instant::now();
+    drop(app);
+    assert!(ended.elapsed() < Duration::from_secs(2), "it took {:?}", ended.elapsed());
+    assert_eq!(Arc::strong_count(&disk), 1, "the store is in use");
+
+    disk.page.store(0, Ordering::SeqCst);
+    let (mut app, lost) = search(&disk);
+    update_until(&mut app, "the dimension is open", |world| is_open(world, lost));
+}
+
+#[test]
+fn a_dimension_that_goes_before_it_is_found_out_leaves_its_name_free() {
+    let disk = damaged();
+    add_columns(&disk, 200_000);
+    disk.page.store(20, Ordering::SeqCst);
+    let (mut app, lost) = search(&disk);
+    app.world_mut().despawn(lost);
+    app.update();
+    let again = dimension(&mut app, LOST);
+    app.update();
+    disk.page.store(0, Ordering::SeqCst);
+    update_until(&mut app, "the new one is open", |world| is_open(world, again));
+}
+
+#[test]
+fn a_dimension_can_be_removed_while_its_columns_are_searched_for() {
+    let disk = damaged();
+    disk.is_stuck.store(true, Ordering::SeqCst);
+    let (mut app, lost) = search(&disk);
+    app.world_mut().write_message(RemoveDimension { dimension: lost });
+    app.update();
+    app.world_mut().despawn(lost);
+    app.update();
+    disk.is_stuck.store(false, Ordering::SeqCst);
+    update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
+    assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+    assert_eq!(heard::<DimensionRemoved>(&app)[0].error, None);
+    for range in [keys::tile_range(LOST_ID), keys::summary_dimension_range(LOST_ID)] {
+        assert!(disk.store.scan(Family::Meta, &range.start..&range.end, 1).unwrap().is_empty());
+    }
+}
