@@ -24,6 +24,7 @@ mod fault;
 mod generation_control;
 mod heading;
 mod history;
+mod holders;
 mod nearest;
 mod order_queue;
 mod outlook;

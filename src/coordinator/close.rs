@@ -2,8 +2,9 @@
 
 use super::DimensionError;
 use super::collect::Desk;
-use super::dimension::{Closing, DimensionSpec, Holder, Stage};
+use super::dimension::{Closing, DimensionSpec, Stage};
 use super::events::{DimensionClosed, DimensionRemoved};
+use super::holders::Holder;
 use crate::simulation::{Task, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;

@@ -2,13 +2,14 @@
 
 use super::clock::Clock;
 use super::coupling::Couplings;
-use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Holder, Opening, Stage, Store};
+use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Stage, Store};
 use super::dispatch::{Deadlines, Running};
 use super::events::{
     BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
 };
 use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
+use super::holders::Holder;
 use super::pacing::InFlightLimit;
 use super::post::Directory;
 use super::publish::Publisher;

@@ -16,7 +16,8 @@ pub(super) use read::{SummariesReady, SummaryOrder};
 
 use super::LOCKSTEP_LATENCY;
 use super::collect::Desk;
-use super::dimension::{Dimension, Dimensions, Holder};
+use super::dimension::{Dimension, Dimensions};
+use super::holders::Holder;
 use super::save::Saves;
 use crate::chunk::ColumnSummary;
 use crate::space::{ColumnPos, DimensionId};

@@ -5,8 +5,9 @@
 mod tests;
 
 use super::collect::Desk;
-use super::dimension::{Dimension, Holder, ViewerState};
+use super::dimension::Dimension;
 use super::heading::Aim;
+use super::holders::{Holder, ViewerState};
 use super::outlook::{Lead, Near};
 use super::turns::{Turns, Want};
 use crate::generation::DistanceGraph;

@@ -1,7 +1,8 @@
 //! How far loading and generating have come around the viewers of a dimension.
 
 use super::coverage::{Share, shares};
-use super::dimension::{Dimension, Stage, ViewerState};
+use super::dimension::{Dimension, Stage};
+use super::holders::ViewerState;
 use super::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};
 use std::sync::Arc;

@@ -6,8 +6,9 @@
 
 use super::collect::Desk;
 use super::deliver::save_part;
-use super::dimension::{Dimension, Stage, ViewerState};
+use super::dimension::{Dimension, Stage};
 use super::failures::wait_after;
+use super::holders::ViewerState;
 use super::order_queue::Urgency;
 use super::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::chunk::Column;
@@ -19,7 +20,7 @@ use std::mem;
 use std::time::Duration;
 
 /// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
-const SLACK: i64 = 4;
+const SLACK: u32 = 4;
 
 /// What of the columns of a sparse dimension is loaded.
 #[derive(Default)]
@@ -84,7 +85,7 @@ impl SparseColumns {
 /// What is to be done with a column.
 enum Change {
     Nothing,
-    /// It is looked at again.
+    /// It failed a moment ago.
     Later,
     Extend(HeightSet),
     Cut(HeightSet),
@@ -108,12 +109,12 @@ impl Dimension {
 
     /// The chunk heights around those viewers that have the column in their load radius and `rim` columns more, `slack`
     /// chunks further up and down.
-    fn viewed_heights(&self, column: ColumnPos, rim: u32, slack: i64) -> HeightSet {
+    fn viewed_heights(&self, column: ColumnPos, rim: u32, slack: u32) -> HeightSet {
         let ground = &self.home.ground;
         let mut heights = HeightSet::new();
         for ViewerState { center, height, radii, .. } in self.viewers.values() {
             if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
-                heights.insert_all(&ground.window(*height, radii.vertical + slack as u32));
+                heights.insert_all(&ground.window(*height, radii.vertical + slack));
             }
         }
         heights
@@ -130,8 +131,8 @@ impl Dimension {
         let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
         match self.columns.get(&column) {
             Some(Stage::Owned) if is_whole => {}
-            Some(_) => return Change::Later,
-            None => return Change::Nothing,
+            // It is looked at again when it is delivered, or kept.
+            _ => return Change::Nothing,
         }
         let region = self.regionizer.region_at(column);
         let slot = region.and_then(|region| self.regionizer.data_mut(region));

@@ -1,5 +1,6 @@
 use super::collect::Desk;
-use super::dimension::{Dimension, Holder, Stage};
+use super::dimension::{Dimension, Stage};
+use super::holders::Holder;
 use super::progress::CountTimer;
 use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;

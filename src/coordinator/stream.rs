@@ -1,7 +1,8 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
 use super::collect::Desk;
-use super::dimension::{Dimension, Holder, Stage};
+use super::dimension::{Dimension, Stage};
+use super::holders::Holder;
 use super::order_queue::Urgency;
 use super::threads::{ColumnOrder, Source};
 use crate::simulation::{Undeliverable, Viewer, ViewerRadii};
