@@ -9,7 +9,7 @@ use super::dimension::Dimension;
 use super::heading::Aim;
 use super::holders::{Holder, ViewerState};
 use super::outlook::{Lead, Near};
-use super::turns::{Turns, Want};
+use super::turns::Turns;
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnPos, DimensionId};
 use std::cmp::{Ordering, Reverse};
@@ -50,14 +50,14 @@ struct Candidate {
     distance: f64,
     holder: Holder,
     kind: Kind,
-    /// The turn in which the viewer was served last.
-    served: u64,
+    /// Comes before the distance.
+    rank: u64,
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        let nearer = self.distance.total_cmp(&other.distance);
-        nearer.then_with(|| (self.holder, self.kind).cmp(&(other.holder, other.kind)))
+        let sooner = self.rank.cmp(&other.rank).then(self.distance.total_cmp(&other.distance));
+        sooner.then_with(|| (self.holder, self.kind).cmp(&(other.holder, other.kind)))
     }
 }
 
@@ -85,7 +85,7 @@ impl Field<'_> {
                     Kind::Generate => &viewer.to_generate,
                 };
                 let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
-                Some(Candidate { distance, holder: *holder, kind, served: viewer.served })
+                Some(Candidate { distance, holder: *holder, kind, rank: self.turns.rank(viewer.served) })
             })
         })
     }
@@ -116,8 +116,8 @@ impl Field<'_> {
         }
     }
 
-    /// The nearest of all. Only what may be nearest is looked for.
-    fn nearest(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
+    /// What comes first of all. Only what may come first is looked for.
+    fn first(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
         loop {
             let mut first = heap.peek_mut()?;
             let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
@@ -127,21 +127,6 @@ impl Field<'_> {
                 None => drop(PeekMut::pop(first)),
                 Some(near) if near.distance <= *distance => return Some(Choice { holder, kind, near }),
                 Some(near) => *distance = near.distance,
-            }
-        }
-    }
-
-    /// What is nearest to whoever has waited longest.
-    fn longest_waiting(&mut self, may_generate: bool) -> Option<Choice> {
-        loop {
-            let wanted = self.candidates().filter(|candidate| may_generate || candidate.kind == Kind::Load);
-            let want = |of: &Candidate| Want { distance: of.distance, served: of.served };
-            let first = wanted.min_by(|a, b| self.turns.compare(&want(a), &want(b)));
-            let Candidate { distance, holder, kind, .. } = first?;
-            if let Some(near) = self.look(holder, kind)
-                && near.distance <= distance
-            {
-                return Some(Choice { holder, kind, near });
             }
         }
     }
@@ -158,7 +143,7 @@ struct Choice {
 /// What the viewers of one dimension want next, in one pass.
 struct Candidates {
     dimension: DimensionId,
-    heap: BinaryHeap<Reverse<Candidate>>,
+    by_distance: BinaryHeap<Reverse<Candidate>>,
     /// Columns that may be generated now.
     allowance: usize,
 }
@@ -168,17 +153,16 @@ impl Candidates {
         let allowance = dimension.generation.allowance(now);
         let mut field = dimension.field();
         field.renew_aims(now);
-        let heap = field.candidates().map(Reverse).collect();
-        Self { dimension: dimension.id, heap, allowance }
+        let by_distance = field.candidates().map(|candidate| Reverse(Candidate { rank: 0, ..candidate })).collect();
+        Self { dimension: dimension.id, by_distance, allowance }
     }
 
     /// Whose turn it is, and what is ordered for it.
-    fn choose(&mut self, dimension: &mut Dimension, room: Room) -> Option<Choice> {
-        let may_generate = room.generate > 0 && self.allowance > 0;
-        let mut field = dimension.field();
+    fn choose(&mut self, field: &mut Field, may_generate: bool) -> Option<Choice> {
         match field.turns.is_round() {
-            true => field.longest_waiting(may_generate),
-            false => field.nearest(&mut self.heap, may_generate),
+            // In another order, which is that of this turn alone.
+            true => field.first(&mut field.candidates().map(Reverse).collect(), may_generate),
+            false => field.first(&mut self.by_distance, may_generate),
         }
     }
 }
@@ -210,7 +194,9 @@ impl Desk<'_> {
         let (id, room) = (candidates.dimension, self.room());
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
         candidates.allowance = dimension.generation.allowance(now);
-        let Some(Choice { holder, kind, near }) = candidates.choose(dimension, room) else { return false };
+        let may_generate = room.generate > 0 && candidates.allowance > 0;
+        let Some(choice) = candidates.choose(&mut dimension.field(), may_generate) else { return false };
+        let Choice { holder, kind, near } = choice;
         match kind {
             Kind::Load => self.order_loading(id, near),
             Kind::Generate => self.order_generation(id, holder, near, candidates.allowance),

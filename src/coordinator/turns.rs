@@ -5,19 +5,8 @@
 //! crowd in one place takes one turn together. With n viewers that want something, each is served at least once in
 //! n times [`ROUND`] orders, however near the work of the others is; viewers who share their range count as one in that.
 
-use std::cmp::Ordering;
-
 /// One of so many orders goes to whoever has waited longest.
 const ROUND: u64 = 4;
-
-/// What a viewer wants next.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Want {
-    /// How far its nearest work is, in columns.
-    pub distance: f64,
-    /// The turn in which it was served last.
-    pub served: u64,
-}
 
 /// The turns of one dimension. A plain data structure.
 #[derive(Clone, Debug, Default)]
@@ -31,10 +20,10 @@ impl Turns {
         (self.turn + 1).is_multiple_of(ROUND)
     }
 
-    /// Who of two comes first.
-    pub fn compare(&self, a: &Want, b: &Want) -> Ordering {
-        let nearer = a.distance.total_cmp(&b.distance);
-        if self.is_round() { a.served.cmp(&b.served).then(nearer) } else { nearer }
+    /// Of those who want something, whoever has the least of this is served next; of equal ones, whoever is nearest.
+    /// `served` is the turn in which one was served last.
+    pub fn rank(&self, served: u64) -> u64 {
+        if self.is_round() { served } else { 0 }
     }
 
     /// Something was ordered. Gives the number of this turn: whoever it serves notes it.
@@ -54,8 +43,11 @@ mod tests {
         let mut served = vec![0; wants.len()];
         let mut count = vec![0; wants.len()];
         for _ in 0..turns {
-            let now: Vec<_> = wants.iter().zip(&served).map(|(d, s)| Want { distance: *d, served: *s }).collect();
-            let chosen = (0..now.len()).min_by(|a, b| order.compare(&now[*a], &now[*b])).unwrap();
+            let before = |a: &usize, b: &usize| {
+                let rank = |of: &usize| order.rank(served[*of]);
+                rank(a).cmp(&rank(b)).then(wants[*a].total_cmp(&wants[*b]))
+            };
+            let chosen = (0..wants.len()).min_by(before).unwrap();
             count[chosen] += 1;
             let turn = order.end_turn();
             (0..served.len()).filter(|other| serves(chosen, *other)).for_each(|other| served[other] = turn);

@@ -86,12 +86,12 @@ impl Model {
                         Kind::Generate => (viewer.radii.generation, viewer.aim.to_generate),
                     };
                     let distance = self.nearest(&mut graph.clone(), viewer, radius, ahead)?;
-                    Some((Want { distance, served: viewer.served }, *holder, kind))
+                    Some((self.turns.rank(viewer.served), distance, *holder, kind))
                 },
             )
         });
-        let (want, holder, kind) = wants.min_by(|(a, ..), (b, ..)| self.turns.compare(a, b))?;
-        Some((holder, kind, want.distance))
+        let (_, distance, holder, kind) = wants.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
+        Some((holder, kind, distance))
     }
 
     fn nearest(
@@ -117,14 +117,11 @@ impl Model {
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
         let now = self.now;
         self.field().renew_aims(now);
-        let mut heap: BinaryHeap<_> = self.field().candidates().map(Reverse).collect();
+        let by_distance = self.field().candidates().map(|of| Reverse(Candidate { rank: 0, ..of })).collect();
+        let mut candidates = Candidates { dimension: DimensionId(0), by_distance, allowance: usize::MAX };
         for _ in 0..3 {
             let expected = self.expected(may_generate);
-            let mut field = self.field();
-            let choice = match field.turns.is_round() {
-                true => field.longest_waiting(may_generate),
-                false => field.nearest(&mut heap, may_generate),
-            };
+            let choice = candidates.choose(&mut self.field(), may_generate);
             prop_assert_eq!(choice.map(|choice| (choice.holder, choice.kind, choice.near.distance)), expected);
             let Some(Choice { kind, near, .. }) = choice else { return Ok(()) };
             let work = self.graph(kind).claim(near.batch, near.center);
