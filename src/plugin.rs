@@ -312,6 +312,7 @@ impl TerranePlugin {
         if store.block_names()? != names {
             store.save_block_names(&names)?;
         }
+        store.set_opaque_blocks((0..blocks.len()).map(|id| blocks.block(BlockId::new(id as u32)).is_opaque()));
         let template = RegionTemplate {
             plugins: setup.plugins,
             components,

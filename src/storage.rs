@@ -2,8 +2,9 @@
 //!
 //! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
 //! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
-//! saved pieces of the distance graph, pre-generations, what columns look like from afar, the names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
-//! all; [`StorageThread`] does so beside the simulation.
+//! saved pieces of the distance graph, pre-generations, what columns look like from afar, which blocks are opaque, the
+//! names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at all;
+//! [`StorageThread`] does so beside the simulation.
 //!
 //! ```text
 //! SaveBatch -> StorageThread -> WorldStore::commit -> KeyValueStore::write
@@ -21,6 +22,8 @@ mod error;
 mod folder;
 mod load;
 mod memory;
+mod opacity;
+mod opacity_tile;
 mod pregenerations;
 mod record;
 mod remove_dimension;
@@ -44,6 +47,7 @@ pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
+pub use opacity_tile::{OpacityError, OpacityTile, TILE_SIZE};
 pub use pregenerations::{PregenerationEntry, StoredPregeneration};
 pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 #[cfg(feature = "rocksdb")]

@@ -51,6 +51,7 @@ impl WorldStore {
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
+        self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit)?;
         for (&(dimension, (x, z)), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));

@@ -1,7 +1,7 @@
 //! What can go wrong with stored data, and where.
 
 use super::Family;
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -77,6 +77,8 @@ pub enum StoredItem {
     Tile(DimensionId, i64, i64),
     /// What a column looks like from afar.
     Summary(DimensionId, ColumnPos),
+    /// Which blocks of a batch of columns are opaque.
+    Opacity(DimensionId, BatchPos),
     /// A pre-generation, by its number in the dimension.
     Pregeneration(DimensionId, u64),
     /// The world's header.
@@ -99,6 +101,7 @@ impl fmt::Display for StoredItem {
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
             Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
+            Self::Opacity(dimension, batch) => write!(f, "the opacity of batch {batch} of {dimension}"),
             Self::Pregeneration(dimension, number) => write!(f, "pre-generation {number} of {dimension}"),
             Self::Header => f.write_str("the header"),
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),

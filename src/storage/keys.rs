@@ -7,7 +7,7 @@
 //! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
 //! records by column or by dimension, and the record decides whether they are true.
 
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::ops::Range;
 use uuid::Uuid;
 
@@ -168,6 +168,17 @@ pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
     let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;
     let (x, z) = rest.split_first_chunk()?;
     Some((DimensionId(u64::from_be_bytes(*dimension)), from_ordered(*x), from_ordered(z.try_into().ok()?)))
+}
+
+/// The key of what is opaque in a batch of columns.
+pub fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
+    [&dimension.0.to_be_bytes()[..], &ordered(batch.x), &ordered(batch.z)].concat()
+}
+
+/// The range of the opacity of a whole dimension.
+pub fn opacity_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let [first, last] = [i64::MIN, i64::MAX].map(|end| opacity_key(dimension, BatchPos::new(end, end)));
+    first..after(&last)
 }
 
 /// The key of a column's summary.

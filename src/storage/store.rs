@@ -86,11 +86,13 @@ pub enum Family {
     Registry,
     /// The world's header, dimensions, graphs, and where entities are.
     Meta,
+    /// Which blocks are opaque.
+    Opacity,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 4] = [Self::Chunks, Self::Entities, Self::Registry, Self::Meta];
+    pub const ALL: [Self; 5] = [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity];
 
     /// The family's name on disk.
     pub const fn name(self) -> &'static str {
@@ -99,6 +101,7 @@ impl Family {
             Self::Entities => "entities",
             Self::Registry => "registry",
             Self::Meta => "meta",
+            Self::Opacity => "opacity",
         }
     }
 }

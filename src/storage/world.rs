@@ -7,13 +7,14 @@ mod tests;
 use super::RocksStore;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
+use super::opacity::OpaqueBlocks;
 use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
@@ -65,6 +66,8 @@ pub struct WorldStore {
     #[cfg(any(feature = "rocksdb", test))]
     _folder: Option<WorldFolder>,
     writes: Mutex<()>,
+    /// Which types of blocks are opaque, once that was said.
+    pub(super) opaque: RwLock<Option<Arc<OpaqueBlocks>>>,
     header: Header,
 }
 
@@ -264,6 +267,7 @@ impl WorldStore {
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
+            opaque: RwLock::default(),
             header,
         };
         let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };

@@ -1,0 +1,310 @@
+//! The opacity map: which blocks of each block column are opaque, one [`OpacityTile`] for each batch of columns. It follows
+//! the stored chunks: what a commit changes of them, it changes of the map in the same write.
+
+use super::commit::Commit;
+use super::opacity_tile::OpacityTile;
+use super::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys};
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+/// Every chunk height there is.
+const ALL_HEIGHTS: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
+/// Bytes of the fingerprint before the tile.
+const FINGERPRINT: usize = size_of::<u32>();
+
+/// Which types of blocks are opaque, by their ids.
+#[derive(Clone, Debug)]
+pub(super) struct OpaqueBlocks(Vec<bool>);
+
+impl OpaqueBlocks {
+    /// A block of an unknown type hides what is behind it.
+    fn contains(&self, block: BlockId) -> bool {
+        self.0.get(block.index() as usize).copied().unwrap_or(true)
+    }
+
+    /// A map that was made with another list says something else. Opaque types that came later do not count.
+    fn fingerprint(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        let transparent = (0_u32..).zip(&self.0).filter(|(_, is_opaque)| !**is_opaque);
+        transparent.for_each(|(id, _)| hasher.update(&id.to_le_bytes()));
+        hasher.finalize()
+    }
+}
+
+impl WorldStore {
+    /// Says which types of blocks are opaque, in the order of their ids. Before it was said, commits make no opacity map.
+    pub fn set_opaque_blocks(&self, opaque: impl IntoIterator<Item = bool>) {
+        let opaque = Arc::new(OpaqueBlocks(opaque.into_iter().collect()));
+        *self.opaque.write().unwrap_or_else(PoisonError::into_inner) = Some(opaque);
+    }
+
+    fn opaque_blocks(&self) -> Option<Arc<OpaqueBlocks>> {
+        self.opaque.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Which blocks of a batch of columns are opaque, as they are stored. What nobody has said the opacity of is opaque.
+    ///
+    /// It is one value to read, unless the map is lost or damaged, or was made when other types of blocks were opaque: then
+    /// it is made from the chunks.
+    pub fn opacity(&self, dimension: DimensionId, batch: BatchPos) -> Result<OpacityTile, StoreError> {
+        let opaque = self.opaque_blocks().unwrap_or_else(|| Arc::new(OpaqueBlocks(vec![false])));
+        let value = self.store.get(Family::Opacity, &keys::opacity_key(dimension, batch))?;
+        let known = value.map(|value| self.read_opacity(dimension, batch, &value, &opaque));
+        match known {
+            Some(Ok(Some(tile))) => Ok(tile),
+            Some(Err(error)) => {
+                bevy::log::warn!("{error}; it is made anew from the chunks");
+                self.opacity_of_chunks(dimension, batch, &opaque)
+            }
+            Some(Ok(None)) | None => self.opacity_of_chunks(dimension, batch, &opaque),
+        }
+    }
+
+    /// The stored tile; `None` if it was made when other types of blocks were opaque.
+    fn read_opacity(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        value: &[u8],
+        opaque: &OpaqueBlocks,
+    ) -> Result<Option<OpacityTile>, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Opacity(dimension, batch), reason);
+        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        let Some((fingerprint, tile)) = opened.payload.split_first_chunk::<FINGERPRINT>() else {
+            return Err(damaged("it ends too early".to_owned()));
+        };
+        if u32::from_le_bytes(*fingerprint) != opaque.fingerprint() {
+            return Ok(None);
+        }
+        OpacityTile::decode(tile).map(Some).map_err(|error| damaged(error.to_string()))
+    }
+
+    fn opacity_of_chunks(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        opaque: &OpaqueBlocks,
+    ) -> Result<OpacityTile, StoreError> {
+        let columns: Vec<ColumnPos> = batch.columns().collect();
+        let mut tile = OpacityTile::default();
+        for stored in self.load_batch(dimension, batch, &columns, ALL_HEIGHTS)? {
+            for (y, chunk) in stored.column.chunks() {
+                tile.set_chunk(stored.column.pos(), y, chunk, |block| opaque.contains(block));
+            }
+        }
+        Ok(tile)
+    }
+
+    /// What a batch of the store changes of the map.
+    pub(super) fn add_opacity(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let mut changed: BTreeMap<(DimensionId, BatchPos), Vec<(ChunkPos, &Chunk)>> = BTreeMap::new();
+        for (&(dimension, pos), chunk) in &batch.chunks {
+            changed.entry((dimension, pos.column().batch())).or_default().push((pos, chunk));
+        }
+        let opaque = self.opaque_blocks();
+        for ((dimension, area), chunks) in changed {
+            let key = keys::opacity_key(dimension, area);
+            let stored = self.store.get(Family::Opacity, &key)?;
+            let known = match (&opaque, stored.as_deref()) {
+                (None, _) => None,
+                (Some(opaque), Some(value)) => match self.read_opacity(dimension, area, value, opaque) {
+                    Ok(Some(tile)) => Some((opaque, tile)),
+                    Ok(None) => self.opacity_before(dimension, area, opaque)?,
+                    Err(error) => {
+                        commit.report.replaced.push(error);
+                        self.opacity_before(dimension, area, opaque)?
+                    }
+                },
+                (Some(opaque), None) if self.is_new(batch, dimension, area)? => Some((opaque, OpacityTile::default())),
+                (Some(opaque), None) => self.opacity_before(dimension, area, opaque)?,
+            };
+            let Some((opaque, mut tile)) = known else {
+                // Whoever asks for it has it made anew.
+                if stored.is_some() {
+                    commit.writes.delete(Family::Opacity, key);
+                }
+                continue;
+            };
+            for (pos, chunk) in chunks {
+                tile.set_chunk(pos.column(), pos.y, chunk, |block| opaque.contains(block));
+            }
+            let mut value = envelope::unsealed();
+            value.extend(opaque.fingerprint().to_le_bytes());
+            tile.encode(&mut value);
+            // Nobody asks how often a tile changed.
+            envelope::seal(&mut value, 0);
+            if stored.as_ref() != Some(&value) {
+                commit.writes.put(Family::Opacity, key, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was opaque before a commit; `None` if a damaged chunk keeps it a secret, which must not keep others from being
+    /// saved.
+    fn opacity_before<'a>(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        opaque: &'a Arc<OpaqueBlocks>,
+    ) -> Result<Option<(&'a Arc<OpaqueBlocks>, OpacityTile)>, StoreError> {
+        match self.opacity_of_chunks(dimension, batch, opaque) {
+            Err(StoreError::Corrupt { .. }) => Ok(None),
+            tile => Ok(Some((opaque, tile?))),
+        }
+    }
+
+    /// Whether nothing is stored of these columns yet, as the graph says that is saved with the first of them.
+    fn is_new(&self, batch: &SaveBatch, dimension: DimensionId, area: BatchPos) -> Result<bool, StoreError> {
+        let tile = (area.x >> 3, area.z >> 3);
+        if !batch.tiles.contains_key(&(dimension, tile)) {
+            return Ok(false);
+        }
+        match self.stored_tile(dimension, tile) {
+            Ok(None) => Ok(true),
+            Ok(Some(masks)) => Ok(masks[((area.x & 7) + 8 * (area.z & 7)) as usize] == 0),
+            // This commit replaces it.
+            Err(StoreError::Corrupt { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::test_store::TestStore;
+    use crate::storage::{Durability, KeyValueStore};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const DIMENSION: DimensionId = DimensionId(0);
+    const STONE: BlockId = BlockId::new(1);
+    const GLASS: BlockId = BlockId::new(2);
+    const OPAQUE: [bool; 3] = [false, true, false];
+
+    fn open(store: &TestStore, opaque: [bool; 3]) -> WorldStore {
+        let world = store.world();
+        world.set_opaque_blocks(opaque);
+        world
+    }
+
+    fn save(world: &WorldStore, chunks: impl IntoIterator<Item = (ChunkPos, Chunk)>) -> super::super::CommitReport {
+        let chunks = chunks.into_iter().map(|(pos, chunk)| ((DIMENSION, pos), Arc::new(chunk)));
+        let batch = SaveBatch { chunks: chunks.collect(), ..SaveBatch::default() };
+        world.commit(&batch, Durability::Process).unwrap()
+    }
+
+    /// A slab of one block at the height 3 of a chunk of another.
+    fn slab(block: BlockId, other: BlockId) -> Chunk {
+        Chunk::from_fn(|[_, y, _]| if y == 3 { block } else { other })
+    }
+
+    fn stored_value(store: &TestStore, batch: BatchPos) -> Option<Vec<u8>> {
+        store.get(Family::Opacity, &keys::opacity_key(DIMENSION, batch)).unwrap()
+    }
+
+    #[test]
+    fn edits_are_seen_and_nothing_is_written_that_stays_as_it_was() {
+        let store = TestStore::default();
+        let world = open(&store, OPAQUE);
+        let (pos, batch) = (ChunkPos::new(-3, 2, 5), BatchPos::new(-1, 1));
+        assert_eq!(world.opacity(DIMENSION, batch).unwrap(), OpacityTile::default());
+        save(&world, [(pos, slab(STONE, GLASS))]);
+        assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(35));
+        let before = stored_value(&store, batch);
+        save(&world, [(pos, slab(STONE, BlockId::AIR))]);
+        assert_eq!(stored_value(&store, batch), before, "glass hides as little as air");
+        save(&world, [(pos, slab(GLASS, BlockId::AIR))]);
+        assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), None);
+    }
+
+    #[test]
+    fn a_map_that_is_lost_or_damaged_or_says_something_else_is_made_anew() {
+        let store = TestStore::default();
+        let (pos, batch) = (ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
+        // Nobody has said yet what is opaque.
+        save(&store.world(), [(pos, slab(STONE, BlockId::AIR))]);
+        assert_eq!(stored_value(&store, batch), None);
+        let highest = |world: &WorldStore| world.opacity(DIMENSION, batch).unwrap().highest(16, 16);
+        let world = open(&store, OPAQUE);
+        assert_eq!(highest(&world), Some(3));
+        let above = |y: i64| [(ChunkPos::new(1, y, 1), slab(GLASS, BlockId::AIR))];
+        save(&world, above(1));
+        assert_eq!(highest(&world), Some(3), "what was there before is in it");
+        // Glass hides what is behind it now.
+        let world = open(&store, [false, true, true]);
+        assert_eq!(highest(&world), Some(19));
+        save(&world, above(2));
+        assert_eq!(highest(&world), Some(35));
+        store.tamper(Family::Opacity, &keys::opacity_key(DIMENSION, batch), |value| value[20] ^= 1);
+        assert_eq!(highest(&world), Some(35));
+        let report = save(&world, above(3));
+        assert!(report.replaced[0].to_string().contains("opacity"), "{:?}", report.replaced);
+        assert_eq!((highest(&world), report.replaced.len()), (Some(51), 1));
+        assert!(save(&world, above(4)).replaced.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_chunk_keeps_nothing_else_from_being_saved() {
+        let store = TestStore::default();
+        let (damaged, whole, batch) = (ChunkPos::new(0, 0, 0), ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
+        save(&store.world(), [(damaged, slab(STONE, BlockId::AIR))]);
+        store.tamper(Family::Chunks, &keys::chunk_key(DIMENSION, damaged), |value| value[30] ^= 1);
+        let world = open(&store, OPAQUE);
+        assert!(matches!(
+            world.opacity(DIMENSION, batch),
+            Err(StoreError::Corrupt { what: StoredItem::Chunk(..), .. })
+        ));
+        assert_eq!(save(&world, [(whole, slab(STONE, BlockId::AIR))]).chunks, 1);
+        assert_eq!(stored_value(&store, batch), None);
+        // It is whole again when the chunk is.
+        save(&world, [(damaged, slab(GLASS, BlockId::AIR))]);
+        save(&world, [(damaged, slab(STONE, BlockId::AIR))]);
+        let tile = world.opacity(DIMENSION, batch).unwrap();
+        assert_eq!((tile.highest(0, 0), tile.highest(16, 16)), (Some(3), Some(3)));
+        assert!(stored_value(&store, batch).is_some());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whatever is saved, with the graph or without, in whatever batches: the map is that of the stored chunks.
+        #[test]
+        fn the_map_follows_the_chunks(
+            commits in vec((vec((-5..5_i64, -2..3_i64, -5..5_i64, 0..3_u32, 0..3_u32), 1..6), any::<bool>()), 1..8),
+        ) {
+            let store = TestStore::default();
+            let world = open(&store, OPAQUE);
+            let mut graph = crate::generation::DistanceGraph::new();
+            let mut known = BTreeMap::new();
+            for (chunks, with_graph) in commits {
+                let mut batch = SaveBatch::default();
+                for (x, y, z, block, other) in chunks {
+                    let (pos, chunk) = (ChunkPos::new(x, y, z), slab(BlockId::new(block), BlockId::new(other)));
+                    known.insert(pos, chunk.clone());
+                    batch.chunks.insert((DIMENSION, pos), Arc::new(chunk));
+                    graph.mark_completed(pos.column());
+                }
+                if with_graph {
+                    for (dimension, pos) in batch.chunks.keys() {
+                        let tile = crate::generation::TilePos::from(pos.column());
+                        batch.tiles.insert((*dimension, (tile.x, tile.z)), graph.tile(tile));
+                    }
+                }
+                world.commit(&batch, Durability::Process).unwrap();
+            }
+            for batch in (-2..2).flat_map(|x| (-2..2).map(move |z| BatchPos::new(x, z))) {
+                let mut expected = OpacityTile::default();
+                for (pos, chunk) in known.iter().filter(|(pos, _)| pos.column().batch() == batch) {
+                    expected.set_chunk(pos.column(), pos.y, chunk, |block| OPAQUE[block.index() as usize]);
+                }
+                prop_assert_eq!(world.opacity(DIMENSION, batch).unwrap(), expected);
+            }
+        }
+    }
+}
