@@ -55,7 +55,7 @@ impl Desk<'_> {
     }
 
     fn deliver_column(&mut self, id: DimensionId, claim: u64, ready: ReadyColumn, generated: bool) {
-        let ReadyColumn { loaded, made } = ready;
+        let ReadyColumn { loaded, made, left_out } = ready;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         let is_new = generated && !dimension.stored.is_completed(column);
@@ -69,7 +69,9 @@ impl Desk<'_> {
         } else if !generated {
             self.totals.loaded += 1;
         }
-        dimension.failed.remove(&column);
+        if dimension.sparse.is_none() || dimension.waits_for(column, claim) {
+            dimension.failed.remove(&column);
+        }
         let was_for_store = dimension.is_making(column, claim);
         if was_for_store {
             dimension.making.remove(&column);
@@ -77,10 +79,9 @@ impl Desk<'_> {
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
             // The region has its blocks already; it takes only what else came with them.
-            let is_sparse = dimension.sparse.is_some();
-            if let Some(part) = dimension.deliver(loaded).filter(|_| is_sparse) {
-                self.publisher.extended(id, part);
-            }
+            let new = dimension.new_part(&loaded.column);
+            let _ = dimension.deliver(loaded);
+            self.publisher.extended(id, new);
             return;
         }
         // The answer to an older claim may be older than what has been done since.
@@ -99,6 +100,9 @@ impl Desk<'_> {
                 dimension.departed.insert(Departed { loaded, until });
             }
             return;
+        }
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.leave_out(column, &left_out);
         }
         if let Some(column) = dimension.deliver(loaded) {
             self.publisher.loaded(id, column);
@@ -121,12 +125,14 @@ impl Desk<'_> {
                 self.totals.loaded += 1;
             }
             dimension.end_waiting(column);
+            let new = dimension.new_part(&blocks);
             dimension.note_loaded(&blocks);
-            let stage = dimension.columns.get(&column);
+            let stage = dimension.columns.get(&column).filter(|_| !dimension.reload.contains_key(&column));
             if blocks.loaded().is_some() && matches!(stage, Some(Stage::Owned | Stage::Leaving)) {
-                self.publisher.extended(id, blocks);
+                self.publisher.extended(id, new);
                 continue;
             }
+            let mut blocks = blocks;
             match dimension.columns.insert(column, Stage::Owned) {
                 // Its region halted, and it is about to be read again: only for what else is stored of it.
                 Some(_) if dimension.reload.contains_key(&column) => drop(dimension.fetched.insert(column, 0)),
@@ -141,6 +147,8 @@ impl Desk<'_> {
                     dimension.resident.mark_completed(column);
                     match dimension.departed.get(column) {
                         Some(departed) => {
+                            // In a sparse dimension it may be more than what was fetched.
+                            blocks.extend(&departed.column);
                             let _ = dimension.deliver(departed);
                         }
                         None => {

@@ -17,7 +17,7 @@ use crate::simulation::{
     BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller,
     ViewerRadii,
 };
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -456,7 +456,8 @@ impl Dimension {
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
         let travellers = self.transit.get().take(position);
-        let mut letters = self.letters.get().remove(&position).unwrap_or_default();
+        self.note_loaded(&column);
+        let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
         self.is_found(position);
         // The live entity is newer than the record of its journey.
@@ -466,8 +467,6 @@ impl Dimension {
         inbox.travellers.extend(travellers);
         inbox.letters.extend(letters);
         self.columns.insert(position, Stage::Owned);
-        self.note_loaded(&column);
-        self.release(Holder::Letters(position));
         if !self.is_held(position) {
             self.unneeded.insert(position);
         }
@@ -498,6 +497,7 @@ impl Dimension {
     /// Columns of a halted region are read again, and what waits in it for them and their entities waits for that.
     pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
         self.reload.extend(lost);
+        self.revise_all();
         for (block, _) in self.send_on(waiting) {
             // Edits of a halted region were refused, so there are none.
             warn!("{}: an edit of block {} is lost", self.id, block.block);
@@ -509,14 +509,36 @@ impl Dimension {
         // Behind those that wait already, while what the store has of a fetched column is being read.
         let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
         let owned = self.columns.get(&column) == Some(&Stage::Owned) && is_whole;
-        match self.regionizer.region_at(column).filter(|_| owned) {
+        let place = self.letter_place(column, &letter);
+        match self.regionizer.region_at(column).filter(|_| owned && self.has_height(column, place.y)) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                let height = letter.block().map_or(0, |block| block.chunk().y);
-                self.hold(Holder::Letters(column), column.chunk(height), ViewerRadii::default());
+                self.hold(Holder::Letters(place), place, ViewerRadii::default());
                 self.letters.get().entry(column).or_default().push(letter);
             }
         }
+    }
+
+    /// The chunk that is loaded for a letter; any of the column unless the dimension is sparse.
+    fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
+        let height = letter.block().filter(|_| self.sparse.is_some()).map_or(0, |block| block.chunk().y);
+        column.chunk(height)
+    }
+
+    /// The letters that wait for the column, as far as the heights that they go to are loaded.
+    pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
+        let letters = self.letters.get().remove(&column).unwrap_or_default();
+        let mut there = Vec::with_capacity(letters.len());
+        for letter in letters {
+            let place = self.letter_place(column, &letter);
+            if self.has_height(column, place.y) {
+                self.release(Holder::Letters(place));
+                there.push(letter);
+            } else {
+                self.letters.get().entry(column).or_default().push(letter);
+            }
+        }
+        there
     }
 
     /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
@@ -525,8 +547,7 @@ impl Dimension {
         if let Some(sparse) = &mut self.sparse {
             sparse.revise(column);
         }
-        let letters = self.letters.get().remove(&column).unwrap_or_default();
-        self.release(Holder::Letters(column));
+        let letters = self.take_letters(column);
         letters.into_iter().for_each(|letter| self.send_letter(column, letter));
         if !self.is_held(column) {
             self.unneeded.insert(column);

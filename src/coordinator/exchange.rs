@@ -280,9 +280,10 @@ impl Published {
                 return;
             }
             (Some(ColumnUpdate::Changed { lost, gained }), ColumnUpdate::Changed { lost: cut, gained: added }) => {
-                gained.cut(cut);
+                // What came and went before anyone looked was never there.
+                let unseen = gained.cut(cut);
                 gained.extend(added);
-                lost.insert_all(cut);
+                lost.insert_all(&unseen.loaded().map_or_else(|| cut.clone(), |unseen| cut.difference(unseen)));
                 return;
             }
             (Some(ColumnUpdate::Loaded { is_new: true, .. }), ColumnUpdate::Unloaded) => {

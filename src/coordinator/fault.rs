@@ -9,6 +9,7 @@ use super::post::Whereabouts;
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
 use super::{RegionFaults, TickMode};
+use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
@@ -95,6 +96,10 @@ impl Desk<'_> {
             travelling: inbox.travellers.iter().flat_map(|traveller| traveller.ids()).copied().collect(),
             had: columns,
         };
+        if let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) {
+            // What was on its way to them went with the task.
+            absorbed.iter().flat_map(|world| world.columns()).for_each(|column| sparse.correct(column));
+        }
         slot.halted = Some(self.halt(id, region, panic, &fallen));
         self.lose_columns(id, region, slot, &fallen);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
@@ -171,7 +176,8 @@ impl Desk<'_> {
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             // What came for a column that the world had is as old as when it was read, and the world may have saved it
             // since. What came for another one is all that there is.
-            waiting.columns.retain(|loaded| !fallen.had.contains(&loaded.column.pos()));
+            let is_all = |column: &Column| dimension.sparse.as_ref().is_none_or(|sparse| sparse.is_all(column));
+            waiting.columns.retain(|loaded| !fallen.had.contains(&loaded.column.pos()) && is_all(&loaded.column));
             columns.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
         }
         for column in &columns {

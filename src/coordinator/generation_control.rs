@@ -77,6 +77,9 @@ impl Desk<'_> {
     pub fn set_generation(&mut self, dimension: Entity, settings: DimensionGeneration) {
         let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
         dimension.generation.settings = settings;
+        if let Some(sparse) = dimension.sparse.as_mut().filter(|_| !settings.paused) {
+            sparse.resume();
+        }
         // What is not begun is taken back if it is paused.
         dimension.has_moved_viewers |= settings.paused;
     }

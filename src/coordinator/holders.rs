@@ -16,7 +16,7 @@ pub(super) enum Holder {
     /// A viewer in a region, or on its way between two.
     Region(Uuid),
     /// A place that letters wait for.
-    Letters(ColumnPos),
+    Letters(ChunkPos),
 }
 
 #[derive(Clone, Debug)]

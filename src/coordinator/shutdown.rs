@@ -99,14 +99,19 @@ impl Desk<'_> {
 
     fn edit_stored(&mut self, id: DimensionId, column: ColumnPos, edits: Vec<BlockEdit>) -> Result<(), ColumnError> {
         let Some(dimension) = self.dimensions.open.get(&id) else { return Ok(()) };
+        let is_there = |edit: &BlockEdit| dimension.spec.heights.contains(&edit.block.y);
+        let edits: Vec<_> = edits.into_iter().filter(is_there).collect();
         let heights = edits.iter().map(|edit| edit.block.chunk().y).collect();
         let mut ground = dimension.home.ground.stored(column, &heights)?;
         for (height, chunk) in self.saves.unwritten(id, column) {
             ground.set_chunk(height, chunk);
         }
         let pending = &mut self.saves.pending;
-        let is_there = |edit: &BlockEdit| dimension.spec.heights.contains(&edit.block.y);
-        for BlockEdit { block, to } in edits.into_iter().filter(is_there) {
+        for BlockEdit { block, to } in edits {
+            if !ground.is_loaded(block.chunk().y) {
+                warn!("{id}: block {block} is not changed: it lies at a height that was not loaded");
+                continue;
+            }
             ground.set_block(block, to);
             if let Some(chunk) = ground.chunk(block.chunk().y) {
                 pending.chunks.insert((id, block.chunk()), chunk.clone());

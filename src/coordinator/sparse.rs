@@ -33,6 +33,10 @@ pub(super) struct SparseColumns {
     leaving: FxHashSet<ColumnPos>,
     /// Columns of which something else may be wanted than before.
     revised: BTreeSet<ColumnPos>,
+    /// Those of which more is wanted, when there is room for it.
+    waiting: BTreeSet<ColumnPos>,
+    /// What is not stored, and was not generated since generation was paused.
+    ungenerated: FxHashMap<ColumnPos, HeightSet>,
     /// Columns of which a part could not be had: how often, and when it is tried again.
     failed: BTreeMap<ColumnPos, (u32, Duration)>,
 }
@@ -56,12 +60,41 @@ impl SparseColumns {
 
     /// The region of the column has none of it any more.
     pub fn forget(&mut self, column: ColumnPos) {
-        let Self { loaded, ordered, leaving, revised, failed } = self;
+        let Self { loaded, ordered, leaving, revised, waiting, ungenerated, failed } = self;
+        waiting.remove(&column);
+        ungenerated.remove(&column);
         loaded.remove(&column);
         ordered.remove(&column);
         leaving.remove(&column);
         revised.remove(&column);
         failed.remove(&column);
+    }
+
+    /// What is not stored, and may not be generated now.
+    pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
+        if !heights.is_empty() {
+            self.ungenerated.entry(column).or_default().insert_all(heights);
+        }
+    }
+
+    /// Generation goes on: what was left out is wanted again.
+    pub fn resume(&mut self) {
+        let columns: Vec<_> = self.ungenerated.drain().map(|(column, _)| column).collect();
+        self.revised.extend(columns);
+    }
+
+    /// Whether all that is known to be loaded of the column is in this one.
+    pub fn is_all(&self, column: &Column) -> bool {
+        match (self.loaded.get(&column.pos()), column.loaded()) {
+            (Some(known), Some(loaded)) => loaded.contains_all(known),
+            _ => true,
+        }
+    }
+
+    /// No more and no less of the column is with its region.
+    pub fn correct(&mut self, column: &Column) {
+        self.loaded.insert(column.pos(), column.loaded().cloned().unwrap_or_default());
+        self.revise(column.pos());
     }
 
     /// The region was not told what to let go of, and stays as it is.
@@ -144,7 +177,10 @@ impl Dimension {
         if sparse.ordered.contains_key(&column) || sparse.leaving.contains(&column) {
             return Change::Nothing;
         }
-        let missing = sparse.unloaded(column, &self.viewed_heights(column, 0, 0));
+        let mut missing = sparse.unloaded(column, &self.viewed_heights(column, 0, 0));
+        if let Some(ungenerated) = sparse.ungenerated.get(&column) {
+            missing.remove_all(ungenerated);
+        }
         if !missing.is_empty() {
             let waits = sparse.failed.get(&column).is_some_and(|(_, at)| *at > now);
             return if waits { Change::Later } else { Change::Extend(missing) };
@@ -159,34 +195,52 @@ impl Desk<'_> {
     /// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
     pub fn revise_heights(&mut self, id: DimensionId) {
         let now = self.clock.now;
+        let has_room = self.has_room_for_parts(id);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let Some(sparse) = &mut dimension.sparse else { return };
-        let mut columns: Vec<_> = mem::take(&mut sparse.revised).into_iter().collect();
+        let mut columns = mem::take(&mut sparse.revised);
+        if has_room {
+            columns.append(&mut sparse.waiting);
+        }
+        let mut columns: Vec<_> = columns.into_iter().collect();
         columns.sort_by_cached_key(|column| {
             dimension.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min()
         });
         for column in columns {
-            let has_room = self.room().generate > 0 && !self.saves.is_behind();
+            let has_room = self.has_room_for_parts(id);
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let has_room = has_room && dimension.generation.allowance(now) > 0;
             match dimension.next_change(column, now) {
                 Change::Nothing => {}
                 Change::Extend(heights) if has_room => self.order_part(id, column, heights),
                 Change::Cut(heights) => self.ask_to_cut(id, column, heights),
                 Change::Extend(_) | Change::Later => {
                     if let Some(sparse) = &mut dimension.sparse {
-                        sparse.revise(column);
+                        sparse.waiting.insert(column);
                     }
                 }
             }
         }
     }
 
+    /// Whether more may be ordered. What is stored is loaded also while generation is paused.
+    fn has_room_for_parts(&mut self, id: DimensionId) -> bool {
+        let (room, now) = (self.room(), self.clock.now);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        let may_begin = match dimension.generation.settings.paused {
+            true => room.load > 0,
+            false => room.generate > 0 && dimension.generation.allowance(now) > 0,
+        };
+        may_begin && !self.saves.is_behind()
+    }
+
     fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let may_generate = !dimension.generation.settings.paused;
         let claim = self.totals.next_claim(self.clock.pass);
-        self.totals.note_ordered(dimension, 1, true);
-        dimension.generation.bucket.take(1);
+        self.totals.note_ordered(dimension, 1, may_generate);
+        if may_generate {
+            dimension.generation.bucket.take(1);
+        }
         if let Some(sparse) = &mut dimension.sparse {
             sparse.ordered.insert(column, claim);
         }
@@ -196,8 +250,8 @@ impl Desk<'_> {
             dimension: id,
             batch: column.batch(),
             columns: vec![column],
-            source: Source::Parts { home: dimension.home.clone(), heights, may_generate: true },
-            generates: true,
+            source: Source::Parts { home: dimension.home.clone(), heights, may_generate },
+            generates: may_generate,
             urgency,
         });
     }
@@ -212,11 +266,12 @@ impl Desk<'_> {
     }
 
     /// A part of a column is there: its region gets it, if it still has the column.
-    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made }: ReadyColumn) {
+    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made, left_out }: ReadyColumn) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         let Some(sparse) = &mut dimension.sparse else { return };
         sparse.failed.remove(&column);
+        sparse.leave_out(column, &left_out);
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
         save_part(&mut self.saves.pending, id, &loaded.column, &made);
@@ -228,11 +283,14 @@ impl Desk<'_> {
         if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
             return;
         }
-        let part = loaded.column.clone();
+        let new = dimension.new_part(&loaded.column);
+        dimension.note_loaded(&loaded.column);
+        let letters = dimension.take_letters(column);
+        let inbox = dimension.inbox(region);
         // Those that are stored in the column came with it.
-        dimension.inbox(region).columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
-        dimension.note_loaded(&part);
-        self.publisher.extended(id, part);
+        inbox.columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
+        inbox.letters.extend(letters);
+        self.publisher.extended(id, new);
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
@@ -273,6 +331,27 @@ impl Desk<'_> {
 }
 
 impl Dimension {
+    /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
+    pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
+        let is_there =
+            |sparse: &SparseColumns| sparse.unloaded(column, &HeightSet::from(height..height + 1)).is_empty();
+        !self.chunk_heights().contains(&height) || self.sparse.as_ref().is_none_or(is_there)
+    }
+
+    /// What of a part of a column is not loaded yet.
+    pub fn new_part(&self, part: &Column) -> Column {
+        let heights = part.loaded().cloned().unwrap_or_default();
+        let new = self.sparse.as_ref().map(|sparse| sparse.unloaded(part.pos(), &heights)).unwrap_or_default();
+        part.clone().cut(&new)
+    }
+
+    /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.
+    pub fn revise_all(&mut self) {
+        if let Some(sparse) = &mut self.sparse {
+            self.columns.keys().for_each(|column| sparse.revise(*column));
+        }
+    }
+
     /// A column or a part of one is with its region.
     pub fn note_loaded(&mut self, part: &Column) {
         if let (Some(sparse), Some(heights)) = (&mut self.sparse, part.loaded()) {

@@ -137,11 +137,13 @@ pub(super) struct ReadyColumn {
     pub loaded: LoadedColumn,
     /// In a sparse dimension: the chunk heights that are new.
     pub made: HeightSet,
+    /// In a sparse dimension: those that are not stored, and were not to be generated.
+    pub left_out: HeightSet,
 }
 
 impl From<LoadedColumn> for ReadyColumn {
     fn from(loaded: LoadedColumn) -> Self {
-        Self { loaded, made: HeightSet::new() }
+        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new() }
     }
 }
 
@@ -299,8 +301,9 @@ impl Threads {
                     Source::Parts { home, heights, may_generate } => {
                         let gather = || home.ground.gather(column, heights, *may_generate);
                         let FetchedColumn { column, block_ticks, made } = caught(gather)?;
+                        let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
                         let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
-                        Ok(ReadyColumn { loaded, made })
+                        Ok(ReadyColumn { loaded, made, left_out })
                     }
                 });
                 (column, ready)

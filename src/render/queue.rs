@@ -5,7 +5,7 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId, H
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 /// A column of one of the dimensions.
@@ -164,19 +164,21 @@ impl MeshQueue {
         }
     }
 
-    /// A chunk and what is around it now; below `lowest`, and where a column beside it is not loaded, everything is solid.
-    pub fn neighborhood(&self, (dimension, column): ColumnKey, y: i64, lowest: i64) -> Neighborhood {
+    /// A chunk and what is around it now; below the chunk heights of the dimension, and where something around it is not
+    /// loaded, everything is solid.
+    pub fn neighborhood(&self, (dimension, column): ColumnKey, y: i64, heights: &Range<i64>) -> Neighborhood {
         let columns: [[Option<&Column>; 3]; 3] = [-1, 0, 1].map(|dx| {
             [-1, 0, 1].map(|dz| self.columns.get(&(dimension, column.offset(dx, dz))).map(|tracked| &tracked.seen))
         });
         Neighborhood::from_fn(|[dx, dy, dz]| {
             let height = y.saturating_add(dy);
-            if height < lowest {
+            if height < heights.start {
                 return Near::Solid;
             }
             let beside = columns[(dx + 1) as usize][(dz + 1) as usize];
-            if beside.is_some_and(|column| !column.is_loaded(height)) {
-                return Near::Solid;
+            if heights.contains(&height) && beside.is_some_and(|column| !column.is_loaded(height)) {
+                // Of what is not loaded itself nothing is drawn.
+                return if [dx, dy, dz] == [0; 3] { Near::Air } else { Near::Solid };
             }
             beside.and_then(|column| column.chunk(height)).map_or(Near::Air, |chunk| Near::Chunk(chunk.clone()))
         })

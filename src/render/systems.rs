@@ -11,6 +11,7 @@ use bevy::prelude::*;
 use bevy::tasks::futures::check_ready;
 use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Columns that are looked through in one frame at most: most of their chunks need no mesh, but that has to be found
@@ -55,9 +56,10 @@ impl Dimensions<'_, '_> {
         self.with_id(id).is_some_and(|dimension| names.iter().any(|name| name == dimension.name()))
     }
 
-    /// The height of the lowest chunks.
-    fn lowest(&self, id: DimensionId) -> i64 {
-        self.with_id(id).map_or(i64::MIN, |dimension| dimension.heights().start >> 4)
+    /// The chunk heights.
+    fn heights(&self, id: DimensionId) -> Range<i64> {
+        let heights = self.with_id(id).map_or(i64::MIN..i64::MAX, Dimension::heights);
+        heights.start >> 4..((heights.end - 1) >> 4) + 1
     }
 }
 
@@ -179,12 +181,12 @@ pub(super) fn dispatch(
 
     let columns = if running.len() < settings.tasks { queue.nearest(COLUMNS_A_FRAME, distance) } else { Vec::new() };
     'columns: for key in columns {
-        let lowest = dimensions.lowest(key.0);
+        let heights = dimensions.heights(key.0);
         for y in queue.waiting(key) {
             if running.len() >= settings.tasks {
                 break 'columns;
             }
-            let neighborhood = queue.neighborhood(key, y, lowest);
+            let neighborhood = queue.neighborhood(key, y, &heights);
             let load = queue.begin(key, y);
             if neighborhood.shows_nothing(looks) {
                 let entity = queue.finish(key, y, load).and_then(|entities| entities.remove(&y));

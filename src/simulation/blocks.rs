@@ -53,7 +53,7 @@ pub struct RegionColumns {
     /// Where a column comes from that a system asks for within the tick.
     home: Option<Arc<RegionHome>>,
     pub(super) fetched: Vec<FetchedColumn>,
-    /// The scheduled ticks of parts of columns that were fetched while the rest was here.
+    /// The scheduled ticks of parts of columns that were fetched.
     fetched_ticks: Vec<StoredBlockTick>,
     /// Whether a column left since the last look at who stands where.
     pub(super) lost_ground: bool,
@@ -89,12 +89,13 @@ impl RegionColumns {
             Some(known) if known.is_loaded(block.chunk().y) || !self.heights.contains(&block.y) => {}
             known => {
                 let is_new = known.is_none();
+                let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
                 let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
-                let fetched = home.ground.fetch(block)?;
+                let fetched = home.ground.fetch(block, &known)?;
                 self.take_in(fetched.column.clone());
-                match is_new {
-                    true => drop(self.awaiting.insert(column)),
-                    false => self.fetched_ticks.extend(fetched.block_ticks.iter().cloned()),
+                self.fetched_ticks.extend(fetched.block_ticks.iter().cloned());
+                if is_new {
+                    self.awaiting.insert(column);
                 }
                 self.fetched.push(fetched);
             }

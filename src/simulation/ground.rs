@@ -132,16 +132,9 @@ impl DepartedColumns {
         parts.push(part);
     }
 
-    /// What is newer of the column than what the store has, but for its entities and what was given up wholly.
-    fn newer(&self, column: ColumnPos) -> Vec<LoadedColumn> {
-        let mut lost = Column::partial(column, HeightSet::new());
-        for (height, chunk) in self.unwritten(column) {
-            lost.set_chunk(height, chunk);
-        }
-        let mut newer = vec![lost.into()];
-        let parts = self.all_parts();
-        newer.extend(parts.get(&column).into_iter().flatten().map(|part| part.loaded.clone()));
-        newer
+    /// The parts of the column that were given up and are not durable yet.
+    fn parts(&self, column: ColumnPos) -> Vec<LoadedColumn> {
+        self.all_parts().get(&column).into_iter().flatten().map(|part| part.loaded.clone()).collect()
     }
 
     /// Forgets what is durable with `commit`.
@@ -186,11 +179,13 @@ pub struct FetchedColumn {
 }
 
 impl Ground {
-    /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block.
-    pub(super) fn fetch(&self, block: BlockPos) -> Result<FetchedColumn, ColumnError> {
+    /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
+    /// not `known`.
+    pub(super) fn fetch(&self, block: BlockPos, known: &HeightSet) -> Result<FetchedColumn, ColumnError> {
         let column = block.column();
         if self.is_sparse {
-            return self.gather(column, &self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS), true);
+            let window = self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS);
+            return self.gather(column, &window.difference(known), true);
         }
         // Before the store is read: what is written in between is found there, and is the same.
         let unwritten = self.departed.unwritten(column);
@@ -228,13 +223,17 @@ impl Ground {
             block_ticks.extend(ticks.into_iter().filter(|tick| new.contains(tick.block.chunk().y)));
         };
         // Before the store is read: what is written in between is found there, and is the same.
-        let newer = self.departed.newer(column).into_iter().chain(self.departed.get(column));
-        newer.for_each(|newer| take(&mut part, newer));
+        let unwritten = self.departed.unwritten(column);
+        let given_up = self.departed.parts(column).into_iter().chain(self.departed.get(column));
+        given_up.for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let stored = store.load_part(self.dimension, column, &missing(&part));
-        let StoredColumn { column: stored, block_ticks: ticks, .. } =
+        let StoredColumn { column: mut stored, block_ticks: ticks, .. } =
             stored.map_err(|source| ColumnError::Store { column, source })?;
+        for (height, chunk) in unwritten {
+            stored.set_chunk(height, chunk);
+        }
         take(&mut part, LoadedColumn { block_ticks: ticks, ..stored.into() });
         let made = if may_generate { missing(&part) } else { HeightSet::new() };
         for range in made.ranges() {
@@ -257,10 +256,10 @@ impl Ground {
         Ok(part)
     }
 
-    /// A column as it is stored; in a sparse dimension the part of it at these chunk heights, which is made where it is new.
+    /// A column as it is stored; in a sparse dimension the part of it at these chunk heights that is stored.
     pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
         if self.is_sparse {
-            return Ok(self.gather(column, heights, true)?.column);
+            return Ok(self.gather(column, heights, false)?.column);
         }
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());

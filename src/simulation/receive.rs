@@ -39,10 +39,10 @@ pub(super) fn receive(world: &mut World) {
         world.insert_resource(Migration);
         for LoadedColumn { column, entities, mut block_ticks } in columns {
             let mut owned = world.resource_mut::<RegionColumns>();
-            let was_fetched = owned.awaiting.remove(&column.pos());
-            // What is here of it may have been edited since.
-            let new = owned.take_in(column).filter(|_| !was_fetched);
-            if let Some(new) = new {
+            owned.awaiting.remove(&column.pos());
+            let is_part = column.loaded().is_some();
+            // What is here of it may have been edited since, and its ticks may have come due.
+            if let Some(new) = owned.take_in(column).filter(|_| is_part) {
                 block_ticks.retain(|tick| new.contains(tick.block.chunk().y));
             }
             world.resource_mut::<BlockTicks>().take_in(block_ticks);

@@ -14,6 +14,7 @@ use super::{
     BlockEdit, BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received,
     RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SplitMix64, WorldPool,
 };
+use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::ecs::change_detection::Tick;
@@ -351,6 +352,12 @@ impl RegionWorld {
     /// The columns that the region has loaded.
     pub fn column_positions(&self) -> &[ColumnPos] {
         self.app.world().resource::<RegionColumns>().positions()
+    }
+
+    /// The columns that the region has loaded.
+    pub fn columns(&self) -> impl Iterator<Item = &Column> {
+        let columns = self.app.world().resource::<RegionColumns>();
+        columns.positions().iter().filter_map(|position| columns.column(*position))
     }
 
     /// Whether the target of the letter is in this world as far as it knows.

@@ -178,7 +178,7 @@ impl WorldStore {
 mod tests {
     use super::*;
     use crate::storage::test_store::TestStore;
-    use crate::storage::{Durability, KeyValueStore};
+    use crate::storage::{Durability, KeyValueStore, tiles};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -280,7 +280,7 @@ mod tests {
         ) {
             let store = TestStore::default();
             let world = open(&store, OPAQUE);
-            let mut graph = crate::generation::DistanceGraph::new();
+            let mut graph = BTreeMap::new();
             let mut known = BTreeMap::new();
             for (chunks, with_graph) in commits {
                 let mut batch = SaveBatch::default();
@@ -288,12 +288,12 @@ mod tests {
                     let (pos, chunk) = (ChunkPos::new(x, y, z), slab(BlockId::new(block), BlockId::new(other)));
                     known.insert(pos, chunk.clone());
                     batch.chunks.insert((DIMENSION, pos), Arc::new(chunk));
-                    graph.mark_completed(pos.column());
+                    tiles::insert(&mut graph, pos.column());
                 }
                 if with_graph {
                     for (dimension, pos) in batch.chunks.keys() {
-                        let tile = crate::generation::TilePos::from(pos.column());
-                        batch.tiles.insert((*dimension, (tile.x, tile.z)), graph.tile(tile));
+                        let tile = (pos.x >> 5, pos.z >> 5);
+                        batch.tiles.insert((*dimension, tile), graph[&tile]);
                     }
                 }
                 world.commit(&batch, Durability::Process).unwrap();

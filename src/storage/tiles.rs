@@ -164,7 +164,8 @@ impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
     }
 }
 
-fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
+/// Marks a column as stored.
+pub(super) fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
     let batch = column.batch();
     let masks = tiles.entry((batch.x >> 3, batch.z >> 3)).or_insert([0; BATCHES]);
     let bit = (column.x & 3) + 4 * (column.z & 3);

@@ -318,6 +318,117 @@ fn from_afar_the_highest_ground_that_is_stored_is_seen() {
     assert!(surface(&app) >= Some(top + 4), "{:?}", surface(&app));
 }
 
+#[test]
+fn a_message_to_another_height_of_a_loaded_column_waits_for_that() {
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &Strata::default());
+    viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+    start(&mut app);
+    update(&mut app, 20);
+    let (sender, found) = channel();
+    let places = [TRILLION, -TRILLION, 5].map(|y| BlockPos::new(3, y, 0));
+    for place in places {
+        let sender = sender.clone();
+        in_region(&mut app, dimension, place, move |region| {
+            sender.send((place, region.resource::<RegionColumns>().block(place))).unwrap();
+        });
+    }
+    update(&mut app, 20);
+    let found: BTreeMap<_, _> = found.try_iter().collect();
+    assert_eq!(found, places.map(|place| (place, Ok(layer_at(&app, place.y)))).into());
+    // When nobody waits any more, it is let go of.
+    update(&mut app, 20);
+    assert_eq!(seen(&app, dimension, places[0]), None);
+}
+
+#[test]
+fn what_is_stored_at_a_height_is_loaded_also_while_generation_is_paused() {
+    let strata = Strata::default();
+    let mut app = game(lockstep());
+    let dimension = boundless(&mut app, &strata);
+    let camera = viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+    start(&mut app);
+    update(&mut app, 20);
+    lift(&mut app, camera, TRILLION);
+    update(&mut app, 20);
+    let paused = DimensionGeneration { paused: true, ..default() };
+    app.world_mut().entity_mut(dimension).insert(paused);
+    lift(&mut app, camera, 0);
+    update(&mut app, 20);
+    let here = BlockPos::new(0, 0, 0);
+    assert_eq!(seen(&app, dimension, here), Some(layer_at(&app, 0)));
+    let new = BlockPos::new(0, 5_000, 0);
+    lift(&mut app, camera, new.y);
+    update(&mut app, 20);
+    assert_eq!(seen(&app, dimension, new), None);
+    app.world_mut().entity_mut(dimension).insert(DimensionGeneration::default());
+    update(&mut app, 20);
+    assert_eq!(seen(&app, dimension, new), Some(layer_at(&app, new.y)));
+    assert!(strata.made(here.column()).2, "nothing is made twice");
+}
+
+#[test]
+fn what_a_region_builds_where_it_loads_more_is_seen_by_a_main_world_that_looks_later() {
+    let mut app = game(TerranePlugin::in_memory());
+    let dimension = boundless(&mut app, &Strata::default());
+    let here = BlockPos::new(0, 0, 0);
+    viewer_at(&mut app, dimension, here);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, here).is_some());
+    let stone = id_of(app.world(), "terrane:stone");
+    // In the same section: one column that is not here, and another height of one that is.
+    let places = [BlockPos::new(20, 40, 0), BlockPos::new(0, 400, 0)];
+    for place in places {
+        viewer_at(&mut app, dimension, place);
+        in_region(&mut app, dimension, here, move |region| {
+            let mut blocks = region.resource_mut::<RegionColumns>();
+            blocks.load(place).unwrap();
+            blocks.set_block(place, stone).unwrap();
+        });
+    }
+    // Both the edit and what was on order come before the next frame.
+    std::thread::sleep(Duration::from_millis(300));
+    update_until(&mut app, "both are seen", |world| {
+        places.iter().all(|place| block_at(world, dimension, *place) == Some(stone))
+    });
+}
+
+#[test]
+fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
+    let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600)));
+    listen::<RegionHalted>(&mut app);
+    listen::<WorldSaved>(&mut app);
+    let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
+    let kept = ticked.clone();
+    app.add_region_plugins(move |region| {
+        let kept = kept.clone();
+        region.add_systems(RegionTick, move |mut ticks: MessageReader<BlockTick>| {
+            kept.lock().unwrap().extend(ticks.read().map(|tick| tick.block));
+        });
+    });
+    let dimension = boundless(&mut app, &Strata::default());
+    let block = BlockPos::new(3, 7, 3);
+    viewer_at(&mut app, dimension, block);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
+    app.world_mut().commands().schedule_block_tick(dimension, block, "grow", 60);
+    let statistics = |world: &World| region_at(world, dimension, block.column());
+    update_until(&mut app, "the region is known", |world| statistics(world).is_some());
+    app.world_mut().write_message(SaveWorld { request: 1 });
+    update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+    // Of this the store hears only now: its chunk is on its way there when the region halts.
+    let stone = id_of(app.world(), "terrane:stone");
+    set(&mut app, dimension, block, stone);
+    update_until(&mut app, "it is built", |world| block_at(world, dimension, block) == Some(stone));
+    app.world_mut().write_message(SaveWorld { request: 2 });
+    app.update();
+    order(&mut app, dimension, block.column(), RegionOrder::Halt);
+    update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+    order(&mut app, dimension, block.column(), RegionOrder::Restart);
+    update_until(&mut app, "the block ticks", |_| !ticked.lock().unwrap().is_empty());
+    assert_eq!(*ticked.lock().unwrap(), [block]);
+}
+
 /// What is built at random heights, while viewers jump up and down, the world is saved, the app ends or crashes.
 #[test]
 fn whatever_is_built_at_any_height_is_there_again() {

@@ -160,7 +160,7 @@ fn update_until_calm(app: &mut App) {
     update_until(app, |world| {
         let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<MeshProgress>().is_done();
         calm = if is_calm { calm + 1 } else { 0 };
-        calm > 30
+        calm > 100
     });
 }
 
