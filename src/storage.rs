@@ -2,7 +2,8 @@
 //!
 //! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
 //! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
-//! saved pieces of the distance graph, pre-generations, what columns look like from afar, the names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
+//! saved pieces of the distance graph, pre-generations, what columns look like from afar, the lists of blocks and other types,
+//! the names of dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at
 //! all; [`StorageThread`] does so beside the simulation.
 //!
 //! ```text
@@ -23,6 +24,7 @@ mod load;
 mod memory;
 mod pregenerations;
 mod record;
+mod registry_lists;
 mod remove_dimension;
 #[cfg(feature = "rocksdb")]
 mod rocks;
@@ -45,6 +47,7 @@ pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
 pub use pregenerations::{PregenerationEntry, StoredPregeneration};
+pub use registry_lists::RegistryLists;
 pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
