@@ -34,9 +34,7 @@ pub mod view;
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{
-        BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, ComponentId as BlockComponentId, Schema,
-    };
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{

@@ -27,6 +27,7 @@ mod plugins;
 mod pregeneration;
 mod pregeneration_tool;
 mod regions;
+mod registry;
 mod render;
 mod saving;
 mod support;
