@@ -126,6 +126,7 @@ impl ComponentTable {
         for record in records {
             let name = record.name.clone();
             check_name(&name)?;
+            checked_size(&name, record.size.map(|size| size as usize))?;
             let known: Vec<usize> = table.places(|entry| entry.record.name == name).collect();
             if let Some(first) = known.iter().copied().find(|place| table.entries[*place].record == record) {
                 let second = component_id(table.entries.len(), record.size);

@@ -169,7 +169,7 @@ impl BlockRegistry {
         }
         self.fill(id, block.clone(), id);
         for other in known.iter().copied().filter(|other| *other != id) {
-            let name = self.name_beside(other, &block.name, &known, id);
+            let name = self.name_beside(other, &block, &known, id);
             let successor = if self.can_become(other, id) { id } else { other };
             self.fill(other, BlockType { name, ..block.clone() }, successor);
         }
@@ -398,16 +398,11 @@ impl BlockRegistry {
     }
 
     /// The name of an id that is not the type's current one: the type's, unless another id has that with the same components.
-    fn name_beside(
-        &self,
-        other: BlockId,
-        name: &Cow<'static, str>,
-        known: &[BlockId],
-        current: BlockId,
-    ) -> Cow<'static, str> {
+    fn name_beside(&self, other: BlockId, block: &BlockType, known: &[BlockId], current: BlockId) -> Cow<'static, str> {
         let mut beside = known.iter().copied().chain([current]).filter(|id| *id != other);
-        let is_taken = beside.any(|id| self.block(id).name == *name && self.components(id) == self.components(other));
-        if is_taken { self.block(other).name.clone() } else { name.clone() }
+        let is_taken =
+            beside.any(|id| self.block(id).name == block.name && self.components(id) == self.components(other));
+        if is_taken { self.block(other).name.clone() } else { block.name.clone() }
     }
 
     /// Whether nothing of a block is lost when it becomes one of the id `to`.

@@ -89,10 +89,7 @@ fn a_schema_that_changed_is_migrated_or_refused() {
     let furnace = grown(&mut registry, Schema::new(1).with_migration(0, to_four_bytes)).unwrap();
     assert_eq!((furnace, registry.successor(id(1)), registry.id("game:furnace")), (id(2), Some(id(2)), Some(id(2))));
     let upgraded = registry.upgrade(id(1), &[&[5, 6], b"coal"]).unwrap();
-    assert_eq!(registry.components(furnace)[0].id.is_variable(), false);
-    let by_layout = registry.components(furnace).iter().zip(&upgraded.values);
-    let values: BTreeMap<_, _> = by_layout.map(|(layout, value)| (layout.size, value.to_vec())).collect();
-    assert_eq!(values, BTreeMap::from([(None, b"coal".to_vec()), (Some(4), vec![5, 6, 0, 0])]));
+    assert_eq!(upgraded, UpgradedBlock { block: furnace, values: vec![vec![5, 6, 0, 0].into(), b"coal".into()] });
     assert_eq!(registry.successor(furnace), None);
 
     // And the game goes back to what it was.
@@ -234,7 +231,34 @@ fn version_of(registry: &BlockRegistry, layout: &ComponentLayout) -> u32 {
     registry.component_record(layout.id).unwrap().version
 }
 
+/// Lists as they may lie on a damaged disk.
+fn any_records() -> impl Strategy<Value = (Vec<BlockRecord>, Vec<ComponentRecord>)> {
+    let number = prop_oneof![0_u64..4, (0_u64..4).prop_map(|number| number | VARIABLE), any::<u64>()];
+    let name = prop_oneof!["game:[ab](\\[c=[de]\\])?", "\\PC{0,6}"];
+    let block = (name.clone(), prop::collection::vec(number, 0..3));
+    let block = block.prop_map(|(name, components)| BlockRecord { name, components });
+    let component = (name, 0_u32..2, prop::option::of(0_u32..3));
+    let component = component.prop_map(|(name, version, size)| ComponentRecord { name, version, size });
+    let air = BlockRecord { name: AIR_NAME.into(), components: vec![] };
+    let blocks = prop::collection::vec(block, 0..6).prop_map(move |blocks| [vec![air.clone()], blocks].concat());
+    (blocks, prop::collection::vec(component, 0..4))
+}
+
 proptest! {
+    #[test]
+    fn a_stored_list_is_refused_or_means_what_it_says((blocks, components) in any_records()) {
+        if let Ok(registry) = BlockRegistry::from_records(blocks.clone(), components.clone()) {
+            prop_assert!(registry.block_records().eq(blocks.iter().cloned()));
+            prop_assert!(registry.component_records().eq(&components));
+            for (number, block) in (0..).zip(&blocks) {
+                let newest = registry.id(&block.name).unwrap();
+                prop_assert_eq!(registry.block(newest).name(), &block.name);
+                let numbers = registry.components(id(number)).iter().map(|layout| layout.id.number());
+                prop_assert!(numbers.eq(block.components.iter().copied()));
+            }
+        }
+    }
+
     #[test]
     fn every_block_and_every_value_survives_whatever_the_game_registers(sessions in prop::collection::vec(session(), 1..7)) {
         let mut registry = BlockRegistry::new();
