@@ -1,15 +1,36 @@
 //! Types of blocks: their names, their properties and the stable numbers that chunks hold.
 //!
-//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`]. A world stores the registry's names in the order of
-//! their ids, so a number keeps its meaning when the game later adds, removes or reorders its types.
+//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`ComponentId`]. A world stores
+//! the registry's lists in the order of the ids, so a number keeps its meaning when the game later adds, renames, drops or
+//! reorders its types.
+//!
+//! | what | where it comes from |
+//! |---|---|
+//! | what a type looks like, its tags | the game, at each start |
+//! | its number, its name, its components with their versions and sizes | the world, and from the game what is new |
+//! | how a value of an older version is read | the game: a migration of the [`Schema`] |
 
+mod block_component;
+mod block_name;
+mod block_set;
+mod block_states;
 mod block_type;
 mod component_layout;
+mod component_table;
+mod records;
 mod registry;
+mod schema;
 
+pub use block_component::BlockComponent;
+pub use block_name::{BlockName, BlockNameError};
+pub use block_set::BlockSet;
+pub use block_states::{BlockStates, BlockStatesError};
 pub use block_type::BlockType;
 pub use component_layout::{BlockLayout, ComponentId, ComponentLayout};
-pub use registry::{BlockRegistry, BlockRegistryError};
+pub use component_table::BlockComponentError;
+pub use records::{BlockRecord, ComponentRecord};
+pub use registry::{BlockRegistry, BlockRegistryError, BlockUpgradeError, UpgradedBlock};
+pub use schema::{MigrationFailure, Schema, SchemaError};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -5,7 +5,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | [`space`] | positions and conversions between them |
-//! | [`block`] | block types and their ids |
+//! | [`block`] | block types, their components and their ids |
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that knows the nearest missing ground |
@@ -34,7 +34,7 @@ pub mod view;
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockId, BlockRegistry, BlockType};
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{

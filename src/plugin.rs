@@ -1,6 +1,8 @@
 //! [`TerranePlugin`]: puts the rooms together.
 
-use crate::block::{BlockId, BlockRegistry, BlockRegistryError, BlockType};
+use crate::block::{
+    BlockComponent, BlockId, BlockRegistry, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema,
+};
 use crate::coordinator::{
     CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
     TickMode, coordinator_app,
@@ -8,9 +10,9 @@ use crate::coordinator::{
 use crate::region::RegionizerConfig;
 use crate::simulation::{
     BlockTypes, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource, RegionTemplate,
-    RegionTemplateError, Returned, SavedComponent, SplitMix64,
+    RegionTemplateError, Returned, SavedComponent, SavedVersionError, SplitMix64,
 };
-use crate::storage::{StorageConfig, StoreError, WorldOpenError, WorldStore};
+use crate::storage::{RegistryLists, StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
@@ -189,15 +191,18 @@ pub enum WorldFailure {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The list of blocks in the store is damaged.
-    #[error("the world's list of blocks cannot be used: {0}")]
+    /// The lists of blocks and block components in the store are damaged, or the game cannot read what they stand for.
+    #[error("the world's blocks cannot be used: {0}")]
     Blocks(#[from] BlockRegistryError),
+    /// The world has entities that the game cannot read.
+    #[error(transparent)]
+    SavedVersion(#[from] SavedVersionError),
     /// Ids that were given out do not hold in this world.
     #[error(
-        "block {name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
+        "{name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
     )]
     BlocksBeforePlugin {
-        /// The first block whose id changed.
+        /// The first block or block component whose id changed.
         name: String,
     },
     /// The region worlds cannot be made.
@@ -214,6 +219,8 @@ struct Setup {
     plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
     components: RegionComponents,
     blocks: BlockRegistry,
+    /// What was registered before the world was opened is registered again in the order of that.
+    registered_components: Vec<BlockComponent>,
     registered: Vec<BlockType>,
 }
 
@@ -223,8 +230,29 @@ impl Default for Setup {
             plugins: Vec::new(),
             components: RegionComponents::with_builtin(),
             blocks: BlockRegistry::new(),
+            registered_components: Vec::new(),
             registered: Vec::new(),
         }
+    }
+}
+
+impl Setup {
+    /// Registers once more, in the registry of the world, what was registered before it was opened.
+    fn open(&mut self, mut blocks: BlockRegistry) -> Result<(), WorldFailure> {
+        for component in mem::take(&mut self.registered_components) {
+            let name = component.name().to_owned();
+            if Some(blocks.register_component(component)?) != self.blocks.component(&name) {
+                return Err(WorldFailure::BlocksBeforePlugin { name });
+            }
+        }
+        for block in mem::take(&mut self.registered) {
+            let name = block.name().to_owned();
+            if Some(blocks.register(block)?) != self.blocks.id(&name) {
+                return Err(WorldFailure::BlocksBeforePlugin { name });
+            }
+        }
+        self.blocks = blocks;
+        Ok(())
     }
 }
 
@@ -282,16 +310,11 @@ impl TerranePlugin {
     fn open(&self, app: &mut App) -> Result<(), WorldFailure> {
         let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
         let opened = WorldStore::open(&self.storage).map_err(WorldFailure::from).and_then(|store| {
-            let names = store.block_names()?;
-            let mut blocks = if names.is_empty() { BlockRegistry::new() } else { BlockRegistry::from_names(names)? };
-            for block in mem::take(&mut setup.registered) {
-                let before = setup.blocks.id(block.name());
-                let name = block.name().to_owned();
-                if Some(blocks.register(block)?) != before {
-                    return Err(WorldFailure::BlocksBeforePlugin { name });
-                }
-            }
-            setup.blocks = blocks;
+            let RegistryLists { blocks, components, .. } = store.registry_lists()?;
+            setup.open(match blocks.is_empty() {
+                true => BlockRegistry::new(),
+                false => BlockRegistry::from_records(blocks, components)?,
+            })?;
             Ok(store)
         });
         if self.basic_blocks {
@@ -308,9 +331,15 @@ impl TerranePlugin {
         app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
         // Without a world the game's systems find the blocks all the same, until the app ends.
         let Some(Opened(store)) = app.world_mut().remove_resource::<Opened>() else { return Ok(()) };
-        let names: Vec<String> = blocks.names().map(str::to_owned).collect();
-        if store.block_names()? != names {
-            store.save_block_names(&names)?;
+        let stored = store.registry_lists()?;
+        let lists = RegistryLists {
+            blocks: blocks.block_records().collect(),
+            components: blocks.component_records().cloned().collect(),
+            entity_types: components.entity_types(&stored.entity_types)?,
+            structures: stored.structures.clone(),
+        };
+        if lists != stored {
+            store.save_registry_lists(&lists)?;
         }
         store.set_opaque_blocks((0..blocks.len()).map(|id| blocks.block(BlockId::new(id as u32)).is_opaque()));
         let template = RegionTemplate {
@@ -350,6 +379,17 @@ pub trait TerraneAppExt {
     /// An invalid or a taken name, and a call when the app runs already.
     fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError>;
 
+    /// Registers all states of a block type, and gives their ids, the default's first. As
+    /// [`register_block`](Self::register_block) otherwise.
+    fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError>;
+
+    /// Registers a block component, before the blocks that have it. Call it after [`TerranePlugin`] was added.
+    ///
+    /// # Errors
+    /// An invalid or a taken name. If the world has values in a version or of a size that the game cannot read, the world is
+    /// not opened either: the app gets a [`WorldFailure`] and ends at its first update.
+    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError>;
+
     /// `template` runs once for every region world that is made: add systems, plugins, resources, messages, observers.
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
 
@@ -380,7 +420,14 @@ pub trait TerraneAppExt {
 
     /// Entities take their `T` along, and it is stored with them. An entity is stored if it has at least one such
     /// component.
+    ///
+    /// A stored value that cannot be read is named in the log, and stays in the store as it is.
     fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
+
+    /// The same for a `T` whose stored form has a version. Stored values of older versions are migrated; if there is no
+    /// migration from a version that the world has, the world is not opened: the app gets a [`WorldFailure`]. The bytes are
+    /// postcard's.
+    fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self;
 
     /// `T` can be read on the entity's [`Mirror`](view::Mirror) in the main world.
     fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self;
@@ -394,6 +441,28 @@ impl TerraneAppExt for App {
         let mut setup = self.world_mut().get_resource_or_init::<Setup>();
         setup.registered.push(block.clone());
         setup.blocks.register(block)
+    }
+
+    fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
+        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        let ids = setup.blocks.register_states(states)?;
+        let types: Vec<_> = ids.iter().map(|id| setup.blocks.block(*id).clone()).collect();
+        setup.registered.extend(types);
+        Ok(ids)
+    }
+
+    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
+        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        setup.registered_components.push(component.clone());
+        let registered = setup.blocks.register_component(component);
+        if let Err(error) = &registered
+            && error.is_schema_mismatch()
+        {
+            // Nothing may be read or written: the world is closed again.
+            self.world_mut().remove_resource::<Opened>();
+            fail(self, error.clone().into());
+        }
+        registered
     }
 
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {
@@ -422,7 +491,11 @@ impl TerraneAppExt for App {
     }
 
     fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_saved::<T>();
+        self.register_saved_component_with::<T>(Schema::default())
+    }
+
+    fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self {
+        self.world_mut().get_resource_or_init::<Setup>().components.register_saved_with::<T>(schema);
         self
     }
 

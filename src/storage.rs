@@ -3,8 +3,8 @@
 //! [`WorldStore`] is a world's storage. It sits on a [`KeyValueStore`], in memory or on disk, and knows what is kept
 //! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
 //! saved pieces of the distance graph, pre-generations, what columns look like from afar, which blocks are opaque, the
-//! names of blocks and dimensions. A [`SaveBatch`] collects what is to be saved and is committed as a whole or not at all;
-//! [`StorageThread`] does so beside the simulation.
+//! lists of blocks and other types, the names of dimensions. A [`SaveBatch`] collects what is to be saved and is committed
+//! as a whole or not at all; [`StorageThread`] does so beside the simulation.
 //!
 //! ```text
 //! SaveBatch -> StorageThread -> WorldStore::commit -> KeyValueStore::write
@@ -26,6 +26,7 @@ mod opacity;
 mod opacity_tile;
 mod pregenerations;
 mod record;
+mod registry_lists;
 mod remove_dimension;
 #[cfg(feature = "rocksdb")]
 mod rocks;
@@ -49,6 +50,7 @@ pub use load::StoredColumn;
 pub use memory::MemoryStore;
 pub use opacity_tile::{OpacityError, OpacityTile, TILE_SIZE};
 pub use pregenerations::{PregenerationEntry, StoredPregeneration};
+pub use registry_lists::RegistryLists;
 pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;

@@ -1,18 +1,23 @@
+use super::block_name;
 use std::borrow::Cow;
 
 /// What all blocks of one type have in common. Opaque, solid and grey unless told otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockType {
-    name: Cow<'static, str>,
-    color: [u8; 3],
-    opaque: bool,
-    solid: bool,
+    pub(super) name: Cow<'static, str>,
+    pub(super) former_names: Vec<Cow<'static, str>>,
+    pub(super) tags: Vec<Cow<'static, str>>,
+    pub(super) components: Vec<Cow<'static, str>>,
+    pub(super) color: [u8; 3],
+    pub(super) opaque: bool,
+    pub(super) solid: bool,
 }
 
 impl BlockType {
-    /// A type with this name, `namespace:path`. The registry checks it.
+    /// A type with this name, `namespace:path` or `namespace:path[property=value,..]`. The registry checks it, and puts the
+    /// properties in order.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
-        Self { name: name.into(), color: [128; 3], opaque: true, solid: true }
+        Self { color: [128; 3], ..Self::placeholder(name.into()) }
     }
 
     /// The same type with this sRGB color.
@@ -33,14 +38,60 @@ impl BlockType {
         self
     }
 
-    /// Stands in for a type that the game has not registered (yet), in a color that nobody overlooks.
-    pub(super) const fn placeholder(name: Cow<'static, str>) -> Self {
-        Self { name, color: [255, 0, 255], opaque: true, solid: true }
+    /// The same type as a member of the tag with this name, `namespace:path`.
+    pub fn with_tag(mut self, tag: impl Into<Cow<'static, str>>) -> Self {
+        self.tags.push(tag.into());
+        self
     }
 
-    /// The name, `namespace:path`.
+    /// The same type with the component of this name on each of its blocks. The component is registered first.
+    pub fn with_component(mut self, component: impl Into<Cow<'static, str>>) -> Self {
+        self.components.push(component.into());
+        self
+    }
+
+    /// The same type, which older worlds know by this name: what was placed under it is of this type.
+    pub fn formerly(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.former_names.push(name.into());
+        self
+    }
+
+    /// Stands in for a type that the game has not registered (yet), in a color that nobody overlooks.
+    pub(super) const fn placeholder(name: Cow<'static, str>) -> Self {
+        Self {
+            name,
+            former_names: Vec::new(),
+            tags: Vec::new(),
+            components: Vec::new(),
+            color: [255, 0, 255],
+            opaque: true,
+            solid: true,
+        }
+    }
+
+    /// The name with its properties.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name without its properties.
+    pub fn base_name(&self) -> &str {
+        block_name::base(&self.name)
+    }
+
+    /// The properties, name and value; by name, once the type is registered.
+    pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
+        block_name::properties(&self.name)
+    }
+
+    /// The value of one property; `None` if the type does not have it.
+    pub fn property(&self, name: &str) -> Option<&str> {
+        self.properties().find(|(property, _)| *property == name).map(|(_, value)| value)
+    }
+
+    /// The names of its tags.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().map(Cow::as_ref)
     }
 
     /// The color, in sRGB.

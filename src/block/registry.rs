@@ -1,8 +1,21 @@
-use super::{BlockId, BlockType};
+#[cfg(test)]
+mod component_tests;
+mod error;
+#[cfg(test)]
+mod tests;
+
+use super::block_name::check_base;
+use super::component_table::ComponentTable;
+use super::{
+    BlockComponent, BlockId, BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType, ComponentId,
+    ComponentLayout, ComponentRecord,
+};
+pub use error::{BlockRegistryError, BlockUpgradeError};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use thiserror::Error;
+use std::mem;
 
 const AIR_NAME: &str = "terrane:air";
 
@@ -10,9 +23,13 @@ static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknow
 
 /// Every type of block of a world, numbered in the order of registration. Id 0 is always `terrane:air`.
 ///
+/// An id stands for ever for one name and one list of components, whatever the game registers later: so a stored chunk can be
+/// read by what is stored beside it. A type that is renamed keeps its id. One whose components changed has a new id, and what
+/// was placed under the old one [becomes](Self::successor) that.
+///
 /// ```
 /// # use bevy_terrane::block::{BlockRegistry, BlockType};
-/// let mut blocks = BlockRegistry::from_names(vec!["terrane:air".into(), "game:brick".into()])?;
+/// let mut blocks = BlockRegistry::from_names(["terrane:air", "game:brick"])?;
 /// assert_eq!(blocks.placeholders().count(), 1);
 ///
 /// let brick = blocks.register(BlockType::new("game:brick").with_color([150, 70, 60]))?;
@@ -23,57 +40,37 @@ static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknow
 #[derive(Clone, Debug)]
 pub struct BlockRegistry {
     blocks: Vec<Entry>,
-    ids: FxHashMap<Cow<'static, str>, BlockId>,
+    /// By name, and by the former names of what is registered.
+    ids: FxHashMap<Cow<'static, str>, Ids>,
+    tags: FxHashMap<String, BlockSet>,
+    components: ComponentTable,
     fingerprint: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     block: BlockType,
+    components: Vec<ComponentLayout>,
     is_placeholder: bool,
+    /// What it becomes; itself unless its type has another id by now.
+    successor: BlockId,
 }
 
-/// Why a type of block cannot be registered, or a stored list of names cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BlockRegistryError {
-    /// The name is not `namespace:path` of lower case ASCII letters, digits, `_`, `-`, `.` and `/`.
-    #[error("block {id}: the name {name:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`")]
-    InvalidName {
-        /// The id that the block would have.
-        id: BlockId,
-        /// The name as given.
-        name: String,
-    },
-    /// The game registered two types under one name.
-    #[error("{name:?} is already registered, as block {id}")]
-    AlreadyRegistered {
-        /// The id of the type registered first.
-        id: BlockId,
-        /// The name of both.
-        name: String,
-    },
-    /// A stored list does not begin with `terrane:air`.
-    #[error("block 0 must be \"terrane:air\", found {found:?}")]
-    FirstIsNotAir {
-        /// The first name of the list, if it has any.
-        found: Option<String>,
-    },
-    /// A stored list has one name twice.
-    #[error("blocks {first} and {second} are both named {name:?}")]
-    DuplicateName {
-        /// The first place of the name.
-        first: BlockId,
-        /// The second place of the name.
-        second: BlockId,
-        /// The name of both.
-        name: String,
-    },
-    /// Every id is taken.
-    #[error("there is no id left for {name:?}")]
-    Full {
-        /// The name of the type that found no place.
-        name: String,
-    },
+/// All ids that one name has in a world.
+#[derive(Clone, Debug)]
+struct Ids {
+    current: BlockId,
+    /// Those with other components, until the game registers the type and says what becomes of them.
+    others: Vec<BlockId>,
+}
+
+/// A block with the values of its components, as its type has them now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpgradedBlock<'a> {
+    /// The block.
+    pub block: BlockId,
+    /// The values of its components, in the order of its [layout](BlockLayout::components).
+    pub values: Vec<Cow<'a, [u8]>>,
 }
 
 impl Default for BlockRegistry {
@@ -87,49 +84,111 @@ impl BlockRegistry {
     /// A registry that knows air only.
     pub fn new() -> Self {
         let air = BlockType::new(AIR_NAME).with_color([0; 3]).transparent().non_solid();
-        Self {
-            ids: FxHashMap::from_iter([(Cow::Borrowed(AIR_NAME), BlockId::AIR)]),
-            blocks: vec![Entry { block: air, is_placeholder: false }],
+        let mut registry = Self {
+            blocks: Vec::new(),
+            ids: FxHashMap::default(),
+            tags: FxHashMap::default(),
+            components: ComponentTable::default(),
             fingerprint: 0,
-        }
+        };
+        registry.push(air, Vec::new(), false);
+        // The same in every registry.
+        registry.fingerprint = 0;
+        registry
     }
 
-    /// The registry of a stored world, from its [`names`](Self::names).
+    /// The registry of a stored world, from its [`names`](Self::names), for blocks without components.
     ///
     /// All but air are placeholders until the game [registers](Self::register) the same name.
-    pub fn from_names(names: Vec<String>) -> Result<Self, BlockRegistryError> {
-        let mut registry = Self::new();
-        let mut names = names.into_iter();
-        match names.next() {
-            Some(name) if name == AIR_NAME => {}
-            found => return Err(BlockRegistryError::FirstIsNotAir { found }),
+    pub fn from_names(names: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, BlockRegistryError> {
+        let record = |name: String| BlockRecord { name, components: Vec::new() };
+        Self::from_records(names.into_iter().map(|name| record(name.into())).collect(), Vec::new())
+    }
+
+    /// The registry of a stored world, from its [block records](Self::block_records) and
+    /// [component records](Self::component_records).
+    ///
+    /// All but air are placeholders until the game registers the same name or one that is its former name.
+    pub fn from_records(
+        blocks: Vec<BlockRecord>,
+        components: Vec<ComponentRecord>,
+    ) -> Result<Self, BlockRegistryError> {
+        let mut registry = Self { components: ComponentTable::from_records(components)?, ..Self::new() };
+        let air = BlockRecord { name: AIR_NAME.into(), components: Vec::new() };
+        let mut blocks = blocks.into_iter();
+        match blocks.next() {
+            Some(first) if first == air => {}
+            found => return Err(BlockRegistryError::FirstIsNotAir { found: found.map(|record| record.name) }),
         }
-        for name in names {
-            let second = registry.next_id(&name)?;
-            if let Some(first) = registry.id(&name) {
-                return Err(BlockRegistryError::DuplicateName { first, second, name });
-            }
-            registry.push(second, Entry { block: BlockType::placeholder(name.into()), is_placeholder: true });
+        blocks.try_for_each(|record| registry.restore(record)).map(|()| registry)
+    }
+
+    /// Adds what a world has stored of a block.
+    fn restore(&mut self, BlockRecord { name, components }: BlockRecord) -> Result<(), BlockRegistryError> {
+        let id = self.next_id(&name)?;
+        if self.canonical(Cow::Owned(name.clone()))? != name {
+            return Err(BlockRegistryError::NotCanonical { id, name });
         }
-        Ok(registry)
+        let layouts = components.into_iter().map(|number| {
+            let layout = self.components.layout(ComponentId::new(number));
+            layout.ok_or_else(|| BlockRegistryError::NoSuchComponent { id, name: name.clone(), number })
+        });
+        let layouts: Vec<ComponentLayout> = layouts.collect::<Result<_, _>>()?;
+        if !layouts.is_sorted_by(|a, b| a.id < b.id) {
+            return Err(BlockRegistryError::ComponentOrder { id, name });
+        }
+        if let Some(first) = self.ids_of(&name).into_iter().find(|first| self.components(*first) == layouts) {
+            return Err(BlockRegistryError::DuplicateName { first, second: id, name });
+        }
+        self.push(BlockType::placeholder(name.into()), layouts, true);
+        Ok(())
+    }
+
+    /// Adds a block component, whose id does not change in a world until its schema does. Components are registered before
+    /// the blocks that have them.
+    ///
+    /// # Errors
+    /// An invalid or a taken name; and if the world has values in a version that the game cannot read.
+    pub fn register_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
+        Ok(self.components.register(component)?)
     }
 
     /// Adds a type, or gives a placeholder of that name its properties. Returns the id that it has from now on.
+    ///
+    /// What the world has under a [former name](BlockType::formerly) becomes the same type. Components that blocks of the
+    /// type have in the world stay, also those that the type no longer names: nothing stored is lost.
     pub fn register(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
-        let Some(id) = self.id(block.name()) else {
-            let id = self.next_id(block.name())?;
-            self.push(id, Entry { block, is_placeholder: false });
-            return Ok(id);
-        };
-        let entry = &mut self.blocks[id.index() as usize];
-        if !entry.is_placeholder {
-            return Err(BlockRegistryError::AlreadyRegistered { id, name: block.name().into() });
+        let block = self.checked(block)?;
+        let known = self.known(&block)?;
+        let layouts = self.layouts(&block, &known)?;
+        let id = self.current(&block, &known, layouts)?;
+        let names: Vec<_> = [&block.name].into_iter().chain(&block.former_names).cloned().collect();
+        for tag in &block.tags {
+            let tag = self.tags.entry(tag.to_string()).or_default();
+            known.iter().chain([&id]).for_each(|id| tag.insert(*id));
         }
-        // A sum, so that one type can be exchanged for another.
-        self.fingerprint = self.fingerprint.wrapping_sub(fingerprint(id, &entry.block));
-        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
-        *entry = Entry { block, is_placeholder: false };
+        self.fill(id, block.clone(), id);
+        for other in known.iter().copied().filter(|other| *other != id) {
+            let name = self.name_beside(other, &block, &known, id);
+            let successor = if self.can_become(other, id) { id } else { other };
+            self.fill(other, BlockType { name, ..block.clone() }, successor);
+        }
+        for name in names {
+            self.ids.insert(name, Ids { current: id, others: Vec::new() });
+        }
         Ok(id)
+    }
+
+    /// Adds all states of a type, and gives their ids, the default's first. That is also found by the name without
+    /// properties.
+    pub fn register_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
+        let states = states.types()?;
+        for state in &states {
+            // All of them or none.
+            let state = self.checked(state.clone())?;
+            self.layouts(&state, &self.known(&state)?)?;
+        }
+        states.into_iter().map(|state| self.register(state)).collect()
     }
 
     /// Adds what a landscape needs: `terrane:stone`, `dirt`, `grass`, `sand`, `gravel`, `water`, `snow`, `wood` and
@@ -153,19 +212,104 @@ impl BlockRegistry {
         }
     }
 
-    /// The id of the type with this name.
+    /// The id of the type with this name, which may be a former one. Properties may be in any order; without any it is the
+    /// default state.
     pub fn id(&self, name: &str) -> Option<BlockId> {
-        self.ids.get(name).copied()
+        let written = self.ids.get(name);
+        let found = written.or_else(|| self.ids.get(BlockName::parse(name.to_owned()).ok()?.as_str()));
+        found.map(|ids| ids.current)
+    }
+
+    /// The state of the type `base` with these properties, and of the others those of the default.
+    pub fn state(&self, base: &str, properties: &[(&str, &str)]) -> Option<BlockId> {
+        let change = |block, (name, value): &(&str, &str)| self.with_property(block, name, value);
+        match self.id(base) {
+            Some(default) => properties.iter().try_fold(default, change),
+            // States that nobody declared as such have no default, so all properties must be given.
+            None => {
+                let properties: Vec<_> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                self.id(&format!("{base}[{}]", properties.join(",")))
+            }
+        }
+    }
+
+    /// The state that differs from this one in one property only; `None` if there is none.
+    pub fn with_property(&self, block: BlockId, property: &str, value: &str) -> Option<BlockId> {
+        let name = BlockName::parse(self.block(block).name.clone()).ok()?;
+        self.id(name.with_property(property, value)?.as_str())
     }
 
     /// The type with this id; one that no registry has given out shows as a placeholder.
     pub fn block(&self, id: BlockId) -> &BlockType {
-        self.blocks.get(id.index() as usize).map_or(&UNKNOWN, |entry| &entry.block)
+        self.entry(id).map_or(&UNKNOWN, |entry| &entry.block)
     }
 
-    /// All names, in the order of their ids: what a world stores.
+    /// The blocks that have the tag; `None` if no type that the game has registered has it.
+    pub fn tag(&self, tag: &str) -> Option<&BlockSet> {
+        self.tags.get(tag)
+    }
+
+    /// Whether the block has the tag. Where many are asked for, take the [set](Self::tag) once.
+    pub fn has_tag(&self, block: BlockId, tag: &str) -> bool {
+        self.tag(tag).is_some_and(|blocks| blocks.contains(block))
+    }
+
+    /// The component that the game has registered under this name.
+    pub fn component(&self, name: &str) -> Option<ComponentId> {
+        self.components.registered(name)
+    }
+
+    /// What is stored of a component: its name, version and size.
+    pub fn component_record(&self, id: ComponentId) -> Option<&ComponentRecord> {
+        self.components.record(id)
+    }
+
+    /// What a block of this id becomes, since its type's components changed or two types became one; `None` if it stays what
+    /// it is.
+    pub fn successor(&self, block: BlockId) -> Option<BlockId> {
+        self.entry(block).map(|entry| entry.successor).filter(|successor| *successor != block)
+    }
+
+    /// The block and the values of its components, in the order of its [layout](BlockLayout::components), as its type has
+    /// them now: migrated where their schema changed, zeroes or empty where they are new.
+    pub fn upgrade<'a>(&self, block: BlockId, values: &[&'a [u8]]) -> Result<UpgradedBlock<'a>, BlockUpgradeError> {
+        let old = self.components(block);
+        if old.len() != values.len() {
+            return Err(BlockUpgradeError::Count { block, expected: old.len(), found: values.len() });
+        }
+        let Some(successor) = self.successor(block) else {
+            return Ok(UpgradedBlock { block, values: values.iter().map(|value| Cow::Borrowed(*value)).collect() });
+        };
+        let mut upgraded = Vec::new();
+        for new in self.components(successor) {
+            let from = old.iter().zip(values).find(|(old, _)| self.components.newest(old.id) == new.id);
+            upgraded.push(match from {
+                Some((old, value)) => self
+                    .components
+                    .upgrade(old.id, value)
+                    .map_err(|reason| BlockUpgradeError::Component { block, reason })?,
+                None => Cow::Owned(vec![0; new.size.map_or(0, |size| size as usize)]),
+            });
+        }
+        Ok(UpgradedBlock { block: successor, values: upgraded })
+    }
+
+    /// All names, in the order of their ids.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.blocks.iter().map(|entry| entry.block.name())
+    }
+
+    /// What a world stores of its blocks, in the order of their ids.
+    pub fn block_records(&self) -> impl ExactSizeIterator<Item = BlockRecord> {
+        self.blocks.iter().map(|entry| BlockRecord {
+            name: entry.block.name().to_owned(),
+            components: entry.components.iter().map(|layout| layout.id.number()).collect(),
+        })
+    }
+
+    /// What a world stores of its block components, in the order of their numbers.
+    pub fn component_records(&self) -> impl ExactSizeIterator<Item = &ComponentRecord> {
+        self.components.records()
     }
 
     /// The number of types, placeholders and air included.
@@ -184,16 +328,131 @@ impl BlockRegistry {
         self.fingerprint
     }
 
-    fn next_id(&self, name: &str) -> Result<BlockId, BlockRegistryError> {
-        let index = u32::try_from(self.blocks.len()).map_err(|_| BlockRegistryError::Full { name: name.into() })?;
-        let id = BlockId::new(index);
-        if is_valid_name(name) { Ok(id) } else { Err(BlockRegistryError::InvalidName { id, name: name.into() }) }
+    /// The type with its names in canonical form, if it can be registered at all.
+    fn checked(&self, mut block: BlockType) -> Result<BlockType, BlockRegistryError> {
+        block.name = self.canonical(block.name)?;
+        for name in mem::take(&mut block.former_names) {
+            let name = self.canonical(name)?;
+            if name != block.name && !block.former_names.contains(&name) {
+                block.former_names.push(name);
+            }
+        }
+        let invalid = |tag: &&Cow<'static, str>| check_base(tag).is_err();
+        match block.tags.iter().find(invalid) {
+            Some(tag) => Err(BlockRegistryError::InvalidTag { name: block.name.into(), tag: tag.to_string() }),
+            None => Ok(block),
+        }
     }
 
-    fn push(&mut self, id: BlockId, entry: Entry) {
-        self.ids.insert(entry.block.name().to_owned().into(), id);
-        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &entry.block));
-        self.blocks.push(entry);
+    fn canonical(&self, name: Cow<'static, str>) -> Result<Cow<'static, str>, BlockRegistryError> {
+        match BlockName::parse(name.clone()) {
+            Ok(canonical) => Ok(canonical.into_text()),
+            Err(reason) => Err(BlockRegistryError::InvalidName { id: self.next_id(&name)?, name: name.into(), reason }),
+        }
+    }
+
+    /// The ids that the world has for the type, under all of its names.
+    fn known(&self, block: &BlockType) -> Result<Vec<BlockId>, BlockRegistryError> {
+        let mut known = BTreeSet::new();
+        for name in [&block.name].into_iter().chain(&block.former_names) {
+            for id in self.ids_of(name) {
+                if !self.blocks[id.index() as usize].is_placeholder {
+                    return Err(BlockRegistryError::AlreadyRegistered { id, name: name.to_string() });
+                }
+                known.insert(id);
+            }
+        }
+        Ok(known.into_iter().collect())
+    }
+
+    /// The components of the type: those that it names, and those that the world has on such blocks.
+    fn layouts(&self, block: &BlockType, known: &[BlockId]) -> Result<Vec<ComponentLayout>, BlockRegistryError> {
+        let mut ids = BTreeSet::new();
+        for component in &block.components {
+            let unknown =
+                || BlockRegistryError::UnknownComponent { name: block.name().into(), component: component.to_string() };
+            ids.insert(self.components.registered(component).ok_or_else(unknown)?);
+        }
+        for stored in known.iter().flat_map(|id| self.components(*id)) {
+            ids.insert(self.components.newest(stored.id));
+        }
+        Ok(ids.into_iter().filter_map(|id| self.components.layout(id)).collect())
+    }
+
+    /// The id of a type with these components: one that the world knows by its name, or by a former one, or a new one.
+    fn current(
+        &mut self,
+        block: &BlockType,
+        known: &[BlockId],
+        layouts: Vec<ComponentLayout>,
+    ) -> Result<BlockId, BlockRegistryError> {
+        let mut same = known.iter().copied().filter(|id| self.components(*id) == layouts);
+        let first = same.clone().next();
+        match same.find(|id| self.block(*id).name == block.name).or(first) {
+            Some(id) => Ok(id),
+            None => {
+                self.next_id(block.name())?;
+                Ok(self.push(BlockType::placeholder(block.name.clone()), layouts, true))
+            }
+        }
+    }
+
+    /// The name of an id that is not the type's current one: the type's, unless another id has that with the same components.
+    fn name_beside(&self, other: BlockId, block: &BlockType, known: &[BlockId], current: BlockId) -> Cow<'static, str> {
+        let mut beside = known.iter().copied().chain([current]).filter(|id| *id != other);
+        let is_taken =
+            beside.any(|id| self.block(id).name == block.name && self.components(id) == self.components(other));
+        if is_taken { self.block(other).name.clone() } else { block.name.clone() }
+    }
+
+    /// Whether nothing of a block is lost when it becomes one of the id `to`.
+    fn can_become(&self, from: BlockId, to: BlockId) -> bool {
+        let to = self.components(to);
+        self.components(from).iter().all(|layout| {
+            let newest = self.components.newest(layout.id);
+            self.components.can_upgrade(layout.id) && to.iter().any(|layout| layout.id == newest)
+        })
+    }
+
+    /// Gives an id the type that the game has registered.
+    fn fill(&mut self, id: BlockId, block: BlockType, successor: BlockId) {
+        let entry = &mut self.blocks[id.index() as usize];
+        // A sum, so that one type can be exchanged for another.
+        self.fingerprint = self.fingerprint.wrapping_sub(fingerprint(id, &entry.block));
+        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
+        (entry.block, entry.is_placeholder, entry.successor) = (block, false, successor);
+    }
+
+    fn push(&mut self, block: BlockType, components: Vec<ComponentLayout>, is_placeholder: bool) -> BlockId {
+        let id = BlockId::new(self.blocks.len() as u32);
+        let ids = self.ids.entry(block.name.clone()).or_insert(Ids { current: id, others: Vec::new() });
+        if ids.current != id {
+            // The newest one counts, until the game says which.
+            ids.others.push(mem::replace(&mut ids.current, id));
+        }
+        self.fingerprint = self.fingerprint.wrapping_add(fingerprint(id, &block));
+        self.blocks.push(Entry { block, components, is_placeholder, successor: id });
+        id
+    }
+
+    fn next_id(&self, name: &str) -> Result<BlockId, BlockRegistryError> {
+        let index = u32::try_from(self.blocks.len());
+        index.map(BlockId::new).map_err(|_| BlockRegistryError::Full { name: name.into() })
+    }
+
+    fn ids_of(&self, name: &str) -> Vec<BlockId> {
+        let ids = |ids: &Ids| ids.others.iter().copied().chain([ids.current]).collect();
+        self.ids.get(name).map_or_else(Vec::new, ids)
+    }
+
+    fn entry(&self, id: BlockId) -> Option<&Entry> {
+        self.blocks.get(id.index() as usize)
+    }
+}
+
+impl BlockLayout for BlockRegistry {
+    fn components(&self, block: BlockId) -> &[ComponentLayout] {
+        self.entry(block).map_or(&[], |entry| &entry.components)
     }
 }
 
@@ -202,155 +461,4 @@ fn fingerprint(id: BlockId, block: &BlockType) -> u64 {
     let mut hasher = DefaultHasher::new();
     (id, block.name(), block.is_solid()).hash(&mut hasher);
     hasher.finish()
-}
-
-fn is_valid_name(name: &str) -> bool {
-    let is_valid_part = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/'))
-    };
-    name.split_once(':').is_some_and(|(namespace, path)| is_valid_part(namespace) && is_valid_part(path))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn strings(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| name.to_string()).collect()
-    }
-
-    #[test]
-    fn air_is_always_block_zero() {
-        for registry in [BlockRegistry::new(), BlockRegistry::from_names(strings(&[AIR_NAME])).unwrap()] {
-            assert_eq!(registry.id(AIR_NAME), Some(BlockId::AIR));
-            assert_eq!(registry.len(), 1);
-            assert_eq!(registry.placeholders().count(), 0);
-            let air = registry.block(BlockId::default());
-            assert!(!air.is_opaque() && !air.is_solid());
-        }
-    }
-
-    #[test]
-    fn a_type_keeps_what_it_was_built_with() {
-        let mut registry = BlockRegistry::new();
-        let glass = registry.register(BlockType::new("game:glass").with_color([1, 2, 3]).transparent()).unwrap();
-        let vine = registry.register(BlockType::new("game:plants/vine".to_string()).non_solid()).unwrap();
-        assert_eq!((glass, vine), (BlockId::new(1), BlockId::new(2)));
-        let (glass, vine) = (registry.block(glass), registry.block(vine));
-        assert_eq!((glass.color(), glass.is_opaque(), glass.is_solid()), ([1, 2, 3], false, true));
-        assert_eq!((vine.name(), vine.is_opaque(), vine.is_solid()), ("game:plants/vine", true, false));
-    }
-
-    #[test]
-    fn a_placeholder_keeps_its_id_when_the_game_registers_it() {
-        let stored = strings(&[AIR_NAME, "game:old", "game:stone"]);
-        let mut registry = BlockRegistry::from_names(stored).unwrap();
-        assert_eq!(registry.placeholders().collect::<Vec<_>>(), [BlockId::new(1), BlockId::new(2)]);
-        assert!(registry.block(BlockId::new(2)).is_opaque() && registry.block(BlockId::new(2)).is_solid());
-
-        assert_eq!(registry.register(BlockType::new("game:new")), Ok(BlockId::new(3)));
-        assert_eq!(registry.register(BlockType::new("game:stone").with_color([9; 3])), Ok(BlockId::new(2)));
-        assert_eq!(registry.block(BlockId::new(2)).color(), [9; 3]);
-        assert_eq!(registry.placeholders().collect::<Vec<_>>(), [BlockId::new(1)]);
-        assert_eq!(registry.names().collect::<Vec<_>>(), [AIR_NAME, "game:old", "game:stone", "game:new"]);
-
-        let again = registry.register(BlockType::new("game:stone")).unwrap_err();
-        assert_eq!(again, BlockRegistryError::AlreadyRegistered { id: BlockId::new(2), name: "game:stone".into() });
-        assert_eq!(registry.block(BlockId::new(2)).color(), [9; 3]);
-    }
-
-    #[test]
-    fn names_are_checked() {
-        let invalid = ["", ":", "stone", "game:", ":stone", "game:Stone", "game:a:b", "game:a b", "gäme:a", "game:a\n"];
-        for name in invalid {
-            let error = BlockRegistry::new().register(BlockType::new(name)).unwrap_err();
-            assert_eq!(error, BlockRegistryError::InvalidName { id: BlockId::new(1), name: name.into() });
-            assert_eq!(BlockRegistry::from_names(strings(&[AIR_NAME, name])).unwrap_err(), error);
-        }
-        assert!(BlockRegistry::new().register(BlockType::new("my-game_2.0:a/b.c-d_e9")).is_ok());
-    }
-
-    #[test]
-    fn a_stored_list_begins_with_air_and_repeats_nothing() {
-        let not_air = |found| Some(BlockRegistryError::FirstIsNotAir { found });
-        assert_eq!(BlockRegistry::from_names(vec![]).err(), not_air(None));
-        assert_eq!(BlockRegistry::from_names(strings(&["game:a", AIR_NAME])).err(), not_air(Some("game:a".into())));
-        let (first, second) = (BlockId::new(1), BlockId::new(3));
-        assert_eq!(
-            BlockRegistry::from_names(strings(&[AIR_NAME, "game:a", "game:b", "game:a"])).err(),
-            Some(BlockRegistryError::DuplicateName { first, second, name: "game:a".into() })
-        );
-        assert!(BlockRegistry::from_names(strings(&[AIR_NAME, AIR_NAME])).is_err());
-    }
-
-    #[test]
-    fn what_ids_mean_shows_in_the_fingerprint() {
-        let of = |types: [BlockType; 2]| {
-            let mut registry = BlockRegistry::new();
-            for block in types {
-                registry.register(block).unwrap();
-            }
-            registry.fingerprint()
-        };
-        let (a, b) = (BlockType::new("game:a"), BlockType::new("game:b"));
-        let ab = of([a.clone(), b.clone()]);
-        assert_eq!(ab, of([a.clone().with_color([3; 3]), b.clone()]));
-        assert_ne!(ab, of([b.clone(), a.clone()]));
-        assert_ne!(ab, of([a.clone(), b.clone().non_solid()]));
-        let mut stored = BlockRegistry::from_names(strings(&[AIR_NAME, "game:a", "game:b"])).unwrap();
-        stored.register(b.non_solid()).unwrap();
-        assert_ne!(stored.fingerprint(), ab);
-    }
-
-    #[test]
-    fn an_unknown_id_shows_as_a_placeholder() {
-        let registry = BlockRegistry::new();
-        for id in [1, u32::MAX] {
-            assert_eq!(registry.block(BlockId::new(id)).name(), "terrane:unknown");
-        }
-    }
-
-    #[test]
-    fn basic_blocks_leave_registered_types_alone_and_fill_placeholders() {
-        let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "terrane:snow"])).unwrap();
-        let sand = registry.register(BlockType::new("terrane:sand").with_color([1; 3])).unwrap();
-        registry.register_basic_blocks();
-        assert_eq!(registry.len(), 10);
-        assert_eq!(registry.block(sand).color(), [1; 3]);
-        assert_eq!(registry.id("terrane:snow"), Some(BlockId::new(1)));
-        assert_eq!(registry.placeholders().count(), 0);
-        assert!(!registry.block(registry.id("terrane:water").unwrap()).is_solid());
-
-        let names = strings(&registry.names().collect::<Vec<_>>());
-        registry.register_basic_blocks();
-        assert_eq!(strings(&registry.names().collect::<Vec<_>>()), names);
-    }
-
-    proptest! {
-        #[test]
-        fn a_world_reopened_under_another_order_keeps_its_ids(
-            names in prop::collection::hash_set("[a-z0-9_./-]{1,4}:[a-z0-9_./-]{1,8}", 1..20),
-            again in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
-        ) {
-            let names: Vec<_> = names.into_iter().filter(|name| name != AIR_NAME).collect();
-            let mut first = BlockRegistry::new();
-            for name in &names {
-                first.register(BlockType::new(name.clone())).unwrap();
-            }
-            let stored: Vec<_> = first.names().map(str::to_string).collect();
-            let mut second = BlockRegistry::from_names(stored.clone()).unwrap();
-            let mut registered = std::collections::BTreeSet::new();
-            for index in again {
-                let name = index.get(&stored);
-                let id = BlockId::new(stored.iter().position(|other| other == name).unwrap() as u32);
-                let is_new = name != AIR_NAME && registered.insert(id);
-                prop_assert_eq!(second.register(BlockType::new(name.clone())).ok(), is_new.then_some(id));
-                prop_assert_eq!(second.id(name), Some(id));
-            }
-            prop_assert_eq!(second.placeholders().count(), names.len() - registered.len());
-            prop_assert!(second.names().eq(first.names()));
-        }
-    }
 }

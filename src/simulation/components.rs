@@ -1,8 +1,10 @@
 use super::arrival::Mapping;
 use super::relationships::RelationshipFunctions;
 use super::resources::ResourceFunctions;
+use super::saved_type::{self, SavedType, SavedVersionError};
 use super::ticks::{Ages, ChangeClock};
 use super::{Position, RegionResource, RegionTemplateError, StableId, Viewer};
+use crate::block::Schema;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
@@ -58,6 +60,7 @@ struct ComponentFunctions {
 }
 
 struct SavedFunctions {
+    saved_type: SavedType,
     encode: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
     decode: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
 }
@@ -186,10 +189,16 @@ impl RegionComponents {
 
     /// Entities take their `T` along, and it is stored with them. The name in the store is the type's path.
     pub fn register_saved<T: SavedComponent>(&mut self) {
+        self.register_saved_with::<T>(Schema::default());
+    }
+
+    /// The same for a `T` whose stored form has a version, migrations from older ones, or a type path that was another before.
+    pub fn register_saved_with<T: SavedComponent>(&mut self, schema: Schema) {
         self.register::<T>();
         let known = self.functions.iter_mut().find(|known| known.type_id == TypeId::of::<T>());
         let Some(functions) = known else { return };
         functions.saved = Some(SavedFunctions {
+            saved_type: SavedType::new(functions.name, schema),
             encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
             decode: |entity, bytes| {
                 entity.insert(postcard::from_bytes::<T>(bytes)?);
@@ -297,25 +306,45 @@ impl RegionComponents {
         self.functions.iter().filter(|known| known.saved.is_some()).map(|known| known.type_id)
     }
 
-    /// The saved components of the entity, by name.
+    /// What the world's list of types becomes: those that it has and those that the game saves. An error if the world has
+    /// values that the game cannot read.
+    pub fn entity_types(&self, stored: &[String]) -> Result<Vec<String>, SavedVersionError> {
+        let mut types = stored.to_vec();
+        for SavedFunctions { saved_type, .. } in self.saved() {
+            stored.iter().try_for_each(|stored| saved_type.check(stored))?;
+            if !types.contains(&saved_type.name) {
+                types.push(saved_type.name.clone());
+            }
+        }
+        Ok(types)
+    }
+
+    fn saved(&self) -> impl Iterator<Item = &SavedFunctions> {
+        self.functions.iter().filter_map(|known| known.saved.as_ref())
+    }
+
+    /// The saved components of the entity, by the name under which they are stored.
     pub(super) fn encode(&self, entity: EntityRef) -> Vec<(String, Vec<u8>)> {
-        let encode = |known: &ComponentFunctions| match (known.saved.as_ref()?.encode)(entity)? {
-            Ok(bytes) => Some((known.name.to_owned(), bytes)),
+        let encode = |saved: &SavedFunctions| match (saved.encode)(entity)? {
+            Ok(bytes) => Some((saved.saved_type.name.clone(), bytes)),
             Err(error) => {
-                error!("component {} of {} cannot be saved: {error}", known.name, entity.id());
+                error!("component {} of {} cannot be saved: {error}", saved.saved_type.path, entity.id());
                 None
             }
         };
-        self.functions.iter().filter_map(encode).collect()
+        self.saved().filter_map(encode).collect()
     }
 
     /// Puts a stored component on the entity. The error names the component.
     pub(super) fn decode(&self, entity: &mut EntityWorldMut, name: &str, bytes: &[u8]) -> Result<(), String> {
-        let saved = self.functions.iter().find(|known| known.name == name).and_then(|known| known.saved.as_ref());
-        match saved {
-            Some(saved) => (saved.decode)(entity, bytes).map_err(|error| format!("component {name}: {error}")),
-            None => Err(format!("component {name} is not registered: call register_saved_component for it")),
-        }
+        let (path, version) = saved_type::split(name);
+        let exact = self.saved().find(|saved| saved.saved_type.path == path);
+        let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.saved_type.is_called(path))) else {
+            return Err(format!("component {name} is not registered: call register_saved_component for it"));
+        };
+        let bytes = saved.saved_type.schema.upgrade(version, bytes);
+        let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;
+        (saved.decode)(entity, &bytes).map_err(|error| format!("component {name}: {error}"))
     }
 }
 

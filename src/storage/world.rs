@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
-const BLOCKS: &str = "blocks";
 /// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
 /// database and in the header inside it.
 pub(super) const FORMAT: u32 = 1;
@@ -311,19 +310,6 @@ impl WorldStore {
     /// Makes every commit so far survive a loss of power.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()
-    }
-
-    /// The names of the blocks in the order of their ids; none in a new world.
-    pub fn block_names(&self) -> Result<Vec<String>, StoreError> {
-        let names = self.read_record(Family::Registry, BLOCKS.as_bytes(), || StoredItem::Registry(BLOCKS.into()))?;
-        Ok(names.unwrap_or_default())
-    }
-
-    /// Stores the names of the blocks in the order of their ids. Stored chunks hold ids, so names must only be added,
-    /// at the end.
-    pub fn save_block_names(&self, names: &[String]) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
-        self.write_record(Family::Registry, BLOCKS.as_bytes(), &names, || StoredItem::Registry(BLOCKS.into()))
     }
 
     /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the

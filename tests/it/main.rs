@@ -28,6 +28,7 @@ mod pregeneration;
 mod pregeneration_tool;
 mod rebuilding;
 mod regions;
+mod registry;
 mod render;
 mod saving;
 mod support;

@@ -385,7 +385,7 @@ fn a_failed_commit_changes_nothing() {
 }
 
 #[test]
-fn sessions_names_and_dimensions_last() {
+fn sessions_and_dimensions_last() {
     let store = TestStore::default();
     let started = SystemTime::now();
     let mut created_at = None;
@@ -394,10 +394,6 @@ fn sessions_names_and_dimensions_last() {
         assert_eq!(world.session(), session);
         assert_eq!(*created_at.get_or_insert(world.created_at()), world.created_at());
         assert!(started.duration_since(world.created_at()).unwrap_or_default() < Duration::from_secs(2));
-        let names: Vec<String> = (1..session).map(|index| format!("terrane:{index}")).collect();
-        assert_eq!(world.block_names().unwrap(), names);
-        let names: Vec<String> = (1..=session).map(|index| format!("terrane:{index}")).collect();
-        world.save_block_names(&names).unwrap();
         assert_eq!(world.open_dimension("overworld", &origin(42)), Ok(DimensionId(0)));
         assert_eq!(world.open_dimension("", &origin(0)), Ok(DimensionId(1)));
         assert_eq!(world.open_dimension("overworld ", &origin(42)), Ok(DimensionId(2)));

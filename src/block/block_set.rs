@@ -1,0 +1,57 @@
+use super::BlockId;
+
+/// A set of block types, such as all that have one tag. It takes a bit for each id up to its highest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockSet {
+    words: Vec<u64>,
+}
+
+impl BlockSet {
+    /// Whether the block is in the set.
+    pub fn contains(&self, block: BlockId) -> bool {
+        let (word, bit) = place(block);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Adds a block.
+    pub fn insert(&mut self, block: BlockId) {
+        let (word, bit) = place(block);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= bit;
+    }
+
+    /// The blocks, by id.
+    pub fn iter(&self) -> impl Iterator<Item = BlockId> {
+        let set = |(index, word): (usize, &u64)| {
+            let (first, word) = (index as u32 * 64, *word);
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| BlockId::new(first + bit))
+        };
+        self.words.iter().enumerate().flat_map(set)
+    }
+}
+
+fn place(block: BlockId) -> (usize, u64) {
+    (block.index() as usize / 64, 1 << (block.index() % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(blocks in prop::collection::vec(0_u32..300, 0..40), others in prop::collection::vec(any::<u32>(), 9)) {
+            let model: BTreeSet<_> = blocks.iter().copied().collect();
+            let mut set = BlockSet::default();
+            blocks.iter().for_each(|block| set.insert(BlockId::new(*block)));
+            prop_assert!(set.iter().eq(model.iter().copied().map(BlockId::new)));
+            for block in blocks.into_iter().chain(others) {
+                prop_assert_eq!(set.contains(BlockId::new(block)), model.contains(&block));
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+use super::block_name::check_base;
+use super::{BlockComponent, BlockNameError, ComponentId, ComponentLayout, ComponentRecord, Schema, SchemaError};
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// The block components of a world. A number stands for ever for one name, version and size: whoever has the list can read
+/// every value of the world. A component whose schema changed has a new number, which the old ones lead to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ComponentTable {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    record: ComponentRecord,
+    /// The place of the component that values of this one become.
+    newest: usize,
+    /// Of the newest entry of a component that the game has registered.
+    schema: Option<Schema>,
+}
+
+/// A block component cannot be registered, or a value of it cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BlockComponentError {
+    /// A name is not one.
+    #[error("{name:?} is no name of a component: {reason}")]
+    InvalidName {
+        /// The name as given.
+        name: String,
+        /// What is wrong with it.
+        reason: BlockNameError,
+    },
+    /// The game registered two components under one name, or one under what another was called before.
+    #[error("the component {name:?} is already registered, as {id}")]
+    AlreadyRegistered {
+        /// The component registered first.
+        id: ComponentId,
+        /// The name of both.
+        name: String,
+    },
+    /// Values of no byte have nothing to say, and larger ones than 4 GiB no room.
+    #[error("the component {name:?} has {size} bytes; 1 to {} are possible", u32::MAX)]
+    Size {
+        /// The component.
+        name: String,
+        /// Its bytes.
+        size: usize,
+    },
+    /// The world has values of the same version and another size.
+    #[error(
+        "the world has values of the component {name:?} in version {version} {}, but the game's {}: give it another \
+         version, and a migration from this one", size_in_words(*stored), size_in_words(*declared)
+    )]
+    SizeChanged {
+        /// The component.
+        name: String,
+        /// The version of both.
+        version: u32,
+        /// The bytes of a value in the world; `None` if they differ.
+        stored: Option<u32>,
+        /// The bytes that the game says a value has.
+        declared: Option<u32>,
+    },
+    /// The world has values of a version that the game cannot read.
+    #[error(
+        "the world has values of the component {name:?} in version {stored}, but the game's has version {declared} and no \
+         migration from that"
+    )]
+    MigrationMissing {
+        /// The component.
+        name: String,
+        /// The version in the world.
+        stored: u32,
+        /// The version of the game.
+        declared: u32,
+    },
+    /// A stored list gives two numbers to the same component.
+    #[error("the components {first} and {second} are both version {version} of {name:?}")]
+    Duplicate {
+        /// The first place.
+        first: ComponentId,
+        /// The second place.
+        second: ComponentId,
+        /// The component.
+        name: String,
+        /// The version of both.
+        version: u32,
+    },
+    /// A value is not as long as all of its component are.
+    #[error("a value of the component {name:?} in version {version} has {expected} bytes, found {found}")]
+    Length {
+        /// The component.
+        name: String,
+        /// Its version.
+        version: u32,
+        /// The bytes of each value.
+        expected: u32,
+        /// The bytes of this one.
+        found: usize,
+    },
+    /// A value of an older version does not become one of the newest.
+    #[error("a value of the component {name:?} cannot be used: {reason}")]
+    Migration {
+        /// The component.
+        name: String,
+        /// Why not.
+        reason: SchemaError,
+    },
+}
+
+fn size_in_words(size: Option<u32>) -> String {
+    size.map_or("of any size".into(), |size| format!("of {size} bytes"))
+}
+
+impl BlockComponentError {
+    /// Whether the game does not fit to what the world holds.
+    pub(super) fn is_schema_mismatch(&self) -> bool {
+        matches!(self, Self::SizeChanged { .. } | Self::MigrationMissing { .. })
+    }
+}
+
+impl ComponentTable {
+    /// The components of a stored world: known by what is stored until the game registers them.
+    pub fn from_records(records: Vec<ComponentRecord>) -> Result<Self, BlockComponentError> {
+        let mut table = Self::default();
+        for record in records {
+            let name = record.name.clone();
+            check_name(&name)?;
+            checked_size(&name, record.size.map(|size| size as usize))?;
+            let known: Vec<usize> = table.places(|entry| entry.record.name == name).collect();
+            if let Some(first) = known.iter().copied().find(|place| table.entries[*place].record == record) {
+                let second = component_id(table.entries.len(), record.size);
+                return Err(BlockComponentError::Duplicate {
+                    first: table.id(first),
+                    second,
+                    name,
+                    version: record.version,
+                });
+            }
+            let newest = table.push(record);
+            known.into_iter().for_each(|place| table.entries[place].newest = newest);
+        }
+        Ok(table)
+    }
+
+    /// What the world stores, by number.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = &ComponentRecord> {
+        self.entries.iter().map(|entry| &entry.record)
+    }
+
+    /// Adds a component, or says what becomes of the values that the world has. The id is that of its newest version.
+    pub fn register(&mut self, component: BlockComponent) -> Result<ComponentId, BlockComponentError> {
+        let BlockComponent { name, size, schema } = component;
+        let names: Vec<&str> = [&*name].into_iter().chain(schema.former_names()).collect();
+        for name in names.iter().copied() {
+            check_name(name)?;
+            if let Some(id) = self.registered(name) {
+                return Err(BlockComponentError::AlreadyRegistered { id, name: name.into() });
+            }
+        }
+        let record =
+            ComponentRecord { size: checked_size(&name, size)?, version: schema.version(), name: name.to_string() };
+        let known: Vec<usize> = self.places(|entry| names.contains(&entry.record.name.as_str())).collect();
+        for place in known.iter().copied() {
+            self.check_known(place, &record, &schema)?;
+        }
+        self.rename(&known, &record.name);
+        let same = known.iter().copied().find(|place| self.entries[*place].record == record);
+        let alike = |place: &usize| self.entries[*place].record.is_like(&record);
+        let current = same.or_else(|| known.iter().copied().find(alike)).unwrap_or_else(|| self.push(record));
+        known.into_iter().for_each(|place| self.entries[place].newest = current);
+        self.entries[current].schema = Some(schema);
+        Ok(self.id(current))
+    }
+
+    /// Whether the values of a component that the world knows can become ones of the `record` that the game has.
+    fn check_known(&self, place: usize, record: &ComponentRecord, schema: &Schema) -> Result<(), BlockComponentError> {
+        let stored = &self.entries[place].record;
+        if stored.version == record.version && stored.size != record.size {
+            return Err(BlockComponentError::SizeChanged {
+                name: record.name.clone(),
+                version: record.version,
+                stored: stored.size,
+                declared: record.size,
+            });
+        }
+        if !schema.can_read(stored.version) {
+            let (name, stored, declared) = (record.name.clone(), stored.version, record.version);
+            return Err(BlockComponentError::MigrationMissing { name, stored, declared });
+        }
+        Ok(())
+    }
+
+    /// What was called otherwise before has this name from now on, but for what would be there twice then.
+    fn rename(&mut self, known: &[usize], name: &str) {
+        for place in known {
+            let renamed = ComponentRecord { name: name.to_owned(), ..self.entries[*place].record.clone() };
+            if !known.iter().any(|other| self.entries[*other].record == renamed) {
+                self.entries[*place].record = renamed;
+            }
+        }
+    }
+
+    /// The component that the game has registered under this name.
+    pub fn registered(&self, name: &str) -> Option<ComponentId> {
+        let is_it = |entry: &Entry| entry.record.name == name && self.entries[entry.newest].schema.is_some();
+        let by_name = self.entries.iter().find(|entry| is_it(entry)).map(|entry| self.id(entry.newest));
+        let was_called = |entry: &Entry| entry.schema.as_ref().is_some_and(|it| it.former_names().any(|it| it == name));
+        by_name.or_else(|| self.places(was_called).next().map(|place| self.id(place)))
+    }
+
+    /// The component with this number, if there is one.
+    pub fn record(&self, id: ComponentId) -> Option<&ComponentRecord> {
+        self.place(id).map(|place| &self.entries[place].record)
+    }
+
+    /// How values of the component are laid out; `None` if it is not known.
+    pub fn layout(&self, id: ComponentId) -> Option<ComponentLayout> {
+        self.record(id).map(|record| ComponentLayout { id, size: record.size })
+    }
+
+    /// The component that values of this one should become.
+    pub fn newest(&self, id: ComponentId) -> ComponentId {
+        self.place(id).map_or(id, |place| self.id(self.entries[place].newest))
+    }
+
+    /// Whether values of the component can become ones of its newest version now.
+    pub fn can_upgrade(&self, id: ComponentId) -> bool {
+        self.place(id).is_some_and(|place| {
+            let newest = self.entries[place].newest;
+            place == newest || self.entries[newest].schema.is_some()
+        })
+    }
+
+    /// A value of the component as one of the newest version.
+    pub fn upgrade<'a>(&self, id: ComponentId, value: &'a [u8]) -> Result<Cow<'a, [u8]>, BlockComponentError> {
+        let Some(place) = self.place(id) else { return Ok(Cow::Borrowed(value)) };
+        let stored = &self.entries[place].record;
+        stored.check_length(value.len())?;
+        let Entry { record, schema: Some(schema), .. } = &self.entries[self.entries[place].newest] else {
+            return Ok(Cow::Borrowed(value));
+        };
+        let failed = |reason| BlockComponentError::Migration { name: record.name.clone(), reason };
+        let value = schema.upgrade(stored.version, value).map_err(failed)?;
+        record.check_length(value.len())?;
+        Ok(value)
+    }
+
+    fn push(&mut self, record: ComponentRecord) -> usize {
+        let place = self.entries.len();
+        self.entries.push(Entry { record, newest: place, schema: None });
+        place
+    }
+
+    fn places(&self, is_wanted: impl Fn(&Entry) -> bool) -> impl Iterator<Item = usize> {
+        (0..self.entries.len()).filter(move |place| is_wanted(&self.entries[*place]))
+    }
+
+    fn id(&self, place: usize) -> ComponentId {
+        component_id(place, self.entries[place].record.size)
+    }
+
+    fn place(&self, id: ComponentId) -> Option<usize> {
+        let place = usize::try_from(id.number() & !ComponentId::VARIABLE).ok()?;
+        (place < self.entries.len() && self.id(place) == id).then_some(place)
+    }
+}
+
+impl ComponentRecord {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.version, self.size) == (other.version, other.size)
+    }
+
+    fn check_length(&self, found: usize) -> Result<(), BlockComponentError> {
+        match self.size {
+            Some(expected) if usize::try_from(expected) != Ok(found) => {
+                Err(BlockComponentError::Length { name: self.name.clone(), version: self.version, expected, found })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn component_id(place: usize, size: Option<u32>) -> ComponentId {
+    ComponentId::new(place as u64 | if size.is_none() { ComponentId::VARIABLE } else { 0 })
+}
+
+fn check_name(name: &str) -> Result<(), BlockComponentError> {
+    check_base(name).map_err(|reason| BlockComponentError::InvalidName { name: name.into(), reason })
+}
+
+fn checked_size(name: &str, size: Option<usize>) -> Result<Option<u32>, BlockComponentError> {
+    let Some(size) = size else { return Ok(None) };
+    match u32::try_from(size) {
+        Ok(bytes) if bytes > 0 => Ok(Some(bytes)),
+        _ => Err(BlockComponentError::Size { name: name.into(), size }),
+    }
+}

@@ -1,0 +1,255 @@
+use super::*;
+use crate::block::BlockNameError;
+use proptest::prelude::*;
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn air_is_always_block_zero() {
+    for registry in [BlockRegistry::new(), BlockRegistry::from_names(strings(&[AIR_NAME])).unwrap()] {
+        assert_eq!(registry.id(AIR_NAME), Some(BlockId::AIR));
+        assert_eq!(registry.len(), 1);
+        assert_eq!(registry.placeholders().count(), 0);
+        let air = registry.block(BlockId::default());
+        assert!(!air.is_opaque() && !air.is_solid());
+    }
+}
+
+#[test]
+fn a_type_keeps_what_it_was_built_with() {
+    let mut registry = BlockRegistry::new();
+    let glass = registry.register(BlockType::new("game:glass").with_color([1, 2, 3]).transparent()).unwrap();
+    let vine = registry.register(BlockType::new("game:plants/vine".to_string()).non_solid()).unwrap();
+    assert_eq!((glass, vine), (BlockId::new(1), BlockId::new(2)));
+    let (glass, vine) = (registry.block(glass), registry.block(vine));
+    assert_eq!((glass.color(), glass.is_opaque(), glass.is_solid()), ([1, 2, 3], false, true));
+    assert_eq!((vine.name(), vine.is_opaque(), vine.is_solid()), ("game:plants/vine", true, false));
+}
+
+#[test]
+fn a_placeholder_keeps_its_id_when_the_game_registers_it() {
+    let stored = strings(&[AIR_NAME, "game:old", "game:stone"]);
+    let mut registry = BlockRegistry::from_names(stored).unwrap();
+    assert_eq!(registry.placeholders().collect::<Vec<_>>(), [BlockId::new(1), BlockId::new(2)]);
+    assert!(registry.block(BlockId::new(2)).is_opaque() && registry.block(BlockId::new(2)).is_solid());
+
+    assert_eq!(registry.register(BlockType::new("game:new")), Ok(BlockId::new(3)));
+    assert_eq!(registry.register(BlockType::new("game:stone").with_color([9; 3])), Ok(BlockId::new(2)));
+    assert_eq!(registry.block(BlockId::new(2)).color(), [9; 3]);
+    assert_eq!(registry.placeholders().collect::<Vec<_>>(), [BlockId::new(1)]);
+    assert_eq!(registry.names().collect::<Vec<_>>(), [AIR_NAME, "game:old", "game:stone", "game:new"]);
+
+    let again = registry.register(BlockType::new("game:stone")).unwrap_err();
+    assert_eq!(again, BlockRegistryError::AlreadyRegistered { id: BlockId::new(2), name: "game:stone".into() });
+    assert_eq!(registry.block(BlockId::new(2)).color(), [9; 3]);
+}
+
+#[test]
+fn names_are_checked() {
+    let invalid = ["", ":", "stone", "game:", ":stone", "game:Stone", "game:a:b", "game:a b", "gäme:a", "game:a\n"];
+    for name in invalid {
+        let error = BlockRegistry::new().register(BlockType::new(name)).unwrap_err();
+        let base = name.into();
+        let (id, reason) = (BlockId::new(1), BlockNameError::Base { base });
+        assert_eq!(error, BlockRegistryError::InvalidName { id, name: name.into(), reason });
+        assert_eq!(BlockRegistry::from_names(strings(&[AIR_NAME, name])).unwrap_err(), error);
+    }
+    assert!(BlockRegistry::new().register(BlockType::new("my-game_2.0:a/b.c-d_e9")).is_ok());
+}
+
+#[test]
+fn a_stored_list_begins_with_air_and_repeats_nothing() {
+    let not_air = |found| Some(BlockRegistryError::FirstIsNotAir { found });
+    assert_eq!(BlockRegistry::from_names(strings(&[])).err(), not_air(None));
+    assert_eq!(BlockRegistry::from_names(strings(&["game:a", AIR_NAME])).err(), not_air(Some("game:a".into())));
+    let (first, second) = (BlockId::new(1), BlockId::new(3));
+    assert_eq!(
+        BlockRegistry::from_names(strings(&[AIR_NAME, "game:a", "game:b", "game:a"])).err(),
+        Some(BlockRegistryError::DuplicateName { first, second, name: "game:a".into() })
+    );
+    assert!(BlockRegistry::from_names(strings(&[AIR_NAME, AIR_NAME])).is_err());
+}
+
+#[test]
+fn a_stored_list_that_was_not_written_so_is_refused() {
+    let id = BlockId::new(1);
+    let component = |name: &str| ComponentRecord { name: name.into(), version: 0, size: Some(4) };
+    let components = vec![component("game:a"), component("game:b")];
+    let of = |name: &str, numbers: &[u64]| {
+        let records = [(AIR_NAME, &[][..]), (name, numbers)];
+        let record = |(name, numbers): (&str, &[u64])| BlockRecord { name: name.into(), components: numbers.to_vec() };
+        BlockRegistry::from_records(records.map(record).to_vec(), components.clone()).map(drop)
+    };
+    let name = String::from("game:c");
+    assert_eq!(of(&name, &[0, 1]), Ok(()));
+    assert_eq!(of(&name, &[1, 0]), Err(BlockRegistryError::ComponentOrder { id, name: name.clone() }));
+    assert_eq!(of(&name, &[1, 1]), Err(BlockRegistryError::ComponentOrder { id, name: name.clone() }));
+    for number in [2, ComponentId::VARIABLE, u64::MAX] {
+        let name = name.clone();
+        assert_eq!(of(&name, &[number]), Err(BlockRegistryError::NoSuchComponent { id, name: name.clone(), number }));
+    }
+    let name = String::from("game:c[b=1,a=1]");
+    assert_eq!(of(&name, &[]), Err(BlockRegistryError::NotCanonical { id, name: name.clone() }));
+    let air = vec![BlockRecord { name: AIR_NAME.into(), components: vec![0] }];
+    assert!(BlockRegistry::from_records(air, components.clone()).is_err());
+    let twice = [components.clone(), components].concat();
+    let air = vec![BlockRecord { name: AIR_NAME.into(), components: vec![] }];
+    assert!(BlockRegistry::from_records(air, twice).is_err());
+}
+
+#[test]
+fn states_are_found_by_name_by_properties_and_by_a_change_of_one() {
+    let mut registry = BlockRegistry::new();
+    let stairs = BlockStates::new(BlockType::new("game:stairs"))
+        .with_property("facing", ["north", "south"])
+        .with_property("half", ["bottom", "top"]);
+    let ids = registry.register_states(stairs).unwrap();
+    assert_eq!(registry.id("game:stairs[half=top,facing=south]"), Some(ids[3]));
+    assert_eq!(registry.id("game:stairs"), Some(ids[0]));
+    assert_eq!(registry.state("game:stairs", &[("half", "top")]), Some(ids[1]));
+    assert_eq!(registry.with_property(ids[1], "facing", "south"), Some(ids[3]));
+    assert_eq!(registry.with_property(ids[1], "facing", "up"), None);
+    assert_eq!(registry.with_property(ids[1], "facing", "south]"), None);
+    assert_eq!(registry.with_property(ids[1], "wet", "true"), None);
+    assert_eq!(registry.state("game:stairs", &[("wet", "true")]), None);
+    assert_eq!(registry.block(ids[1]).property("half"), Some("top"));
+    assert_eq!(registry.block(ids[1]).base_name(), "game:stairs");
+    assert!(registry.register(BlockType::new("game:stairs")).is_err(), "that is the default state");
+    // Without a declaration there is no default, and no combination that nobody registered.
+    let lamp = registry.register(BlockType::new("game:lamp[lit=true,color=red]")).unwrap();
+    assert_eq!(registry.state("game:lamp", &[("lit", "true"), ("color", "red")]), Some(lamp));
+    assert_eq!(registry.state("game:lamp", &[("lit", "true")]), None);
+    assert_eq!(registry.with_property(lamp, "lit", "false"), None);
+}
+
+#[test]
+fn of_the_states_of_a_type_all_are_registered_or_none() {
+    let mut registry = BlockRegistry::new();
+    registry.register(BlockType::new("game:log[axis=z]")).unwrap();
+    let log = || BlockStates::new(BlockType::new("game:log")).with_property("axis", ["x", "y", "z"]);
+    assert!(registry.register_states(log()).is_err());
+    assert!(registry.register_states(log().varied_by(|state| state.with_tag("Logs"))).is_err());
+    assert_eq!(registry.len(), 2);
+}
+
+#[test]
+fn what_was_placed_before_a_type_had_properties_is_its_default_state() {
+    let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "game:trunk"])).unwrap();
+    let log = BlockStates::new(BlockType::new("game:log").formerly("game:trunk")).with_property("axis", ["y", "x"]);
+    let ids = registry.register_states(log).unwrap();
+    assert_eq!(ids, [BlockId::new(1), BlockId::new(2)]);
+    assert_eq!(registry.block(ids[0]).name(), "game:log[axis=y]");
+    assert_eq!(registry.id("game:trunk[axis=x]"), Some(ids[1]));
+}
+
+#[test]
+fn a_block_is_in_as_many_tags_as_it_names() {
+    let mut registry = BlockRegistry::new();
+    let log = BlockType::new("game:log").with_tag("game:logs").with_tag("game:burns");
+    let ids = registry.register_states(BlockStates::new(log).with_property("axis", ["x", "y"])).unwrap();
+    let wool = registry.register(BlockType::new("game:wool").with_tag("game:burns")).unwrap();
+    assert!(registry.tag("game:burns").unwrap().iter().eq([ids[0], ids[1], wool]));
+    assert!(registry.has_tag(ids[1], "game:logs") && !registry.has_tag(wool, "game:logs"));
+    assert!(!registry.has_tag(BlockId::new(u32::MAX), "game:logs") && !registry.has_tag(wool, "game:none"));
+    let tag = String::from("logs");
+    let error = registry.register(BlockType::new("game:twig").with_tag("logs")).unwrap_err();
+    assert_eq!(error, BlockRegistryError::InvalidTag { name: "game:twig".into(), tag });
+}
+
+#[test]
+fn a_renamed_type_keeps_its_id_and_is_found_by_both_names() {
+    let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "game:old", "game:other"])).unwrap();
+    let renamed = registry.register(BlockType::new("game:new").formerly("game:old")).unwrap();
+    assert_eq!(renamed, BlockId::new(1));
+    assert_eq!([registry.id("game:old"), registry.id("game:new")], [Some(renamed); 2]);
+    assert!(registry.names().eq([AIR_NAME, "game:new", "game:other"]));
+    let taken = registry.register(BlockType::new("game:old")).unwrap_err();
+    assert_eq!(taken, BlockRegistryError::AlreadyRegistered { id: renamed, name: "game:old".into() });
+}
+
+#[test]
+fn two_types_that_become_one_are_that_one() {
+    let stored = strings(&[AIR_NAME, "game:old", "game:new", "game:older"]);
+    let mut registry = BlockRegistry::from_names(stored.clone()).unwrap();
+    let block = BlockType::new("game:new").with_color([7; 3]).formerly("game:old").formerly("game:older");
+    let new = registry.register(block.with_tag("game:tag")).unwrap();
+    assert_eq!(new, BlockId::new(2));
+    for old in [1, 3].map(BlockId::new) {
+        assert_eq!((registry.successor(old), registry.block(old).color()), (Some(new), [7; 3]));
+        assert_eq!(registry.upgrade(old, &[]), Ok(UpgradedBlock { block: new, values: vec![] }));
+        assert!(registry.has_tag(old, "game:tag"));
+    }
+    assert_eq!(registry.successor(new), None);
+    assert!(registry.names().eq(stored), "the world still has both, under their names");
+}
+
+#[test]
+fn what_ids_mean_shows_in_the_fingerprint() {
+    let of = |types: [BlockType; 2]| {
+        let mut registry = BlockRegistry::new();
+        for block in types {
+            registry.register(block).unwrap();
+        }
+        registry.fingerprint()
+    };
+    let (a, b) = (BlockType::new("game:a"), BlockType::new("game:b"));
+    let ab = of([a.clone(), b.clone()]);
+    assert_eq!(ab, of([a.clone().with_color([3; 3]), b.clone()]));
+    assert_ne!(ab, of([b.clone(), a.clone()]));
+    assert_ne!(ab, of([a.clone(), b.clone().non_solid()]));
+    let mut stored = BlockRegistry::from_names(strings(&[AIR_NAME, "game:a", "game:b"])).unwrap();
+    stored.register(b.non_solid()).unwrap();
+    assert_ne!(stored.fingerprint(), ab);
+}
+
+#[test]
+fn an_unknown_id_shows_as_a_placeholder() {
+    let registry = BlockRegistry::new();
+    for id in [1, u32::MAX] {
+        assert_eq!(registry.block(BlockId::new(id)).name(), "terrane:unknown");
+    }
+}
+
+#[test]
+fn basic_blocks_leave_registered_types_alone_and_fill_placeholders() {
+    let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "terrane:snow"])).unwrap();
+    let sand = registry.register(BlockType::new("terrane:sand").with_color([1; 3])).unwrap();
+    registry.register_basic_blocks();
+    assert_eq!(registry.len(), 10);
+    assert_eq!(registry.block(sand).color(), [1; 3]);
+    assert_eq!(registry.id("terrane:snow"), Some(BlockId::new(1)));
+    assert_eq!(registry.placeholders().count(), 0);
+    assert!(!registry.block(registry.id("terrane:water").unwrap()).is_solid());
+
+    let names = strings(&registry.names().collect::<Vec<_>>());
+    registry.register_basic_blocks();
+    assert_eq!(strings(&registry.names().collect::<Vec<_>>()), names);
+}
+
+proptest! {
+    #[test]
+    fn a_world_reopened_under_another_order_keeps_its_ids(
+        names in prop::collection::hash_set("[a-z0-9_./-]{1,4}:[a-z0-9_./-]{1,8}", 1..20),
+        again in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let names: Vec<_> = names.into_iter().filter(|name| name != AIR_NAME).collect();
+        let mut first = BlockRegistry::new();
+        for name in &names {
+            first.register(BlockType::new(name.clone())).unwrap();
+        }
+        let stored: Vec<_> = first.names().map(str::to_string).collect();
+        let mut second = BlockRegistry::from_names(stored.clone()).unwrap();
+        let mut registered = BTreeSet::new();
+        for index in again {
+            let name = index.get(&stored);
+            let id = BlockId::new(stored.iter().position(|other| other == name).unwrap() as u32);
+            let is_new = name != AIR_NAME && registered.insert(id);
+            prop_assert_eq!(second.register(BlockType::new(name.clone())).ok(), is_new.then_some(id));
+            prop_assert_eq!(second.id(name), Some(id));
+        }
+        prop_assert_eq!(second.placeholders().count(), names.len() - registered.len());
+        prop_assert!(second.names().eq(first.names()));
+    }
+}

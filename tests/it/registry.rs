@@ -1,0 +1,304 @@
+//! A game changes its types, opens its old world, and everything in it is what it was; or it does not open, and says why.
+
+use crate::support::*;
+use bevy_terrane::block::{BlockLayout, BlockRegistryError};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, WorldStore};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A disk, and a game that keeps its world on it.
+#[derive(Clone, Default)]
+struct Disk(Arc<MemoryStore>);
+
+impl Disk {
+    fn game(&self) -> App {
+        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(self.0.clone()));
+        game(plugin.with_tick_mode(TickMode::Lockstep))
+    }
+
+    /// All that is stored of types.
+    fn registry(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.0.scan(Family::Registry, &[]..&[0xff], usize::MAX).unwrap()
+    }
+}
+
+/// Starts a game whose types are registered, and waits for the ground around the origin.
+fn play(app: &mut App) -> Entity {
+    let dimension = flat(app);
+    viewer(app, dimension, 0.0, 0.0, 1);
+    start(app);
+    update(app, 20);
+    assert!(app.world().get_resource::<WorldFailure>().is_none());
+    dimension
+}
+
+/// What the app says as it ends at once.
+fn refusal(mut app: App) -> String {
+    flat(&mut app);
+    start(&mut app);
+    app.update();
+    assert_eq!(app.should_exit(), Some(AppExit::error()), "the world was opened");
+    app.world().resource::<WorldFailure>().to_string()
+}
+
+fn place(number: usize) -> BlockPos {
+    BlockPos::new(number as i64, 10, 0)
+}
+
+/// Places one block of each of these names, side by side, and ends the game.
+fn build(mut app: App, names: &[&str]) {
+    let dimension = play(&mut app);
+    for (number, name) in names.iter().enumerate() {
+        let (position, block) = (place(number), id_of(app.world(), name));
+        app.world_mut().write_message(SetBlock { dimension, position, block });
+    }
+    update(&mut app, 3);
+}
+
+/// The names of the blocks that were built.
+fn built(app: &mut App, count: usize) -> Vec<String> {
+    let dimension = play(app);
+    let name = |number| {
+        let block = block_at(app.world_mut(), dimension, place(number)).expect("a loaded block");
+        app.world().resource::<BlockTypes>().block(block).name().to_owned()
+    };
+    (0..count).map(name).collect()
+}
+
+#[test]
+fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped() {
+    let disk = Disk::default();
+    let mut app = disk.game();
+    for name in ["game:brick", "game:lamp", "game:gone"] {
+        app.register_block(BlockType::new(name)).unwrap();
+    }
+    let stairs = || BlockStates::new(BlockType::new("game:stairs")).with_property("facing", ["north", "south"]);
+    app.register_block_states(stairs()).unwrap();
+    let names = ["game:brick", "game:lamp", "game:gone", "game:stairs[facing=south]", "game:stairs"];
+    build(app, &names);
+
+    let mut app = disk.game();
+    app.register_block(BlockType::new("game:added")).unwrap();
+    app.register_block_states(
+        BlockStates::new(BlockType::new("game:steps").formerly("game:stairs"))
+            .with_property("facing", ["south", "north", "west"]),
+    )
+    .unwrap();
+    app.register_block(BlockType::new("game:lantern").formerly("game:lamp")).unwrap();
+    app.register_block(BlockType::new("game:brick")).unwrap();
+    let expected = ["game:brick", "game:lantern", "game:gone", "game:steps[facing=south]", "game:steps[facing=north]"];
+    assert_eq!(built(&mut app, names.len()), expected);
+    let types = app.world().resource::<BlockTypes>();
+    assert!(types.placeholders().eq(types.id("game:gone")));
+    drop(app);
+
+    // The aliases are not needed any more, and what was dropped comes back.
+    let mut app = disk.game();
+    app.register_block(BlockType::new("game:gone").with_color([1; 3])).unwrap();
+    assert_eq!(built(&mut app, names.len()), expected);
+    let types = app.world().resource::<BlockTypes>();
+    assert_eq!(types.block(types.id("game:gone").unwrap()).color(), [1; 3]);
+}
+
+#[test]
+fn a_region_finds_states_and_tags() {
+    fn turn(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
+        if !blocks.contains(place(0)) {
+            return Ok(());
+        }
+        let block = blocks.block(place(0))?;
+        if types.has_tag(block, "game:turns")
+            && let Some(turned) = types.with_property(block, "facing", "east")
+        {
+            blocks.set_block(place(0), turned)?;
+        }
+        Ok(())
+    }
+    let mut app = Disk::default().game();
+    let vane = BlockType::new("game:vane").transparent().with_tag("game:turns");
+    app.register_block_states(BlockStates::new(vane).with_property("facing", ["north", "east"])).unwrap();
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, turn);
+    });
+    let dimension = play(&mut app);
+    let block = id_of(app.world(), "game:vane");
+    app.world_mut().write_message(SetBlock { dimension, position: place(0), block });
+    update(&mut app, 5);
+    let turned = id_of(app.world(), "game:vane[facing=east]");
+    assert_eq!(block_at(app.world_mut(), dimension, place(0)), Some(turned));
+}
+
+/// A game with a chest, which has a lock of so many bytes.
+fn with_chest(app: &mut App, lock: BlockComponent) -> Result<BlockId, BlockRegistryError> {
+    app.register_block_component(BlockComponent::variable("game:items"))?;
+    app.register_block_component(lock)?;
+    app.register_block(BlockType::new("game:chest").with_component("game:lock").with_component("game:items"))
+}
+
+#[test]
+fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() {
+    let disk = Disk::default();
+    let mut app = disk.game();
+    let chest = with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock")).unwrap();
+    build(app, &["game:chest"]);
+    let stored = disk.registry();
+
+    for (lock, reason) in [
+        (BlockComponent::fixed::<u32>("game:lock"), "of 2 bytes"),
+        (BlockComponent::variable("game:lock"), "of any size"),
+        (BlockComponent::fixed::<u32>("game:lock").with_schema(Schema::new(1)), "no migration"),
+    ] {
+        let mut app = disk.game();
+        with_chest(&mut app, lock).unwrap_err();
+        let refusal = refusal(app);
+        assert!(refusal.contains("\"game:lock\"") && refusal.contains(reason), "{refusal}");
+        assert_eq!(disk.registry(), stored, "a refused world stays as it is");
+    }
+
+    let mut app = disk.game();
+    let widen = Schema::new(1).with_migration(0, |old| Ok([old, &[0, 0]].concat()));
+    let current = with_chest(&mut app, BlockComponent::fixed::<u32>("game:lock").with_schema(widen)).unwrap();
+    assert_eq!(built(&mut app, 1), ["game:chest"]);
+    let types = app.world().resource::<BlockTypes>();
+    assert_eq!(types.successor(chest), Some(current));
+    // The lock has a newer number by now, but that of what has no fixed size is higher.
+    let upgraded = types.upgrade(chest, &[&[7, 1], b"three apples"]).unwrap();
+    assert_eq!(upgraded.values, [&[7, 1, 0, 0][..], b"three apples"]);
+    drop(app);
+
+    // A game that knows nothing of it can still tell where each value ends.
+    let mut app = disk.game();
+    play(&mut app);
+    let types = app.world().resource::<BlockTypes>();
+    let sizes = |block| types.components(block).iter().map(|layout| layout.size).collect::<Vec<_>>();
+    assert_eq!([sizes(chest), sizes(current)], [[Some(2), None], [Some(4), None]]);
+    drop(app);
+    let lists = WorldStore::open(&StorageConfig::Custom(disk.0.clone())).unwrap().registry_lists().unwrap();
+    let numbers: Vec<_> = lists.components.iter().map(|record| (record.name.as_str(), record.version)).collect();
+    assert_eq!(numbers, [("game:items", 0), ("game:lock", 0), ("game:lock", 1)]);
+}
+
+#[test]
+fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
+    let disk = Disk::default();
+    let early = || {
+        let mut app = App::new();
+        let chest = with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock")).unwrap();
+        let states = BlockStates::new(BlockType::new("game:a")).with_property("b", ["0", "1"]);
+        app.register_block_states(states).unwrap();
+        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.0.clone()));
+        app.add_plugins((MinimalPlugins, plugin.with_tick_mode(TickMode::Lockstep)));
+        (app, chest)
+    };
+    for _ in 0..2 {
+        let (mut app, chest) = early();
+        play(&mut app);
+        let types = app.world().resource::<BlockTypes>();
+        assert_eq!((types.id("game:chest"), types.components(chest).len()), (Some(chest), 2));
+        assert_eq!(types.id("game:a"), types.id("game:a[b=0]"));
+    }
+    let mut app = disk.game();
+    with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock").with_schema(Schema::new(1))).unwrap_err();
+    refusal(app);
+}
+
+/// As a game knew its mobs once.
+mod before {
+    use super::*;
+
+    #[derive(Component, Serialize, Deserialize)]
+    pub struct Mob(pub u8);
+}
+
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Mob {
+    health: u32,
+    name: String,
+}
+
+const OLD_PATH: &str = "it::registry::before::Mob";
+
+fn name_them(old: &[u8]) -> Result<Vec<u8>, bevy_terrane::block::MigrationFailure> {
+    let [health] = old else { return Err("one byte was expected".into()) };
+    // As postcard writes it: a number below 128, the length of a text, the text.
+    Ok([&[*health, 3], &b"bob"[..]].concat())
+}
+
+/// The mobs in the region at the origin.
+fn mobs(app: &mut App, dimension: Entity) -> Vec<Mob> {
+    in_region(app, dimension, place(0), |region| {
+        let found: Vec<Mob> = region.query::<&Mob>().iter(region).cloned().collect();
+        region.resource::<Seen>().0.lock().unwrap().extend(found);
+    });
+    update(app, 5);
+    std::mem::take(&mut *app.world().resource::<Seen>().0.lock().unwrap())
+}
+
+#[derive(Resource, Clone, Default)]
+struct Seen(Arc<std::sync::Mutex<Vec<Mob>>>);
+
+/// A game whose mobs have this schema.
+fn with_mobs(disk: &Disk, schema: Schema) -> App {
+    let (mut app, seen) = (disk.game(), Seen::default());
+    app.insert_resource(seen.clone()).register_saved_component_with::<Mob>(schema).add_region_plugins(move |region| {
+        region.insert_resource(seen.clone());
+    });
+    app
+}
+
+#[test]
+fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open() {
+    let disk = Disk::default();
+    let mut app = disk.game();
+    app.register_saved_component::<before::Mob>();
+    let dimension = play(&mut app);
+    spawn_in_region(&mut app, dimension, place(0), before::Mob(9));
+    update(&mut app, 5);
+    drop(app);
+    let stored = disk.registry();
+    assert_eq!(std::any::type_name::<before::Mob>(), OLD_PATH);
+
+    let refusal = refusal(with_mobs(&disk, Schema::new(1).formerly(OLD_PATH)));
+    assert!(refusal.contains(OLD_PATH) && refusal.contains("no migration"), "{refusal}");
+    assert_eq!(disk.registry(), stored);
+
+    let schema = || Schema::new(1).formerly(OLD_PATH).with_migration(0, name_them);
+    let bob = Mob { health: 9, name: "bob".into() };
+    let mut app = with_mobs(&disk, schema());
+    let dimension = play(&mut app);
+    assert_eq!(mobs(&mut app, dimension), std::slice::from_ref(&bob));
+    drop(app);
+
+    // Without the game's mobs: what is stored stays as it is.
+    let mut app = disk.game();
+    let dimension = play(&mut app);
+    spawn_in_region(&mut app, dimension, place(0), walker("alice", 0.0));
+    update(&mut app, 5);
+    drop(app);
+    let mut app = with_mobs(&disk, schema());
+    let dimension = play(&mut app);
+    assert_eq!(mobs(&mut app, dimension), [bob]);
+    drop(app);
+    let lists = WorldStore::open(&StorageConfig::Custom(disk.0.clone())).unwrap().registry_lists().unwrap();
+    assert_eq!(lists.entity_types, ["it::support::Walker", OLD_PATH, "it::registry::Mob@1"]);
+}
+
+#[test]
+fn a_value_that_a_migration_refuses_is_kept() {
+    let disk = Disk::default();
+    let mut app = disk.game();
+    app.register_saved_component::<before::Mob>();
+    let dimension = play(&mut app);
+    spawn_in_region(&mut app, dimension, place(0), before::Mob(9));
+    update(&mut app, 5);
+    drop(app);
+    let refuse = Schema::new(1).formerly(OLD_PATH).with_migration(0, |_| Err("not today".into()));
+    let mut app = with_mobs(&disk, refuse);
+    let dimension = play(&mut app);
+    assert_eq!(mobs(&mut app, dimension), []);
+    drop(app);
+    let mut app = with_mobs(&disk, Schema::new(1).formerly(OLD_PATH).with_migration(0, name_them));
+    let dimension = play(&mut app);
+    assert_eq!(mobs(&mut app, dimension).len(), 1);
+}
