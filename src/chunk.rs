@@ -292,7 +292,9 @@ impl fmt::Debug for Chunk {
             (content, extras) => {
                 let mut chunk = f.debug_struct("Chunk");
                 chunk.field("palette", &content.palette());
-                extras.iter().for_each(|extras| drop(chunk.field("extras", extras)));
+                if let Some(extras) = extras {
+                    chunk.field("extras", extras);
+                }
                 chunk.finish()
             }
         }
@@ -322,9 +324,19 @@ fn bits_for(palette_length: usize) -> u32 {
 }
 
 #[inline]
-fn cell([x, y, z]: [usize; 3]) -> usize {
-    assert!((x | y | z) < CHUNK_SIZE, "[{x}, {y}, {z}] is outside of a chunk");
-    (x * CHUNK_SIZE + y) * CHUNK_SIZE + z
+fn cell(position: [usize; 3]) -> usize {
+    let [x, y, z] = position;
+    if (x | y | z) >= CHUNK_SIZE {
+        outside(position);
+    }
+    x << 8 | y << 4 | z
+}
+
+/// Apart from [`cell`], so that the coordinates stay in registers there.
+#[cold]
+#[inline(never)]
+fn outside([x, y, z]: [usize; 3]) -> ! {
+    panic!("[{x}, {y}, {z}] is outside of a chunk");
 }
 
 #[inline]

@@ -1,4 +1,3 @@
-use super::extras::Extras;
 use super::{Chunk, cell, coordinates};
 use crate::block::{BlockId, BlockLayout};
 use thiserror::Error;

@@ -92,14 +92,17 @@ impl PackedIds {
     #[inline]
     pub fn id(&self, cell: usize) -> u16 {
         let (byte, shift) = self.place(cell);
-        let word = self.0[byte..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        (word >> shift & self.mask()) as u16
+        match self.0.get(byte..byte + size_of::<u32>()) {
+            Some(&[a, b, c, d]) => (u32::from_le_bytes([a, b, c, d]) >> shift & self.mask()) as u16,
+            _ => 0,
+        }
     }
 
     #[inline]
     pub fn set_id(&mut self, cell: usize, id: u16) {
         let (mask, (byte, shift)) = (self.mask(), self.place(cell));
-        if let Some(bytes) = self.0[byte..].first_chunk_mut() {
+        // Written at once; four single bytes would have to be gathered by the next read of them.
+        if let Some(bytes) = self.0.get_mut(byte..).and_then(|bytes| bytes.first_chunk_mut()) {
             let word = u32::from_le_bytes(*bytes);
             *bytes = (word & !(mask << shift) | u32::from(id) << shift).to_le_bytes();
         }
@@ -108,13 +111,14 @@ impl PackedIds {
     /// The byte in which an id begins, and at which bit of it.
     #[inline]
     fn place(&self, cell: usize) -> (usize, u32) {
-        let bit = cell as u32 * self.bits();
+        // The compiler sees from the masks that nothing overflows.
+        let bit = (cell as u32 & (CHUNK_VOLUME as u32 - 1)) * (self.bits() & 15);
         ((bit / 8) as usize, bit % 8)
     }
 
     #[inline]
     fn mask(&self) -> u32 {
-        (1 << self.bits()) - 1
+        !(u32::MAX << (self.bits() & 15))
     }
 }
 

@@ -169,7 +169,7 @@ mod tests {
         let mut pushed = Palette::new();
         for length in 1..100 {
             let collected: Palette = blocks(length).collect();
-            pushed.push(blocks(length).last().unwrap());
+            pushed.push(blocks(length).next_back().unwrap());
             assert!(pushed == collected);
             assert_eq!(pushed.heap_bytes(), collected.heap_bytes());
             for (place, block) in blocks(length).enumerate() {

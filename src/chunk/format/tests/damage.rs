@@ -51,7 +51,7 @@ fn encoded_kitchen() -> Vec<u8> {
 #[test]
 fn damaged_chunks_are_read_or_refused() {
     let good = encoded_kitchen();
-    let components_at = super::super::u64_at(&good, COMPONENT_OFFSET_AT) as usize;
+    let components_at = u64_at(&good, COMPONENT_OFFSET_AT) as usize;
     let steering: Vec<usize> = (0..80).chain(components_at - 4..good.len()).collect();
     let mut read = 0;
     for round in 0..rounds() {
@@ -72,7 +72,7 @@ fn damaged_chunks_are_read_or_refused() {
 #[test]
 fn random_access_to_damaged_chunks_agrees_with_decoding() {
     let good = encoded_kitchen();
-    let components_at = super::super::u64_at(&good, COMPONENT_OFFSET_AT) as usize;
+    let components_at = u64_at(&good, COMPONENT_OFFSET_AT) as usize;
     let steering: Vec<usize> = (0..80).chain(components_at - 4..good.len()).collect();
     for round in 0..rounds() {
         let mut bytes = good.clone();

@@ -152,7 +152,7 @@ fn layers_and_components_may_come_in_any_order() {
     chunk.set_block_at([9, 9, 9], 1, WATER).unwrap();
     let bytes = encoded(&chunk);
     let layers_at = 40 + 5 * 8 + 4096 * 3 / 8;
-    let entry = |number: usize| super::super::bits::bits_at(&bytes[layers_at..], number * 15, 15);
+    let entry = |number: usize| bits::bits_at(&bytes[layers_at..], number * 15, 15);
     let mut layers = Vec::new();
     append_bits(&mut layers, [entry(2), entry(0), entry(1)].into_iter().map(|entry| (entry, 15)));
     let mut shuffled = bytes.clone();
@@ -172,7 +172,7 @@ fn layers_and_components_may_come_in_any_order() {
 fn errors_in_layers_and_components_say_what_and_where() {
     let bytes = encoded(&kitchen());
     let components_at = 40 + 5 * 8 + 4096 * 3 / 8 + 4;
-    let end = super::super::u64_at(&bytes, 16) as usize;
+    let end = u64_at(&bytes, 16) as usize;
 
     let unknown = ChunkFormatError::UnknownComponent { offset: components_at, component: ComponentId::new(5) };
     assert_eq!(furniture_error(&with_u64(&bytes, components_at, 5)), unknown);
@@ -230,7 +230,7 @@ fn a_palette_with_layers_may_need_more_bits_than_there_are_cells() {
     chunk.place_block(&Furniture, [0, 0, 3], 0, FURNACE).unwrap();
     chunk.set_block_at([3, 3, 3], 1, BlockId::new(70_000)).unwrap();
     let bytes = encoded(&chunk);
-    assert_eq!(super::super::u64_at(&bytes, 32), 4097);
+    assert_eq!(u64_at(&bytes, 32), 4097);
     assert_eq!(decode_with(&Furniture, &bytes).unwrap().chunk, chunk);
     let read = EncodedChunk::new(&bytes).unwrap();
     assert_eq!(read.block_at([3, 3, 3], 1), Ok(Some(BlockId::new(70_000))));
