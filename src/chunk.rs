@@ -1,27 +1,38 @@
 //! Chunks of blocks, columns of chunks, their [binary format](mod@format), and what they look like from afar.
 
+mod block_components;
+mod block_layers;
+mod cell_set;
 mod column;
+mod components;
+mod extras;
 pub mod format;
+mod layers;
 mod packed_ids;
+mod palette;
 mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use block_components::ComponentError;
+pub use block_layers::LayerError;
 pub use column::Column;
 pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use extras::Extras;
 use packed_ids::{LocalIds, MAX_BITS, PackedIds};
-use rustc_hash::FxHashMap;
+use palette::{Palette, PaletteBuilder};
 use std::borrow::Cow;
 use std::fmt;
 
 /// 16 x 16 x 16 blocks: a palette of the blocks that occur, and for each cell its place in the palette, in as few bits
-/// as the palette allows.
+/// as the palette allows. Besides, a cell may have more [layers](Self::set_block_at), and a block
+/// [components](Self::set_component).
 ///
 /// A chunk made uniform or [compacted](Self::compact) to one block owns no heap memory. Two chunks are equal if they
-/// hold the same blocks, whatever their palettes.
+/// hold the same blocks, layers and components, whatever their palettes.
 ///
 /// ```
 /// # use bevy_terrane::{block::BlockId, chunk::Chunk};
@@ -31,8 +42,13 @@ use std::fmt;
 /// assert_eq!(chunk.block([3, 7, 5]), dirt);
 /// ```
 #[derive(Clone)]
-pub struct Chunk(Content);
+pub struct Chunk {
+    content: Content,
+    /// `None` if there are none, so that an ordinary chunk costs no more for them.
+    extras: Option<Box<Extras>>,
+}
 
+/// The blocks of layer 0.
 #[derive(Clone, PartialEq, Eq)]
 enum Content {
     Uniform(BlockId),
@@ -42,7 +58,7 @@ enum Content {
 /// The palette holds no block twice, and every local id is a place in it.
 #[derive(Clone, PartialEq, Eq)]
 struct Mixed {
-    palette: Vec<BlockId>,
+    palette: Palette,
     ids: PackedIds,
     /// Known to be canonical: every palette entry occurs, in the order of first appearance, with as few bits as that
     /// needs, and there are at least two.
@@ -52,17 +68,17 @@ struct Mixed {
 impl Chunk {
     /// A chunk of nothing but this block.
     pub const fn uniform(block: BlockId) -> Self {
-        Self(Content::Uniform(block))
+        Self { content: Content::Uniform(block), extras: None }
     }
 
     /// Asks for every block, in the order of [`blocks`](Self::blocks).
     pub fn from_fn(mut block: impl FnMut([usize; 3]) -> BlockId) -> Self {
         let mut ids = [0; CHUNK_VOLUME];
-        let mut palette = PaletteBuilder::default();
+        let mut palette = PaletteBuilder::new();
         for (cell, id) in ids.iter_mut().enumerate() {
             *id = palette.place(block(coordinates(cell)));
         }
-        Self::from_canonical(palette.blocks, &ids)
+        Self { content: Content::from_canonical(palette.build(), &ids), extras: None }
     }
 
     /// The block at x, y, z.
@@ -71,14 +87,10 @@ impl Chunk {
     /// If a coordinate is not below 16, as with a slice.
     #[inline]
     pub fn block(&self, position: [usize; 3]) -> BlockId {
-        let cell = cell(position);
-        match &self.0 {
-            Content::Uniform(block) => *block,
-            Content::Mixed(mixed) => mixed.block(cell),
-        }
+        self.content.block(cell(position))
     }
 
-    /// Replaces the block at x, y, z and returns the old one.
+    /// Replaces the block at x, y, z and returns the old one. A block of another type has none of the old one's components.
     ///
     /// The palette keeps blocks that no longer occur, see [`compact`](Self::compact).
     ///
@@ -87,115 +99,132 @@ impl Chunk {
     #[inline]
     pub fn set_block(&mut self, position: [usize; 3], block: BlockId) -> BlockId {
         let cell = cell(position);
-        match &mut self.0 {
-            Content::Uniform(old) => {
-                let old = *old;
-                if old != block {
-                    let mut ids = PackedIds::zeroed(1);
-                    ids.set_id(cell, 1);
-                    self.0 = Content::Mixed(Mixed { palette: vec![old, block], ids, is_canonical: false });
-                }
-                old
-            }
-            Content::Mixed(mixed) => mixed.set_block(cell, block),
+        let old = self.content.set_block(cell, block);
+        if self.extras.is_some() && old != block {
+            self.drop_components(cell, 0);
         }
+        old
     }
 
-    /// The block that fills the whole chunk, if there is one.
+    /// The block that fills the whole chunk, if there is one, and there is nothing else in it.
     pub fn uniform_block(&self) -> Option<BlockId> {
-        match &self.0 {
+        if self.extras.is_some() {
+            return None;
+        }
+        match &self.content {
             Content::Uniform(block) => Some(*block),
             Content::Mixed(mixed) if mixed.is_canonical => None,
             Content::Mixed(mixed) => {
                 let first = mixed.ids.id(0);
                 // Edits more often leave many blocks than one, so this stops early.
-                (1..CHUNK_VOLUME).all(|cell| mixed.ids.id(cell) == first).then(|| mixed.palette[usize::from(first)])
+                (1..CHUNK_VOLUME).all(|cell| mixed.ids.id(cell) == first).then(|| mixed.palette.block(first))
             }
         }
     }
 
-    /// All blocks, x slowest, then y, then z. [`copy_into`](Self::copy_into) is faster.
+    /// All blocks of layer 0, x slowest, then y, then z. [`copy_into`](Self::copy_into) is faster.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockId> {
-        (0..CHUNK_VOLUME).map(|cell| match &self.0 {
-            Content::Uniform(block) => *block,
-            Content::Mixed(mixed) => mixed.block(cell),
-        })
+        (0..CHUNK_VOLUME).map(|cell| self.content.block(cell))
     }
 
-    /// Writes all blocks, in the order of [`blocks`](Self::blocks).
+    /// Writes all blocks of layer 0, in the order of [`blocks`](Self::blocks).
     pub fn copy_into(&self, blocks: &mut [BlockId; CHUNK_VOLUME]) {
-        match &self.0 {
+        match &self.content {
             Content::Uniform(block) => blocks.fill(*block),
             Content::Mixed(mixed) => {
                 for (block, id) in blocks.iter_mut().zip(mixed.ids.unpack()) {
-                    *block = mixed.palette[usize::from(id)];
+                    *block = mixed.palette.block(id);
                 }
             }
         }
     }
 
-    /// Every block that occurs, once each, and possibly some that no longer do.
+    /// Every block that occurs in layer 0, once each, and possibly some that no longer do.
     pub fn palette(&self) -> &[BlockId] {
-        match &self.0 {
-            Content::Uniform(block) => std::slice::from_ref(block),
-            Content::Mixed(mixed) => &mixed.palette,
-        }
+        self.content.palette()
     }
 
     /// Forgets the blocks that no longer occur and gives back the memory that they took.
     pub fn compact(&mut self) {
-        if let Cow::Owned(compact) = self.canonical() {
-            *self = compact;
+        if let Cow::Owned(compact) = self.content.canonical() {
+            self.content = compact;
         }
     }
 
     /// Bytes on the heap that this chunk owns.
     pub fn heap_bytes(&self) -> usize {
-        match &self.0 {
+        let content = match &self.content {
             Content::Uniform(_) => 0,
-            Content::Mixed(mixed) => mixed.palette.capacity() * size_of::<BlockId>() + mixed.ids.heap_bytes(),
+            Content::Mixed(mixed) => mixed.palette.heap_bytes() + mixed.ids.heap_bytes(),
+        };
+        content + self.extras.as_ref().map_or(0, |extras| extras.heap_bytes())
+    }
+}
+
+impl Content {
+    #[inline]
+    fn block(&self, cell: usize) -> BlockId {
+        match self {
+            Self::Uniform(block) => *block,
+            Self::Mixed(mixed) => mixed.palette.block(mixed.ids.id(cell)),
+        }
+    }
+
+    #[inline]
+    fn set_block(&mut self, cell: usize, block: BlockId) -> BlockId {
+        match self {
+            Self::Uniform(old) => {
+                let old = *old;
+                if old != block {
+                    let mut ids = PackedIds::zeroed(1);
+                    ids.set_id(cell, 1);
+                    *self =
+                        Self::Mixed(Mixed { palette: [old, block].into_iter().collect(), ids, is_canonical: false });
+                }
+                old
+            }
+            Self::Mixed(mixed) => mixed.set_block(cell, block),
+        }
+    }
+
+    fn palette(&self) -> &[BlockId] {
+        match self {
+            Self::Uniform(block) => std::slice::from_ref(block),
+            Self::Mixed(mixed) => mixed.palette.as_slice(),
         }
     }
 
     /// The same blocks in the one representation that all equal chunks share.
     fn canonical(&self) -> Cow<'_, Self> {
-        let Content::Mixed(mixed) = &self.0 else { return Cow::Borrowed(self) };
+        let Self::Mixed(mixed) = self else { return Cow::Borrowed(self) };
         if mixed.is_canonical {
             return Cow::Borrowed(self);
         }
         let mut ids = mixed.ids.unpack();
         let mut palette = Vec::with_capacity(mixed.palette.len());
-        renumber(&mut ids, mixed.palette.len(), |id| palette.push(mixed.palette[usize::from(id)]));
-        Cow::Owned(Self::from_canonical(palette, &ids))
+        renumber(&mut ids, mixed.palette.len(), |id| palette.push(mixed.palette.block(id)));
+        Cow::Owned(Self::from_canonical(palette.into_iter().collect(), &ids))
     }
 
     /// `palette` is in the order of first appearance in `ids` and has no other entries.
-    fn from_canonical(mut palette: Vec<BlockId>, ids: &LocalIds) -> Self {
-        if let [block] = palette[..] {
-            return Self::uniform(block);
+    fn from_canonical(palette: Palette, ids: &LocalIds) -> Self {
+        if let [block] = palette.as_slice() {
+            return Self::Uniform(*block);
         }
-        palette.shrink_to_fit();
         let ids = PackedIds::pack(ids, bits_for(palette.len()));
-        Self(Content::Mixed(Mixed { palette, ids, is_canonical: true }))
+        Self::Mixed(Mixed { palette, ids, is_canonical: true })
     }
 }
 
 impl Mixed {
     #[inline]
-    fn block(&self, cell: usize) -> BlockId {
-        self.palette[usize::from(self.ids.id(cell))]
-    }
-
-    #[inline]
     fn set_block(&mut self, cell: usize, block: BlockId) -> BlockId {
-        let old_id = self.ids.id(cell);
-        let old = self.palette[usize::from(old_id)];
-        if old != block {
-            self.is_canonical = false;
-            match find(&self.palette, block) {
-                Some(id) => self.ids.set_id(cell, id as u16),
-                None => self.set_new_block(cell, block),
-            }
+        let old = self.palette.block(self.ids.id(cell));
+        // To write what is there already costs less than to guess wrong whether it is.
+        self.is_canonical &= old == block;
+        match self.palette.find(block) {
+            Some(id) => self.ids.set_id(cell, id),
+            None => self.set_new_block(cell, block),
         }
         old
     }
@@ -213,10 +242,9 @@ impl Mixed {
         }
         if self.palette.len() == CHUNK_VOLUME {
             // No two cells are alike, so this entry is of this cell alone.
-            self.palette[usize::from(self.ids.id(cell))] = block;
+            self.palette.replace(self.ids.id(cell), block);
         } else {
-            self.ids.set_id(cell, self.palette.len() as u16);
-            self.palette.push(block);
+            self.ids.set_id(cell, self.palette.push(block));
         }
     }
 
@@ -230,13 +258,13 @@ impl Mixed {
         renumber(&mut ids, self.palette.len(), |id| {
             used += 1;
             if used <= limit {
-                palette.push(self.palette[usize::from(id)]);
+                palette.push(self.palette.block(id));
             }
         });
         if used > limit {
             return false;
         }
-        self.palette = palette;
+        self.palette = palette.into_iter().collect();
         self.ids = PackedIds::pack(&ids, self.ids.bits());
         true
     }
@@ -251,7 +279,7 @@ impl Default for Chunk {
 
 impl PartialEq for Chunk {
     fn eq(&self, other: &Self) -> bool {
-        self.canonical().0 == other.canonical().0
+        self.extras == other.extras && self.content.canonical() == other.content.canonical()
     }
 }
 
@@ -259,55 +287,17 @@ impl Eq for Chunk {}
 
 impl fmt::Debug for Chunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Content::Uniform(block) => f.debug_tuple("Uniform").field(block).finish(),
-            Content::Mixed(mixed) => {
-                f.debug_struct("Mixed").field("palette", &mixed.palette).field("bits", &mixed.ids.bits()).finish()
+        match (&self.content, &self.extras) {
+            (Content::Uniform(block), None) => f.debug_tuple("Uniform").field(block).finish(),
+            (content, extras) => {
+                let mut chunk = f.debug_struct("Chunk");
+                chunk.field("palette", &content.palette());
+                if let Some(extras) = extras {
+                    chunk.field("extras", extras);
+                }
+                chunk.finish()
             }
         }
-    }
-}
-
-/// Collects a palette in the order of first appearance.
-#[derive(Default)]
-struct PaletteBuilder {
-    blocks: Vec<BlockId>,
-    /// Filled once looking through `blocks` would take longer.
-    places: FxHashMap<BlockId, u16>,
-    last: Option<(BlockId, u16)>,
-}
-
-impl PaletteBuilder {
-    const LARGEST_SEARCHED: usize = 32;
-
-    #[inline]
-    fn place(&mut self, block: BlockId) -> u16 {
-        match self.last {
-            Some((last, place)) if last == block => place,
-            _ => {
-                let place = self.find_or_add(block);
-                self.last = Some((block, place));
-                place
-            }
-        }
-    }
-
-    fn find_or_add(&mut self, block: BlockId) -> u16 {
-        let length = self.blocks.len();
-        let found = if length <= Self::LARGEST_SEARCHED {
-            find(&self.blocks, block).map(|place| place as u16)
-        } else {
-            self.places.get(&block).copied()
-        };
-        found.unwrap_or_else(|| {
-            self.blocks.push(block);
-            if length == Self::LARGEST_SEARCHED {
-                self.places = self.blocks.iter().copied().zip(0..).collect();
-            } else if length > Self::LARGEST_SEARCHED {
-                self.places.insert(block, length as u16);
-            }
-            length as u16
-        })
     }
 }
 
@@ -328,25 +318,25 @@ fn renumber(ids: &mut LocalIds, palette_length: usize, mut first_seen: impl FnMu
     }
 }
 
-/// The place of a block in a palette.
-#[inline]
-fn find(palette: &[BlockId], block: BlockId) -> Option<usize> {
-    // Comparing a group without stopping early is a few vector instructions.
-    let (groups, _) = palette.as_chunks::<16>();
-    let group = groups.iter().position(|group| group.iter().fold(false, |hit, entry| hit | (*entry == block)));
-    let start = group.unwrap_or(groups.len()) * 16;
-    palette[start..].iter().position(|entry| *entry == block).map(|place| start + place)
-}
-
 /// The bits of a local id into a palette of this length: the logarithm to base 2, rounded up.
 fn bits_for(palette_length: usize) -> u32 {
     usize::BITS - palette_length.saturating_sub(1).leading_zeros()
 }
 
 #[inline]
-fn cell([x, y, z]: [usize; 3]) -> usize {
-    assert!((x | y | z) < CHUNK_SIZE, "[{x}, {y}, {z}] is outside of a chunk");
-    (x * CHUNK_SIZE + y) * CHUNK_SIZE + z
+fn cell(position: [usize; 3]) -> usize {
+    let [x, y, z] = position;
+    if (x | y | z) >= CHUNK_SIZE {
+        outside(position);
+    }
+    x << 8 | y << 4 | z
+}
+
+/// Apart from [`cell`], so that the coordinates stay in registers there.
+#[cold]
+#[inline(never)]
+fn outside([x, y, z]: [usize; 3]) -> ! {
+    panic!("[{x}, {y}, {z}] is outside of a chunk");
 }
 
 #[inline]

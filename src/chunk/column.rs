@@ -102,6 +102,16 @@ impl Column {
         self.chunks.insert(y, chunk)
     }
 
+    /// The chunk at the chunk height `y`, to set layers and components of its blocks. It is copied if it is shared, and made
+    /// of air if there is none.
+    ///
+    /// # Panics
+    /// If the height is not loaded.
+    pub fn chunk_mut(&mut self, y: i64) -> &mut Chunk {
+        assert!(self.is_loaded(y), "the chunk height {y} of {} is not loaded", self.pos);
+        Arc::make_mut(self.chunks.entry(y).or_default())
+    }
+
     /// Takes out the chunk at the chunk height `y`, which leaves air.
     pub fn remove_chunk(&mut self, y: i64) -> Option<Arc<Chunk>> {
         self.chunks.remove(&y)
@@ -171,6 +181,18 @@ mod tests {
         assert_eq!(column.block(at(1, 1, 1)), BlockId::AIR);
         assert!(!Arc::ptr_eq(original.chunk(0).unwrap(), column.chunk(0).unwrap()));
         assert!(Arc::ptr_eq(original.chunk(1).unwrap(), column.chunk(1).unwrap()), "the other chunk stays shared");
+    }
+
+    #[test]
+    fn a_chunk_is_copied_to_set_its_layers_only_if_it_is_shared() {
+        let mut column = Column::new(POS);
+        column.chunk_mut(0).set_block_at([1, 1, 1], 1, STONE).unwrap();
+        let original = column.clone();
+        column.chunk_mut(0).remove_block([1, 1, 1], 1);
+        assert_eq!(original.chunk(0).unwrap().layer_count([1, 1, 1]), 2);
+        let before = Arc::as_ptr(column.chunk(0).unwrap());
+        column.chunk_mut(0).set_block([0, 0, 0], STONE);
+        assert_eq!(Arc::as_ptr(column.chunk(0).unwrap()), before);
     }
 
     #[test]

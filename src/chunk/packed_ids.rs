@@ -6,15 +6,20 @@ pub(super) const MAX_BITS: u32 = 12;
 /// One local id for each cell of a chunk.
 pub(super) type LocalIds = [u16; CHUNK_VOLUME];
 
+/// Bytes that each bit of all local ids takes.
+const BYTES_PER_BIT: usize = CHUNK_VOLUME / 8;
+/// Bytes of 0 after the last id, so that any id is read with one read of four bytes: it begins within the first of them.
+const PADDING: usize = size_of::<u32>() - 1;
+/// Every so many ids fill whole words of 64 bits, as many as each has bits.
+const BLOCK: usize = 64;
+/// Ids that are moved at once. Groups begin at a constant bit of their block, and 4 x 12 bits fit into a `u64`.
+const GROUP: usize = 4;
+
 /// Local ids of 1 to 12 bits without gaps, least significant bit first: the block part of the chunk format.
 ///
-/// Every 64 ids fill `bits` words exactly. One more word, always 0, lets any id be read from two words without a
-/// branch.
+/// The number of bits follows from the length.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct PackedIds {
-    words: Box<[u64]>,
-    bits: u32,
-}
+pub(super) struct PackedIds(Box<[u8]>);
 
 /// Calls a function that is generic over the number of bits, so that its shifts are constants.
 macro_rules! with_constant_bits {
@@ -40,78 +45,97 @@ impl PackedIds {
     /// All cells have the local id 0.
     pub fn zeroed(bits: u32) -> Self {
         debug_assert!((1..=MAX_BITS).contains(&bits));
-        Self { words: vec![0; CHUNK_VOLUME / 64 * bits as usize + 1].into(), bits }
+        Self(vec![0; BYTES_PER_BIT * bits as usize + PADDING].into())
     }
 
     pub fn pack(ids: &LocalIds, bits: u32) -> Self {
         let mut packed = Self::zeroed(bits);
-        with_constant_bits!(bits, pack(ids, &mut packed.words));
+        with_constant_bits!(bits, pack(ids, &mut packed.0));
         packed
     }
 
     pub fn unpack(&self) -> LocalIds {
         let mut ids = [0; CHUNK_VOLUME];
-        with_constant_bits!(self.bits, unpack(&self.words, &mut ids));
+        unpack_into(self.bytes(), self.bits(), &mut ids);
         ids
     }
 
-    /// Reads the words of the format; what is missing stays 0, what is too much is left alone.
-    pub fn from_words(words: impl Iterator<Item = u64>, bits: u32) -> Self {
-        let mut packed = Self::zeroed(bits);
-        let length = packed.words().len();
-        packed.words[..length].iter_mut().zip(words).for_each(|(to, from)| *to = from);
-        packed
+    /// Takes over the block part of the format.
+    ///
+    /// # Panics
+    /// If it does not have the length of 1 to 12 bits an id.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        assert!(
+            bytes.len().is_multiple_of(BYTES_PER_BIT)
+                && (1..=MAX_BITS as usize).contains(&(bytes.len() / BYTES_PER_BIT))
+        );
+        let mut padded = Vec::with_capacity(bytes.len() + PADDING);
+        padded.extend_from_slice(bytes);
+        padded.extend_from_slice(&[0; PADDING]);
+        Self(padded.into())
     }
 
-    /// The words of the format.
-    pub fn words(&self) -> &[u64] {
-        &self.words[..self.words.len() - 1]
+    /// The block part of the format.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0[..self.0.len() - PADDING]
     }
 
+    #[inline]
     pub fn bits(&self) -> u32 {
-        self.bits
+        (self.0.len() / BYTES_PER_BIT) as u32
     }
 
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        self.0.len()
     }
 
     #[inline]
     pub fn id(&self, cell: usize) -> u16 {
-        let (word, shift) = self.place(cell);
-        let pair = &self.words[word..word + 2];
-        let both = u128::from(pair[1]) << 64 | u128::from(pair[0]);
-        ((both >> shift) as u64 & self.mask()) as u16
-    }
-
-    #[inline]
-    pub fn set_id(&mut self, cell: usize, id: u16) {
-        let (mask, id) = (self.mask(), u64::from(id));
-        let (word, shift) = self.place(cell);
-        self.words[word] = self.words[word] & !(mask << shift) | id << shift;
-        if shift + self.bits > 64 {
-            let shift = 64 - shift;
-            self.words[word + 1] = self.words[word + 1] & !(mask >> shift) | id >> shift;
+        let (byte, shift) = self.place(cell);
+        match self.0.get(byte..byte + size_of::<u32>()) {
+            Some(&[a, b, c, d]) => (u32::from_le_bytes([a, b, c, d]) >> shift & self.mask()) as u16,
+            _ => 0,
         }
     }
 
     #[inline]
+    pub fn set_id(&mut self, cell: usize, id: u16) {
+        let (mask, (byte, shift)) = (self.mask(), self.place(cell));
+        // Written at once; four single bytes would have to be gathered by the next read of them.
+        if let Some(bytes) = self.0.get_mut(byte..).and_then(|bytes| bytes.first_chunk_mut()) {
+            let word = u32::from_le_bytes(*bytes);
+            *bytes = (word & !(mask << shift) | u32::from(id) << shift).to_le_bytes();
+        }
+    }
+
+    /// The byte in which an id begins, and at which bit of it.
+    #[inline]
     fn place(&self, cell: usize) -> (usize, u32) {
-        let bit = cell * self.bits as usize;
-        (bit / 64, bit as u32 % 64)
+        // The compiler sees from the masks that nothing overflows.
+        let bit = (cell as u32 & (CHUNK_VOLUME as u32 - 1)) * (self.bits() & 15);
+        ((bit / 8) as usize, bit % 8)
     }
 
     #[inline]
-    fn mask(&self) -> u64 {
-        (1 << self.bits) - 1
+    fn mask(&self) -> u32 {
+        !(u32::MAX << (self.bits() & 15))
     }
 }
 
-/// Ids that are moved at once. Groups begin at a constant bit of their words, and 4 x 12 bits fit into a `u64`.
-const GROUP: usize = 4;
+/// Unpacks the block part of the format with 1 to 12 bits an id.
+pub(super) fn unpack_into(bytes: &[u8], bits: u32, ids: &mut LocalIds) {
+    with_constant_bits!(bits, unpack(bytes, ids));
+}
 
-fn pack<const BITS: usize>(ids: &LocalIds, words: &mut [u64]) {
-    for (ids, words) in ids.as_chunks::<64>().0.iter().zip(words.as_chunks_mut::<BITS>().0) {
+/// Whether all ids of the block part of the format are below `limit`.
+pub(super) fn all_below(bytes: &[u8], bits: u32, limit: u32) -> bool {
+    limit >= 1 << bits || with_constant_bits!(bits, are_below(bytes, limit))
+}
+
+fn pack<const BITS: usize>(ids: &LocalIds, bytes: &mut [u8]) {
+    let blocks = bytes.as_chunks_mut::<8>().0.as_chunks_mut::<BITS>().0;
+    for (ids, bytes) in ids.as_chunks::<BLOCK>().0.iter().zip(blocks) {
+        let mut words = [0; BITS];
         for (index, ids) in ids.as_chunks::<GROUP>().0.iter().enumerate() {
             let [a, b, c, d] = ids.map(u64::from);
             let bits = a | b << BITS | c << (2 * BITS) | d << (3 * BITS);
@@ -121,18 +145,75 @@ fn pack<const BITS: usize>(ids: &LocalIds, words: &mut [u64]) {
                 words[word + 1] = bits >> (64 - shift);
             }
         }
+        *bytes = words.map(u64::to_le_bytes);
     }
 }
 
-fn unpack<const BITS: usize>(words: &[u64], ids: &mut LocalIds) {
-    for (words, ids) in words.as_chunks::<BITS>().0.iter().zip(ids.as_chunks_mut::<64>().0) {
+fn unpack<const BITS: usize>(bytes: &[u8], ids: &mut LocalIds) {
+    for (bytes, ids) in bytes.as_chunks::<8>().0.as_chunks::<BITS>().0.iter().zip(ids.as_chunks_mut::<BLOCK>().0) {
+        let words = bytes.map(u64::from_le_bytes);
         for (index, ids) in ids.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
-            let (word, shift) = (index * GROUP * BITS / 64, index * GROUP * BITS % 64);
-            let mut bits = words[word] >> shift;
-            if shift + GROUP * BITS > 64 {
-                bits |= words[word + 1] << (64 - shift);
-            }
+            let bits = group(&words, index);
             *ids = [0, BITS, 2 * BITS, 3 * BITS].map(|shift| (bits >> shift & ((1 << BITS) - 1)) as u16);
+        }
+    }
+}
+
+/// Compares two ids at a time: with every other one masked out there is room for a carry above each.
+fn are_below<const BITS: usize>(bytes: &[u8], limit: u32) -> bool {
+    let every_other = ((1 << BITS) - 1) | ((1 << BITS) - 1) << (2 * BITS);
+    let missing_to_carry = ((1 << BITS) - u64::from(limit)) * (1 | 1 << (2 * BITS));
+    let carries = 1 << BITS | 1 << (3 * BITS);
+    let mut sums = 0;
+    for bytes in bytes.as_chunks::<8>().0.as_chunks::<BITS>().0 {
+        let words = bytes.map(u64::from_le_bytes);
+        for index in 0..BLOCK / GROUP {
+            let bits = group(&words, index);
+            sums |= (bits & every_other) + missing_to_carry;
+            sums |= (bits >> BITS & every_other) + missing_to_carry;
+        }
+    }
+    sums & carries == 0
+}
+
+/// The bits of the ids of a group, from the lowest bit on, with others above them.
+#[inline]
+fn group<const BITS: usize>(words: &[u64; BITS], index: usize) -> u64 {
+    let (word, shift) = (index * GROUP * BITS / 64, index * GROUP * BITS % 64);
+    let low = words[word] >> shift;
+    if shift + GROUP * BITS > 64 { low | words[word + 1] << (64 - shift) } else { low }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_every_width_come_back_as_they_were() {
+        for bits in 1..=MAX_BITS {
+            let ids: LocalIds = std::array::from_fn(|cell| (cell as u16).wrapping_mul(40_503) >> (16 - bits));
+            let packed = PackedIds::pack(&ids, bits);
+            let mut set = PackedIds::zeroed(bits);
+            for (cell, id) in ids.iter().enumerate().rev() {
+                set.set_id(cell, !*id & set.mask() as u16);
+                set.set_id(cell, *id);
+                assert_eq!(packed.id(cell), *id, "{bits} bits");
+            }
+            assert!(packed == set && packed.unpack() == ids && packed.bits() == bits);
+            assert!(PackedIds::from_bytes(packed.bytes()) == packed);
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_too_large_is_noticed_wherever_it_is() {
+        for bits in 1..=MAX_BITS {
+            for cell in (0..CHUNK_VOLUME).step_by(61) {
+                let limit = (1 << bits) - 1;
+                let mut packed = PackedIds::pack(&[limit - 1; CHUNK_VOLUME], bits);
+                assert!(all_below(packed.bytes(), bits, limit.into()));
+                packed.set_id(cell, limit);
+                assert!(!all_below(packed.bytes(), bits, limit.into()) && all_below(packed.bytes(), bits, 1 << bits));
+            }
         }
     }
 }

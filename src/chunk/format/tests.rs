@@ -1,6 +1,14 @@
+mod cluster;
+mod damage;
+mod golden;
+mod layers_and_components;
+
 use super::*;
+use crate::chunk::Chunk;
 use crate::chunk::tests::{from_model, noise};
+use crate::space::CHUNK_VOLUME;
 use proptest::prelude::*;
+use uuid::Uuid;
 
 fn encoded(chunk: &Chunk, entities: &[Uuid]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -125,7 +133,20 @@ fn errors_say_what_and_where() {
 
     assert_eq!(error(&[]), ChunkFormatError::Truncated { offset: 0, part: "header", expected: 40, found: 0 });
     assert_eq!(error(&with_u64(&good, 0, 2)), ChunkFormatError::Version { found: 2 });
-    assert_eq!(error(&with_u64(&good, 24, 1)), ChunkFormatError::Unsupported { offset: 24, part: "layered blocks" });
+    let part = "components";
+    assert_eq!(
+        error(&with_u64(&good, 24, 1)),
+        ChunkFormatError::PartOffset { offset: 8, part, expected: end + 2, found: end as u64 }
+    );
+    assert_eq!(
+        error(&with_u64(&good, 24, u64::MAX)),
+        ChunkFormatError::Truncated {
+            offset: end,
+            part: "layers",
+            expected: (u128::from(u64::MAX) * 14).div_ceil(8),
+            found: 24
+        }
+    );
     assert_eq!(error(&with_u64(&good, 32, 0)), ChunkFormatError::EmptyPalette { offset: 32 });
     assert_eq!(
         error(&with_u64(&good, 32, u64::MAX)),
@@ -142,7 +163,6 @@ fn errors_say_what_and_where() {
         ChunkFormatError::Truncated { offset: 64, part: "blocks", expected: 1024, found: 1023 }
     );
     for found in [end as u64 - 1, end as u64 + 1, u64::MAX] {
-        let part = "components";
         let wrong = ChunkFormatError::PartOffset { offset: 8, part, expected: end, found };
         assert_eq!(error(&with_u64(&good, 8, found)), wrong);
     }
@@ -152,7 +172,7 @@ fn errors_say_what_and_where() {
     );
     assert_eq!(
         error(&with_u64(&good, 16, end as u64 + 8)),
-        ChunkFormatError::Unsupported { offset: end, part: "block components" }
+        ChunkFormatError::TrailingBytes { offset: end + 16, found: 8 }
     );
     assert_eq!(
         error(&with_u64(&good, end, u64::MAX)),

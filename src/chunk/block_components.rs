@@ -1,0 +1,123 @@
+use super::{Chunk, cell};
+use crate::block::{BlockId, BlockLayout, ComponentId};
+use bytemuck::{AnyBitPattern, NoUninit};
+use thiserror::Error;
+
+/// Why a component of a block could not be set or read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ComponentError {
+    /// The cell does not have that many layers.
+    #[error("block [{}, {}, {}] has no layer {layer}", position[0], position[1], position[2])]
+    NoBlock {
+        /// The cell.
+        position: [usize; 3],
+        /// The layer asked for.
+        layer: u8,
+    },
+    /// The block's type does not have the component.
+    #[error("block {block} at [{}, {}, {}], layer {layer}, does not have the component {component}",
+        position[0], position[1], position[2])]
+    NotOfBlock {
+        /// The cell.
+        position: [usize; 3],
+        /// The layer.
+        layer: u8,
+        /// The type of block there.
+        block: BlockId,
+        /// The component asked for.
+        component: ComponentId,
+    },
+    /// A value does not have the size of its component.
+    #[error("component {component} has {expected} bytes, found {found}")]
+    Size {
+        /// The component.
+        component: ComponentId,
+        /// The size of the component.
+        expected: usize,
+        /// The size of the value, or of the type that it was to be read as.
+        found: usize,
+    },
+}
+
+/// Block components: what single blocks hold besides their type. Which ones a type of block has is what a
+/// [`BlockLayout`] says; the chunk does not know it, so it is passed where something depends on it.
+///
+/// Setting or removing one costs the time to move those that come after it in the chunk.
+impl Chunk {
+    /// Whether any block has a component.
+    pub fn has_components(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.components.is_empty())
+    }
+
+    /// A component of the block in a layer. `None` if the type of block does not have it, or it was never set.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    #[inline]
+    pub fn component(&self, position: [usize; 3], layer: u8, component: ComponentId) -> Option<&[u8]> {
+        let cell = cell(position);
+        self.extras.as_ref()?.components.get(component, layer, cell)
+    }
+
+    /// Like [`component`](Self::component), as a value of a type that has just its size.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn component_as<T: AnyBitPattern>(
+        &self,
+        position: [usize; 3],
+        layer: u8,
+        component: ComponentId,
+    ) -> Result<Option<T>, ComponentError> {
+        let Some(bytes) = self.component(position, layer, component) else { return Ok(None) };
+        let (expected, found) = (bytes.len(), size_of::<T>());
+        let value = bytemuck::try_pod_read_unaligned(bytes);
+        value.map(Some).map_err(|_| ComponentError::Size { component, expected, found })
+    }
+
+    /// All components of the block in a layer, by ascending number.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn components(&self, position: [usize; 3], layer: u8) -> impl Iterator<Item = (ComponentId, &[u8])> {
+        let cell = cell(position);
+        self.extras.iter().flat_map(move |extras| extras.components.of_block(layer, cell))
+    }
+
+    /// Sets a component of the block in a layer, which must be of a type that has it.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn set_component(
+        &mut self,
+        layout: &impl BlockLayout,
+        position: [usize; 3],
+        layer: u8,
+        component: ComponentId,
+        value: &[u8],
+    ) -> Result<(), ComponentError> {
+        let block = self.block_at(position, layer).ok_or(ComponentError::NoBlock { position, layer })?;
+        let layout = layout.components(block).iter().find(|layout| layout.id == component);
+        let layout = layout.ok_or(ComponentError::NotOfBlock { position, layer, block, component })?;
+        if let Some(size) = layout.size.filter(|size| *size as usize != value.len()) {
+            return Err(ComponentError::Size { component, expected: size as usize, found: value.len() });
+        }
+        self.extras.get_or_insert_default().components.set(*layout, layer, cell(position), value);
+        Ok(())
+    }
+
+    /// Like [`set_component`](Self::set_component), with the bytes of a value.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn set_component_as<T: NoUninit>(
+        &mut self,
+        layout: &impl BlockLayout,
+        position: [usize; 3],
+        layer: u8,
+        component: ComponentId,
+        value: &T,
+    ) -> Result<(), ComponentError> {
+        self.set_component(layout, position, layer, component, bytemuck::bytes_of(value))
+    }
+}

@@ -1,0 +1,215 @@
+use super::cell_set::CellSet;
+use crate::block::{ComponentId, ComponentLayout};
+use std::sync::Arc;
+
+/// The components of a chunk's blocks: an array for each component and layer that has any, by component and then layer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Components(Vec<ComponentArray>);
+
+/// One component of the blocks in one layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ComponentArray {
+    id: ComponentId,
+    layer: u8,
+    cells: CellSet,
+    values: Values,
+}
+
+/// Values in the order of the cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Values {
+    /// Each of `size` bytes.
+    Fixed { size: usize, bytes: Vec<u8> },
+    /// Shared, so that an edit of something else in the chunk does not copy a library.
+    Variable(Vec<Arc<[u8]>>),
+}
+
+impl Components {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|array| array.cells.len()).sum()
+    }
+
+    pub fn get(&self, id: ComponentId, layer: u8, cell: usize) -> Option<&[u8]> {
+        let place = self.place(id, layer).ok()?;
+        self.0[place].get(cell)
+    }
+
+    /// The arrays of a component, one a layer.
+    pub fn arrays(&self, id: ComponentId) -> &[ComponentArray] {
+        let start = self.0.partition_point(|array| array.id < id);
+        let length = self.0[start..].partition_point(|array| array.id == id);
+        &self.0[start..start + length]
+    }
+
+    /// All components of a block, by ascending number.
+    pub fn of_block(&self, layer: u8, cell: usize) -> impl Iterator<Item = (ComponentId, &[u8])> {
+        let arrays = self.0.iter().filter(move |array| array.layer == layer);
+        arrays.filter_map(move |array| Some((array.id, array.get(cell)?)))
+    }
+
+    /// Every value's component, layer and cell.
+    pub fn places(&self) -> impl Iterator<Item = (ComponentId, u8, usize)> {
+        self.0.iter().flat_map(|array| array.cells.iter().map(|cell| (array.id, array.layer, cell)))
+    }
+
+    /// Sets a value, which has the length that the layout says.
+    pub fn set(&mut self, layout: ComponentLayout, layer: u8, cell: usize, value: &[u8]) {
+        let place = self.place(layout.id, layer).unwrap_or_else(|place| {
+            self.0.insert(place, ComponentArray::new(layout, layer));
+            place
+        });
+        self.0[place].set(cell, value);
+    }
+
+    /// Takes arrays of different components or layers, each with at least one value.
+    pub fn from_arrays(mut arrays: Vec<ComponentArray>) -> Self {
+        arrays.sort_unstable_by_key(|array| (array.id, array.layer));
+        Self(arrays)
+    }
+
+    /// Drops all components of a block.
+    pub fn remove(&mut self, layer: u8, cell: usize) {
+        self.0.iter_mut().filter(|array| array.layer == layer).for_each(|array| array.remove(cell));
+        self.0.retain(|array| array.cells.len() > 0);
+    }
+
+    /// Gives the components of a block to the one in the layer below it, which has none.
+    pub fn move_down(&mut self, layer: u8, cell: usize) {
+        let moved = |array: &ComponentArray| Some((array.layout(), array.get(cell)?.to_vec()));
+        let moved: Vec<_> = self.0.iter().filter(|array| array.layer == layer).filter_map(moved).collect();
+        self.remove(layer, cell);
+        moved.iter().for_each(|(layout, value)| self.set(*layout, layer - 1, cell, value));
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let arrays = self.0.iter().map(|array| array.cells.heap_bytes() + array.values.heap_bytes());
+        self.0.capacity() * size_of::<ComponentArray>() + arrays.sum::<usize>()
+    }
+
+    fn place(&self, id: ComponentId, layer: u8) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&(id, layer), |array| (array.id, array.layer))
+    }
+}
+
+impl ComponentArray {
+    fn new(layout: ComponentLayout, layer: u8) -> Self {
+        Self { id: layout.id, layer, cells: CellSet::new(), values: Values::new(layout) }
+    }
+
+    /// Takes the values in the order of the cells, which must ascend.
+    pub fn from_ascending<'a>(
+        layout: ComponentLayout,
+        layer: u8,
+        cells: &[u16],
+        values: impl Iterator<Item = &'a [u8]>,
+    ) -> Self {
+        let values = Values::collect(layout, cells.len(), values);
+        Self { id: layout.id, layer, cells: CellSet::from_ascending(cells), values }
+    }
+
+    pub fn layer(&self) -> u8 {
+        self.layer
+    }
+
+    #[inline]
+    pub fn get(&self, cell: usize) -> Option<&[u8]> {
+        self.cells.rank(cell).ok().map(|rank| self.values.get(rank))
+    }
+
+    fn set(&mut self, cell: usize, value: &[u8]) {
+        match self.cells.rank(cell) {
+            Ok(rank) => self.values.replace(rank, value),
+            Err(rank) => {
+                self.cells.insert(cell);
+                self.values.insert(rank, value);
+            }
+        }
+    }
+
+    fn remove(&mut self, cell: usize) {
+        if let Ok(rank) = self.cells.rank(cell) {
+            self.cells.remove(cell);
+            self.values.remove(rank);
+        }
+    }
+
+    /// The bytes of each value, if they are all alike.
+    pub fn size(&self) -> Option<usize> {
+        match self.values {
+            Values::Fixed { size, .. } => Some(size),
+            Values::Variable(_) => None,
+        }
+    }
+
+    fn layout(&self) -> ComponentLayout {
+        ComponentLayout { id: self.id, size: self.size().map(|size| size as u32) }
+    }
+}
+
+impl Values {
+    fn new(layout: ComponentLayout) -> Self {
+        match layout.size {
+            Some(size) => Self::Fixed { size: size as usize, bytes: Vec::new() },
+            None => Self::Variable(Vec::new()),
+        }
+    }
+
+    fn collect<'a>(layout: ComponentLayout, count: usize, values: impl Iterator<Item = &'a [u8]>) -> Self {
+        match layout.size {
+            Some(size) => {
+                let mut bytes = Vec::with_capacity(size as usize * count);
+                values.for_each(|value| bytes.extend_from_slice(value));
+                Self::Fixed { size: size as usize, bytes }
+            }
+            None => Self::Variable(values.map(Arc::from).collect()),
+        }
+    }
+
+    #[inline]
+    fn get(&self, rank: usize) -> &[u8] {
+        match self {
+            Self::Fixed { size, bytes } => &bytes[rank * size..][..*size],
+            Self::Variable(values) => &values[rank],
+        }
+    }
+
+    fn replace(&mut self, rank: usize, value: &[u8]) {
+        match self {
+            Self::Fixed { size, bytes } => bytes[rank * *size..][..*size].copy_from_slice(value),
+            Self::Variable(values) => values[rank] = value.into(),
+        }
+    }
+
+    fn insert(&mut self, rank: usize, value: &[u8]) {
+        match self {
+            Self::Fixed { size, bytes } => {
+                debug_assert_eq!(value.len(), *size);
+                bytes.splice(rank * *size..rank * *size, value.iter().copied());
+            }
+            Self::Variable(values) => values.insert(rank, value.into()),
+        }
+    }
+
+    fn remove(&mut self, rank: usize) {
+        match self {
+            Self::Fixed { size, bytes } => drop(bytes.drain(rank * *size..(rank + 1) * *size)),
+            Self::Variable(values) => drop(values.remove(rank)),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let counters = 2 * size_of::<usize>();
+        match self {
+            Self::Fixed { bytes, .. } => bytes.capacity(),
+            Self::Variable(values) => {
+                let data: usize = values.iter().map(|value| counters + value.len()).sum();
+                values.capacity() * size_of::<Arc<[u8]>>() + data
+            }
+        }
+    }
+}

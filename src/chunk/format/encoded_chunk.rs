@@ -1,0 +1,283 @@
+use super::bits::bits_at;
+use super::component_array::ArrayBytes;
+use super::{
+    CELL_BITS, COMPONENT_OFFSET_AT, ChunkFormatError, ENTITY_OFFSET_AT, FORMAT_VERSION, HEADER_BYTES,
+    LAYERED_BLOCK_COUNT_AT, PALETTE_COUNT_AT, PALETTE_ENTRY_BYTES, UUID_BYTES, part, u64_at,
+};
+use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout};
+use crate::chunk::packed_ids::{LocalIds, MAX_BITS, unpack_into};
+use crate::chunk::{bits_for, cell};
+use crate::space::CHUNK_VOLUME;
+use std::ops::Range;
+use uuid::Uuid;
+
+/// One vectorized pass for each of so many types that share a component is faster than to look up every cell's.
+const COUNTED_ONE_BY_ONE: usize = 8;
+
+/// The bytes of a chunk, of which single blocks and components can be read without decoding the rest.
+///
+/// ```
+/// # use bevy_terrane::{block::BlockId, chunk::{Chunk, format::{EncodedChunk, encode}}};
+/// let mut bytes = Vec::new();
+/// encode(&Chunk::uniform(BlockId::new(7)), &[], &mut bytes);
+/// assert_eq!(EncodedChunk::new(&bytes)?.block([1, 2, 3])?, BlockId::new(7));
+/// # Ok::<_, bevy_terrane::chunk::format::ChunkFormatError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct EncodedChunk<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Every entry is known to be a block id.
+    pub(super) palette: &'a [[u8; PALETTE_ENTRY_BYTES]],
+    /// Of a local id.
+    pub(super) bits: u32,
+    pub(super) blocks: &'a [u8],
+    pub(super) blocks_at: usize,
+    layers: &'a [u8],
+    layers_at: usize,
+    layered_count: usize,
+    pub(super) components_at: usize,
+    pub(super) components_end: usize,
+    entities: &'a [[u8; UUID_BYTES]],
+}
+
+/// An entry of the layers.
+pub(super) struct LayeredEntry {
+    /// The byte with its first bit.
+    pub offset: usize,
+    pub cell: usize,
+    pub local_id: u64,
+}
+
+impl<'a> EncodedChunk<'a> {
+    /// Finds the parts of one chunk in exactly these bytes, and checks that they are all there.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, ChunkFormatError> {
+        let header = part(bytes, 0, HEADER_BYTES as u128, "header")?;
+        let version = u64_at(header, 0);
+        if version != FORMAT_VERSION {
+            return Err(ChunkFormatError::Version { found: version });
+        }
+        let palette = read_palette(bytes, u64_at(header, PALETTE_COUNT_AT))?;
+        let bits = bits_for(palette.len());
+        let blocks_at = HEADER_BYTES + size_of_val(palette);
+        let blocks = part(bytes, blocks_at, CHUNK_VOLUME as u128 * u128::from(bits) / 8, "blocks")?;
+        let layers_at = blocks_at + blocks.len();
+        let layered_count = u64_at(header, LAYERED_BLOCK_COUNT_AT);
+        let layers_length = (u128::from(layered_count) * u128::from(CELL_BITS + bits)).div_ceil(8);
+        let layers = part(bytes, layers_at, layers_length, "layers")?;
+
+        let components_at = layers_at + layers.len();
+        let wrong_offset =
+            |offset, part, found| ChunkFormatError::PartOffset { offset, part, expected: components_at, found };
+        let found = u64_at(header, COMPONENT_OFFSET_AT);
+        if found != components_at as u64 {
+            return Err(wrong_offset(COMPONENT_OFFSET_AT, "components", found));
+        }
+        let found = u64_at(header, ENTITY_OFFSET_AT);
+        let Some(length) = found.checked_sub(components_at as u64) else {
+            return Err(wrong_offset(ENTITY_OFFSET_AT, "entities", found));
+        };
+        let components_end = components_at + part(bytes, components_at, length.into(), "components")?.len();
+        let entities = read_entities(bytes, components_end)?;
+        let layered_count = layered_count as usize;
+        Ok(Self {
+            bytes,
+            palette,
+            bits,
+            blocks,
+            blocks_at,
+            layers,
+            layers_at,
+            layered_count,
+            components_at,
+            components_end,
+            entities,
+        })
+    }
+
+    /// The block at x, y, z.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn block(&self, position: [usize; 3]) -> Result<BlockId, ChunkFormatError> {
+        let bit = cell(position) * self.bits as usize;
+        self.block_of(bits_at(self.blocks, bit, self.bits), self.blocks_at + bit / 8)
+    }
+
+    /// The block in a layer, if the cell has that many.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn block_at(&self, position: [usize; 3], layer: u8) -> Result<Option<BlockId>, ChunkFormatError> {
+        let Some(place) = usize::from(layer).checked_sub(1) else { return self.block(position).map(Some) };
+        let cell = cell(position);
+        let entry = self.layered_entries().filter(|entry| entry.cell == cell).nth(place);
+        entry.map(|entry| self.block_of(entry.local_id, entry.offset)).transpose()
+    }
+
+    /// The bytes of a component of the block in a layer. `None` if its type does not have it, or there is no such block.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    pub fn component(
+        &self,
+        layout: &impl BlockLayout,
+        position: [usize; 3],
+        layer: u8,
+        component: ComponentId,
+    ) -> Result<Option<&'a [u8]>, ChunkFormatError> {
+        let Some(block) = self.block_at(position, layer)? else { return Ok(None) };
+        let Some(wanted) = layout.components(block).iter().find(|layout| layout.id == component) else {
+            return Ok(None);
+        };
+        let ids = self.local_ids();
+        let mut offset = self.components_at;
+        while let Some((id, array_at)) = self.component_number(offset)? {
+            if id == component {
+                let (before, count) = self.count_elements(&ids, layout, *wanted, cell(position), layer);
+                let (array, _) = ArrayBytes::read(&self.bytes[..self.components_end], array_at, *wanted, count)?;
+                return array.value(before).map(Some);
+            }
+            let other =
+                self.layout_of(layout, id).ok_or(ChunkFormatError::UnknownComponent { offset, component: id })?;
+            let (_, count) = self.count_elements(&ids, layout, other, 0, 0);
+            offset = ArrayBytes::read(&self.bytes[..self.components_end], array_at, other, count)?.1;
+        }
+        Err(ChunkFormatError::MissingComponent { offset, component })
+    }
+
+    /// The entities stored with the chunk.
+    pub fn entities(&self) -> impl ExactSizeIterator<Item = Uuid> + 'a {
+        self.entities.iter().map(|bytes| Uuid::from_bytes(*bytes))
+    }
+
+    /// The number of the component at an offset, and where its array begins; `None` at the end of the components.
+    pub(super) fn component_number(&self, offset: usize) -> Result<Option<(ComponentId, usize)>, ChunkFormatError> {
+        if offset == self.components_end {
+            return Ok(None);
+        }
+        let length = size_of::<u64>();
+        let number = part(&self.bytes[..self.components_end], offset, length as u128, "component number")?;
+        Ok(Some((ComponentId::new(u64_at(number, 0)), offset + length)))
+    }
+
+    /// The blocks above layer 0, as they come in the bytes.
+    pub(super) fn layered_entries(&self) -> impl Iterator<Item = LayeredEntry> {
+        let bits = (CELL_BITS + self.bits) as usize;
+        (0..self.layered_count).map(move |number| {
+            let bit = number * bits;
+            LayeredEntry {
+                offset: self.layers_at + bit / 8,
+                cell: bits_at(self.layers, bit, CELL_BITS) as usize,
+                local_id: bits_at(self.layers, bit + CELL_BITS as usize, self.bits),
+            }
+        })
+    }
+
+    pub(super) fn block_of(&self, local_id: u64, offset: usize) -> Result<BlockId, ChunkFormatError> {
+        let palette_count = self.palette.len();
+        let place = usize::try_from(local_id).ok().filter(|place| *place < palette_count);
+        let place = place.ok_or(ChunkFormatError::LocalId { offset, palette_count, found: local_id })?;
+        Ok(self.palette_block(place))
+    }
+
+    pub(super) fn palette_block(&self, place: usize) -> BlockId {
+        BlockId::new(u64::from_le_bytes(self.palette[place]) as u32)
+    }
+
+    pub(super) fn palette_blocks(&self) -> impl Iterator<Item = BlockId> {
+        (0..self.palette.len()).map(|place| self.palette_block(place))
+    }
+
+    /// How a component is laid out that some block of the palette has.
+    fn layout_of(&self, layout: &impl BlockLayout, component: ComponentId) -> Option<ComponentLayout> {
+        let components = |block| layout.components(block).iter().find(|layout| layout.id == component).copied();
+        self.palette_blocks().find_map(components)
+    }
+
+    fn local_ids(&self) -> Option<LocalIds> {
+        (1..=MAX_BITS).contains(&self.bits).then(|| {
+            let mut ids = [0; CHUNK_VOLUME];
+            unpack_into(self.blocks, self.bits, &mut ids);
+            ids
+        })
+    }
+
+    /// How many blocks before this one have a component, and how many in all.
+    fn count_elements(
+        &self,
+        ids: &Option<LocalIds>,
+        layout: &impl BlockLayout,
+        component: ComponentLayout,
+        cell: usize,
+        layer: u8,
+    ) -> (usize, usize) {
+        let has = |block| layout.components(block).iter().any(|layout| layout.id == component.id);
+        let carries: Vec<bool> = self.palette_blocks().map(has).collect();
+        let (mut before, mut count) = self.count_cells(ids, &carries, cell);
+        let carries = |local_id| carries.get(local_id as usize) == Some(&true);
+        if layer > 0 {
+            let id = bits_at(self.blocks, cell * self.bits as usize, self.bits);
+            before += usize::from(carries(id));
+        }
+        let mut layers_passed = 0;
+        for entry in self.layered_entries() {
+            let is_below = entry.cell == cell && {
+                layers_passed += 1;
+                layers_passed < usize::from(layer)
+            };
+            if carries(entry.local_id) {
+                before += usize::from(entry.cell < cell || is_below);
+                count += 1;
+            }
+        }
+        (before, count)
+    }
+
+    /// How many cells have a local id that carries, before `end` and in all.
+    fn count_cells(&self, ids: &Option<LocalIds>, carries: &[bool], end: usize) -> (usize, usize) {
+        let Some(ids) = ids else {
+            let id = |cell: usize| bits_at(self.blocks, cell * self.bits as usize, self.bits) as usize;
+            let count = |cells: Range<usize>| cells.filter(|cell| carries.get(id(*cell)) == Some(&true)).count();
+            let before = count(0..end);
+            return (before, before + count(end..CHUNK_VOLUME));
+        };
+        let (first, rest) = ids.split_at(end);
+        let carrying = carries.iter().zip(0..).filter_map(|(carries, id)| carries.then_some(id));
+        let (before, after) = if carrying.clone().count() <= COUNTED_ONE_BY_ONE {
+            carrying.fold((0, 0), |(before, after), id| (before + count_of(first, id), after + count_of(rest, id)))
+        } else {
+            let count = |ids: &[u16]| ids.iter().filter(|id| carries.get(usize::from(**id)) == Some(&true)).count();
+            (count(first), count(rest))
+        };
+        (before, before + after)
+    }
+}
+
+fn count_of(ids: &[u16], id: u16) -> usize {
+    ids.iter().fold(0_u16, |count, other| count + u16::from(*other == id)).into()
+}
+
+fn read_palette(bytes: &[u8], count: u64) -> Result<&[[u8; PALETTE_ENTRY_BYTES]], ChunkFormatError> {
+    if count == 0 {
+        return Err(ChunkFormatError::EmptyPalette { offset: PALETTE_COUNT_AT });
+    }
+    let palette = part(bytes, HEADER_BYTES, u128::from(count) * PALETTE_ENTRY_BYTES as u128, "palette")?.as_chunks().0;
+    for (place, entry) in palette.iter().enumerate() {
+        let found = u64::from_le_bytes(*entry);
+        if found > u64::from(u32::MAX) {
+            return Err(ChunkFormatError::BlockId { offset: HEADER_BYTES + place * PALETTE_ENTRY_BYTES, found });
+        }
+    }
+    Ok(palette)
+}
+
+fn read_entities(bytes: &[u8], offset: usize) -> Result<&[[u8; UUID_BYTES]], ChunkFormatError> {
+    let count = u64_at(part(bytes, offset, size_of::<u64>() as u128, "entity count")?, 0);
+    let offset = offset + size_of::<u64>();
+    let entities = part(bytes, offset, u128::from(count) * UUID_BYTES as u128, "entities")?;
+    let end = offset + entities.len();
+    match bytes.len() - end {
+        0 => Ok(entities.as_chunks().0),
+        found => Err(ChunkFormatError::TrailingBytes { offset: end, found }),
+    }
+}

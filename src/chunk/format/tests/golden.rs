@@ -1,0 +1,50 @@
+//! Bytes that earlier versions wrote. Later ones must read them: add files, and never change one.
+
+use super::layers_and_components::kitchen;
+use super::*;
+use crate::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_cluster};
+use crate::chunk::tests::furniture::Furniture;
+
+const TERRAIN: &[u8] = include_bytes!("golden/terrain.chunk");
+const KITCHEN: &[u8] = include_bytes!("golden/kitchen.chunk");
+const CLUSTER: &[u8] = include_bytes!("golden/small.cluster");
+const ENTITY: Uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+
+fn terrain() -> Chunk {
+    Chunk::from_fn(|[x, y, z]| BlockId::new(if y > 9 { 0 } else { 1_000 + ((x ^ z) / 4) as u32 * 70_000 }))
+}
+
+fn encoded_kitchen() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_with(&Furniture, &kitchen(), &[ENTITY], &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn chunks_of_version_1_are_read() {
+    let decoded = decode(TERRAIN).unwrap();
+    assert_eq!((&decoded.chunk, decoded.entities.len()), (&terrain(), 0));
+    let decoded = decode_with(&Furniture, KITCHEN).unwrap();
+    assert_eq!((&decoded.chunk, &decoded.entities[..]), (&kitchen(), &[ENTITY][..]));
+}
+
+#[test]
+fn clusters_of_version_1_are_read() {
+    let cluster = EncodedCluster::new(CLUSTER).unwrap();
+    let chunks = cluster.chunks().collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(chunks, [(3, TERRAIN), (42, KITCHEN)]);
+}
+
+#[test]
+fn version_1_is_written_as_it_always_was() {
+    assert!(encoded(&terrain(), &[]) == TERRAIN);
+    assert!(encoded_kitchen() == KITCHEN);
+    let mut bytes = Vec::new();
+    let chunk = |place| match place {
+        3 => Some(TERRAIN),
+        42 => Some(KITCHEN),
+        _ => None,
+    };
+    encode_cluster(ClusterScale::Small, chunk, &mut bytes);
+    assert!(bytes == CLUSTER);
+}

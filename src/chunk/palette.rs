@@ -1,0 +1,194 @@
+use crate::block::BlockId;
+use crate::space::CHUNK_VOLUME;
+use rustc_hash::FxHashMap;
+
+/// Palettes grow by so many places, so that a search takes whole vectors.
+const GROUP: usize = 8;
+/// So many places are searched without stopping early.
+const SEARCHED: usize = 8 * GROUP;
+
+/// Different blocks, each with a place.
+#[derive(Clone)]
+pub(super) struct Palette {
+    /// Places beyond `length` repeat the first block, so that a search needs no end: it finds the lowest place.
+    groups: Box<[[BlockId; GROUP]]>,
+    length: u32,
+}
+
+impl Palette {
+    /// A palette without blocks.
+    pub fn new() -> Self {
+        Self { groups: Box::new([]), length: 0 }
+    }
+
+    pub fn as_slice(&self) -> &[BlockId] {
+        &self.groups.as_flattened()[..self.len()]
+    }
+
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// The block at a place that was given out.
+    #[inline]
+    pub fn block(&self, place: u16) -> BlockId {
+        self.groups.as_flattened()[usize::from(place)]
+    }
+
+    /// The place of a block.
+    #[inline]
+    pub fn find(&self, block: BlockId) -> Option<u16> {
+        let parts = self.groups.as_flattened().chunks(SEARCHED);
+        let places = parts.map(|blocks| find_in(blocks, block));
+        places.zip((0..).step_by(SEARCHED)).find_map(|(place, first): (_, u16)| Some(first + place?))
+    }
+
+    /// Adds a block that is not there yet, and gives its place.
+    pub fn push(&mut self, block: BlockId) -> u16 {
+        let place = self.len();
+        if place.is_multiple_of(GROUP) {
+            let filler = self.groups.first().map_or(block, |group| group[0]);
+            let mut groups = std::mem::take(&mut self.groups).into_vec();
+            groups.reserve_exact(1);
+            groups.push([filler; GROUP]);
+            self.groups = groups.into();
+        }
+        self.groups.as_flattened_mut()[place] = block;
+        self.length += 1;
+        place as u16
+    }
+
+    /// Puts another block in the place of one that no longer occurs.
+    pub fn replace(&mut self, place: u16, block: BlockId) {
+        let filler = if place == 0 { self.len() } else { usize::MAX };
+        let entries = self.groups.as_flattened_mut();
+        entries[usize::from(place)] = block;
+        entries.iter_mut().skip(filler).for_each(|entry| *entry = block);
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.groups)
+    }
+}
+
+impl FromIterator<BlockId> for Palette {
+    /// The blocks must be different from each other.
+    fn from_iter<I: IntoIterator<Item = BlockId>>(blocks: I) -> Self {
+        let mut blocks = blocks.into_iter().peekable();
+        let first = blocks.peek().copied().unwrap_or_default();
+        let mut groups = Vec::with_capacity(blocks.size_hint().0.div_ceil(GROUP));
+        let mut length = 0;
+        while blocks.peek().is_some() {
+            groups.push(std::array::from_fn(|_| {
+                let block = blocks.next();
+                length += u32::from(block.is_some());
+                block.unwrap_or(first)
+            }));
+        }
+        Self { groups: groups.into(), length }
+    }
+}
+
+impl PartialEq for Palette {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Palette {}
+
+/// The lowest place of a block among a few whose only repetitions are of the first.
+#[inline]
+fn find_in(blocks: &[BlockId], block: BlockId) -> Option<u16> {
+    // Without an end that is hard to predict, and vectorized because the length is not known.
+    const NONE: u32 = u32::MAX;
+    let (mut found, mut place) = (NONE, 0_u32);
+    for entry in blocks {
+        found &= if *entry == block { place } else { NONE };
+        place = place.wrapping_add(1);
+    }
+    (found != NONE).then_some(found as u16)
+}
+
+/// Collects a palette in the order of first appearance.
+pub(super) struct PaletteBuilder {
+    palette: Palette,
+    /// Filled once looking through the palette would take longer.
+    places: FxHashMap<BlockId, u16>,
+    last: Option<(BlockId, u16)>,
+}
+
+impl PaletteBuilder {
+    const LARGEST_SEARCHED: usize = 32;
+
+    pub fn new() -> Self {
+        Self { palette: Palette::new(), places: FxHashMap::default(), last: None }
+    }
+
+    /// The place of a block, which is added if it is new.
+    #[inline]
+    pub fn place(&mut self, block: BlockId) -> u16 {
+        match self.last {
+            Some((last, place)) if last == block => place,
+            _ => {
+                let place = self.find_or_add(block);
+                self.last = Some((block, place));
+                place
+            }
+        }
+    }
+
+    pub fn build(self) -> Palette {
+        self.palette
+    }
+
+    fn find_or_add(&mut self, block: BlockId) -> u16 {
+        let length = self.palette.len();
+        let found =
+            if length <= Self::LARGEST_SEARCHED { self.palette.find(block) } else { self.places.get(&block).copied() };
+        found.unwrap_or_else(|| {
+            debug_assert!(length < CHUNK_VOLUME);
+            let place = self.palette.push(block);
+            if length == Self::LARGEST_SEARCHED {
+                self.places = self.palette.as_slice().iter().copied().zip(0..).collect();
+            } else if length > Self::LARGEST_SEARCHED {
+                self.places.insert(block, place);
+            }
+            place
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_found_at_its_place() {
+        let blocks = |length: u32| (0..length).map(|place| BlockId::new(place.wrapping_mul(2_654_435_769)));
+        let mut pushed = Palette::new();
+        for length in 1..100 {
+            let collected: Palette = blocks(length).collect();
+            pushed.push(blocks(length).next_back().unwrap());
+            assert!(pushed == collected);
+            assert_eq!(pushed.heap_bytes(), collected.heap_bytes());
+            for (place, block) in blocks(length).enumerate() {
+                assert_eq!((pushed.find(block), collected.find(block)), (Some(place as u16), Some(place as u16)));
+                assert_eq!(pushed.block(place as u16), block);
+            }
+            assert_eq!(pushed.find(BlockId::new(7)), None);
+        }
+        assert_eq!(Palette::new().find(BlockId::AIR), None);
+    }
+
+    #[test]
+    fn a_replaced_block_is_not_found_any_more() {
+        for place in [0, 3, 16] {
+            let mut palette: Palette = (1..=17).map(BlockId::new).collect();
+            palette.replace(place, BlockId::new(99));
+            assert_eq!(palette.find(BlockId::new(u32::from(place) + 1)), None);
+            assert_eq!(palette.find(BlockId::new(99)), Some(place));
+            assert_eq!(palette.len(), 17);
+        }
+    }
+}
