@@ -117,7 +117,7 @@ mod tests {
         let store = TestStore::default();
         store.world().save_registry_lists(&lists()).unwrap();
         let names = ["terrane:air", "game:stone"];
-        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names).unwrap());
+        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names.to_vec()).unwrap());
         let record = |name: &str| BlockRecord { name: name.into(), components: vec![] };
         assert_eq!(store.world().registry_lists().unwrap().blocks, names.map(record));
     }
