@@ -5,7 +5,7 @@
 //! | part | content |
 //! |---|---|
 //! | header | `u64` each: format version, component offset, entity offset, layered block count, palette count |
-//! | palette | a `u64` [`BlockId`](crate::block::BlockId) for each local id |
+//! | palette | a `u64` [`BlockId`] for each local id |
 //! | blocks | 4,096 local ids of `b = ceil(log2(palette count))` bits, x slowest, then y, then z |
 //! | layers | 12 bits x-y-z and `b` bits of local id for each block above layer 0 |
 //! | components | a `u64` [`ComponentId`](crate::block::ComponentId) and an array for each |

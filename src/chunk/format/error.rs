@@ -28,7 +28,7 @@ pub enum ChunkFormatError {
         /// Where the palette count is.
         offset: usize,
     },
-    /// A global block id that is no [`BlockId`].
+    /// A global block id that is no [`BlockId`](crate::block::BlockId).
     #[error("byte {offset}: expected a block id below 2^32, found {found}")]
     BlockId {
         /// Where the palette entry is.
