@@ -4,7 +4,7 @@
 //! their ratio, and the goal.
 
 // A copy of the project's shared workload, kept as it is so that figures stay comparable.
-#[path = "terrain42.rs"]
+#[path = "worlds/terrain42.rs"]
 #[allow(dead_code, missing_docs, clippy::all)]
 mod terrain42;
 
