@@ -2,6 +2,7 @@ use super::CoordinatorConfig;
 use super::clock::{DimensionClock, DimensionTime};
 use super::generation_control::{DimensionGeneration, GenerationState};
 use super::holders::{Holder, ViewerState};
+use super::nearest::Wanting;
 use super::pregeneration::Pregenerations;
 use super::progress::{Coverage, Progress};
 use super::rebuild::StopFlag;
@@ -179,6 +180,7 @@ pub(super) struct Dimension {
     /// As it was counted last.
     pub progress: Option<Progress>,
     pub viewers: BTreeMap<Holder, ViewerState>,
+    pub wanting: Wanting,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
     /// Resident columns that nobody holds.
@@ -283,6 +285,7 @@ impl Dimension {
             coverage: None,
             progress: None,
             viewers: BTreeMap::new(),
+            wanting: Wanting::default(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
             columns: FxHashMap::default(),
@@ -380,6 +383,7 @@ impl Dimension {
     pub fn release_generation(&mut self, column: ColumnPos) {
         if self.stored.release(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
+            self.wanting.ask_everybody();
         }
     }
 
@@ -417,6 +421,7 @@ impl Dimension {
         // Whoever has it in range holds it.
         if self.is_held(column) {
             self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
+            self.wanting.ask_everybody();
         }
     }
 

@@ -87,6 +87,7 @@ impl Dimension {
 
     fn note_moved_viewers(&mut self) {
         self.has_moved_viewers = true;
+        self.wanting.ask_everybody();
         self.coverage = None;
     }
 

@@ -35,6 +35,22 @@ enum Kind {
     Generate,
 }
 
+/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
+/// that have all they want, none is.
+#[derive(Default)]
+pub(super) struct Wanting(Option<Vec<Holder>>);
+
+impl Wanting {
+    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
+    pub fn ask_everybody(&mut self) {
+        self.0 = None;
+    }
+
+    fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
+        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
+    }
+}
+
 /// What the next order of a dimension goes by.
 struct Field<'a> {
     viewers: &'a mut BTreeMap<Holder, ViewerState>,
@@ -76,9 +92,10 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl Field<'_> {
-    /// What may be nearest, of every viewer that may want something.
-    fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        self.viewers.iter().flat_map(|(holder, viewer)| {
+    /// What may be nearest, of every one of these viewers that may want something.
+    fn candidates(&self, holders: &[Holder]) -> impl Iterator<Item = Candidate> {
+        let viewers = holders.iter().filter_map(|holder| Some((holder, self.viewers.get(holder)?)));
+        viewers.flat_map(|(holder, viewer)| {
             [Kind::Load, Kind::Generate].into_iter().filter_map(|kind| {
                 let outlook = match kind {
                     Kind::Load => &viewer.to_load,
@@ -100,9 +117,11 @@ impl Field<'_> {
     }
 
     /// Finds out where viewers are heading that have not moved for a while.
-    fn renew_aims(&mut self, now: Duration) {
-        for viewer in self.viewers.values_mut().filter(|viewer| viewer.aim.is_due(now)) {
-            viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
+    fn renew_aims(&mut self, holders: &[Holder], now: Duration) {
+        for holder in holders {
+            if let Some(viewer) = self.viewers.get_mut(holder).filter(|viewer| viewer.aim.is_due(now)) {
+                viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
+            }
         }
     }
 
@@ -143,6 +162,7 @@ struct Choice {
 /// What the viewers of one dimension want next, in one pass.
 struct Candidates {
     dimension: DimensionId,
+    holders: Vec<Holder>,
     by_distance: BinaryHeap<Reverse<Candidate>>,
     /// Columns that may be generated now.
     allowance: usize,
@@ -151,17 +171,26 @@ struct Candidates {
 impl Candidates {
     fn new(dimension: &mut Dimension, now: Duration) -> Self {
         let allowance = dimension.generation.allowance(now);
-        let mut field = dimension.field();
-        field.renew_aims(now);
-        let by_distance = field.candidates().map(|candidate| Reverse(Candidate { rank: 0, ..candidate })).collect();
-        Self { dimension: dimension.id, by_distance, allowance }
+        let holders = dimension.wanting.take(&dimension.viewers);
+        let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, allowance, now);
+        dimension.wanting.0 = Some(candidates.holders.clone());
+        candidates
+    }
+
+    /// What these viewers want.
+    fn of(dimension: DimensionId, field: &mut Field, holders: &[Holder], allowance: usize, now: Duration) -> Self {
+        field.renew_aims(holders, now);
+        let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
+        let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
+        holders.dedup();
+        Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect(), allowance }
     }
 
     /// Whose turn it is, and what is ordered for it.
     fn choose(&mut self, field: &mut Field, may_generate: bool) -> Option<Choice> {
         match field.turns.is_round() {
             // In another order, which is that of this turn alone.
-            true => field.first(&mut field.candidates().map(Reverse).collect(), may_generate),
+            true => field.first(&mut field.candidates(&self.holders).map(Reverse).collect(), may_generate),
             false => field.first(&mut self.by_distance, may_generate),
         }
     }

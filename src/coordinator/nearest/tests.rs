@@ -27,6 +27,7 @@ enum Step {
 #[derive(Default)]
 struct Model {
     viewers: BTreeMap<Holder, ViewerState>,
+    wanting: Wanting,
     resident: DistanceGraph,
     stored: DistanceGraph,
     turns: Turns,
@@ -59,9 +60,11 @@ impl Model {
         let aim = Aim::new(&heading, center, radii, self.now);
         self.viewers
             .insert(holder, ViewerState { center, height: 0, radii, heading, aim, to_load, to_generate, served });
+        self.wanting.ask_everybody();
     }
 
     fn note_reopened(&mut self, kind: Kind, column: ColumnPos) {
+        self.wanting.ask_everybody();
         let is_held = self
             .viewers
             .values()
@@ -116,9 +119,9 @@ impl Model {
     /// Orders as a pass does, and checks each choice.
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
         let now = self.now;
-        self.field().renew_aims(now);
-        let by_distance = self.field().candidates().map(|of| Reverse(Candidate { rank: 0, ..of })).collect();
-        let mut candidates = Candidates { dimension: DimensionId(0), by_distance, allowance: usize::MAX };
+        let holders = self.wanting.take(&self.viewers);
+        let mut candidates = Candidates::of(DimensionId(0), &mut self.field(), &holders, usize::MAX, now);
+        self.wanting.0 = Some(candidates.holders.clone());
         for _ in 0..3 {
             let expected = self.expected(may_generate);
             let choice = candidates.choose(&mut self.field(), may_generate);
@@ -147,7 +150,10 @@ impl Model {
             Step::Hold(viewer, center, load, more) => {
                 self.hold(holder(viewer), center, ViewerRadii::new(load, load + more, 0));
             }
-            Step::Leave(viewer) => drop(self.viewers.remove(&holder(viewer))),
+            Step::Leave(viewer) => {
+                self.viewers.remove(&holder(viewer));
+                self.wanting.ask_everybody();
+            }
             Step::Order { may_generate, done } => self.order(may_generate, done)?,
             Step::Complete(kind, column) => drop(self.graph(kind).mark_completed(column)),
             Step::Lose(kind, column) => {
