@@ -13,6 +13,7 @@ mod palette;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 pub use block_components::ComponentError;
 pub use block_layers::LayerError;

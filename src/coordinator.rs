@@ -26,6 +26,7 @@ mod heading;
 mod history;
 mod holders;
 mod nearest;
+mod opacity;
 mod order_queue;
 mod outlook;
 mod pacing;
@@ -55,8 +56,8 @@ pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-    RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
+    LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder,
+    RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -64,6 +65,7 @@ pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RAD
 pub use fault::RegionFault;
 pub use generation_control::{DimensionGeneration, RetryColumns};
 pub use history::{TickHistory, TickWindow, Window};
+pub use opacity::{AskOpacity, OpacityFailure};
 pub use pacing::Pacing;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};

@@ -43,6 +43,7 @@ pub use features::{
     Tree, TreeShape,
 };
 pub use flat::{Flat, Void};
+pub(crate) use generator::generate;
 pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
 pub use hills::{Hills, HillsBlocks};

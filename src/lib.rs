@@ -34,7 +34,7 @@ pub mod view;
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
+    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, ComponentId, Schema};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
     pub use crate::generation::{
@@ -58,10 +58,10 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
     pub use crate::view::{
-        BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
+        AskOpacity, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
         ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
         DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone,
-        FarColumnReceived, FarColumns, FarView, LetterLost, Mirror, MirrorIndex, Pacing, Pregeneration,
+        FarColumnReceived, FarColumns, FarView, LetterLost, Mirror, MirrorIndex, OpacityAnswer, Pacing, Pregeneration,
         PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState, PublishedBlocks,
         PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
         RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed,

@@ -341,7 +341,7 @@ impl TerranePlugin {
         if lists != stored {
             store.save_registry_lists(&lists)?;
         }
-        store.set_opaque_blocks((0..blocks.len()).map(|id| blocks.block(BlockId::new(id as u32)).is_opaque()));
+        store.set_blocks(blocks.clone());
         let template = RegionTemplate {
             plugins: setup.plugins,
             components,

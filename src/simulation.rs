@@ -11,6 +11,7 @@
 //! What a system in a region can touch is what is in its world, so there is no lock and no shared mutable state.
 
 mod arrival;
+mod block_data;
 mod block_ticks;
 mod blocks;
 mod components;

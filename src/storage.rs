@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod keys;
 
 mod block_ticks;
+mod blocks;
 mod commit;
 mod entity_record;
 mod error;

@@ -7,6 +7,7 @@ mod dimension;
 mod far_view;
 mod messages;
 mod mirror;
+mod opacity;
 mod pregeneration;
 mod published;
 mod receive;
@@ -14,11 +15,11 @@ mod regions;
 mod requests;
 
 pub use crate::coordinator::{
-    BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, LetterLost, Pacing, PregenerationOrder,
-    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed, SetBlock, StepDimension,
-    WorldSaved,
+    AskOpacity, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, LetterLost, OpacityAnswer, OpacityFailure,
+    Pacing, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault,
+    RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed,
+    SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
@@ -68,6 +69,7 @@ pub(crate) fn build(app: &mut App) {
         .register_type::<DimensionGeneration>()
         .add_message::<RetryColumns>()
         .add_message::<SaveWorld>()
+        .add_message::<AskOpacity>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
         .add_message::<RemoveDimension>()
@@ -100,6 +102,7 @@ pub(crate) fn build(app: &mut App) {
                     requests::send_letters,
                     requests::send_edits,
                     requests::send_saves,
+                    opacity::send,
                     requests::send_closings,
                     pregeneration::send,
                 )

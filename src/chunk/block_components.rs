@@ -1,10 +1,11 @@
+use super::format::{check_components, element_slots};
 use super::{Chunk, cell};
 use crate::block::{BlockId, BlockLayout, ComponentId};
 use bytemuck::{AnyBitPattern, NoUninit};
 use thiserror::Error;
 
 /// Why a component of a block could not be set or read.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ComponentError {
     /// The cell does not have that many layers.
     #[error("block [{}, {}, {}] has no layer {layer}", position[0], position[1], position[2])]
@@ -119,5 +120,27 @@ impl Chunk {
         value: &T,
     ) -> Result<(), ComponentError> {
         self.set_component(layout, position, layer, component, bytemuck::bytes_of(value))
+    }
+
+    /// The same chunk with all the components that its blocks' types have: zeroes, or no bytes where the size is variable, for
+    /// those that were not set. `None` if none is missing. A component that a block's type does not have is an error.
+    pub fn with_all_components(&self, layout: &impl BlockLayout) -> Result<Option<Self>, ComponentError> {
+        let expected = element_slots(self, layout);
+        check_components(self, &expected)?;
+        let found = self.extras.as_ref().map_or(0, |extras| extras.components.len());
+        if expected.iter().map(|component| component.slots.len()).sum::<usize>() == found {
+            return Ok(None);
+        }
+        let mut completed = self.clone();
+        let components = &mut completed.extras.get_or_insert_default().components;
+        for component in expected {
+            let unset = vec![0; component.layout.size.unwrap_or(0) as usize];
+            for slot in component.slots {
+                if components.get(component.layout.id, slot.layer, slot.cell.into()).is_none() {
+                    components.set(component.layout, slot.layer, slot.cell.into(), &unset);
+                }
+            }
+        }
+        Ok(Some(completed))
     }
 }

@@ -3,7 +3,7 @@ use crate::block::{BlockId, BlockLayout};
 use thiserror::Error;
 
 /// Why a block could not be set in a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LayerError {
     /// A cell's layers have no gaps.
     #[error("block [{}, {}, {}] has {count} layers, expected a layer up to {count}, found {layer}",

@@ -25,6 +25,8 @@ mod error;
 mod tests;
 
 pub use decode::{DecodedChunk, decode, decode_with};
+pub(super) use element_slots::element_slots;
+pub(super) use encode::check_components;
 pub use encode::{encode, encode_with};
 pub use encoded_chunk::EncodedChunk;
 pub use error::ChunkFormatError;

@@ -62,6 +62,7 @@ impl Desk<'_> {
         for request in mem::take(self.inbound.main.get()) {
             self.handle(request);
         }
+        mem::take(&mut self.inbound.opacities).into_iter().for_each(|answer| self.publisher.event(answer));
     }
 
     fn handle(&mut self, request: FromMain) {
@@ -104,6 +105,7 @@ impl Desk<'_> {
             FromMain::ControlPregeneration { entity, order } => self.control_pregeneration(entity, order),
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
             FromMain::Save(number) => self.saves.requested.push(number),
+            FromMain::AskOpacity(ask, loaded) => self.ask_opacity(ask, loaded),
             FromMain::SetFarView { listener, life, wish } => {
                 self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);
             }

@@ -1,10 +1,11 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{DimensionError, RegionFault};
+use super::{DimensionError, OpacityFailure, RegionFault};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, BlockPos, ColumnPos, DimensionId};
+use crate::storage::OpacityTile;
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -255,6 +256,17 @@ events! {
         error: String,
         /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
         requests: Vec<u64>,
+    }
+    /// Answers an [`AskOpacity`](super::AskOpacity).
+    OpacityAnswer {
+        /// The number of the question.
+        request: u64,
+        /// The dimension's entity.
+        entity: Entity,
+        /// The columns.
+        batch: BatchPos,
+        /// Which of their blocks are opaque.
+        opacity: Result<Arc<OpacityTile>, OpacityFailure>,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

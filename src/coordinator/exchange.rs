@@ -3,9 +3,10 @@
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
+use super::events::{ControlRegion, DimensionRemoved, OpacityAnswer, SetBlock, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::generation_control::{DimensionGeneration, RetryColumns};
+use super::opacity::AskOpacity;
 use super::pacing::{FrameTimes, Pacing};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::rebuild::GraphRebuilt;
@@ -118,6 +119,8 @@ pub enum FromMain {
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
+    /// Which blocks of a batch of columns are opaque; those of it that are published.
+    AskOpacity(AskOpacity, Vec<Column>),
     /// What generated columns look like is to be sent to a listener, or otherwise than before.
     SetFarView {
         /// The listener's entity in the main world.
@@ -146,6 +149,7 @@ pub(super) enum Event {
     TasksDone(Arc<FinishedTasks>),
     ColumnsReady(ColumnsReady),
     SummariesReady(SummariesReady),
+    OpacityKnown(OpacityAnswer),
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
@@ -159,6 +163,7 @@ pub(super) struct Inbound {
     pub tasks: Exclusive<Vec<TaskDone>>,
     pub columns: Vec<ColumnsReady>,
     pub summaries: Vec<SummariesReady>,
+    pub opacities: Vec<OpacityAnswer>,
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
@@ -174,6 +179,7 @@ impl Inbound {
             Event::TasksDone(done) => self.tasks.get().extend(done.take()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::SummariesReady(ready) => self.summaries.push(ready),
+            Event::OpacityKnown(answer) => self.opacities.push(answer),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),

@@ -3,13 +3,14 @@
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
+use super::opacity::OpacityOrder;
 use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
 use super::rebuild::Search;
 use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::block::BlockRegistry;
-use crate::generation::{GenerateRequest, Generator};
+use crate::generation::{self, GenerateRequest, Generator};
 use crate::region::RegionId;
 use crate::simulation::Exclusive;
 use crate::simulation::{
@@ -314,6 +315,16 @@ impl Threads {
         .detach();
     }
 
+    /// Has the opacity map read; an event tells when it is there. In lockstep that is with the next pass.
+    pub fn order_opacity(&self, order: OpacityOrder) {
+        let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
+        let read = move || drop(sender.send(Event::OpacityKnown(order.read(&store, &blocks))));
+        match self.is_lockstep {
+            true => read(),
+            false => self.loading.spawn(async move { read() }).detach(),
+        }
+    }
+
     /// Has summaries read; an event tells when they are there.
     pub fn order_summaries(&self, order: SummaryOrder) {
         let (sender, store) = (self.sender.clone(), self.store.clone());
@@ -467,7 +478,7 @@ fn generate(
     request: &GenerateRequest,
     entities: Vec<EntityRecord>,
 ) -> Result<LoadedColumn, String> {
-    let column = caught(|| generator.generate(request))?;
+    let column = caught(|| generation::generate(generator, request))?;
     Ok(LoadedColumn { entities, ..column.into() })
 }
 

@@ -2,10 +2,11 @@
 
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::Column;
-use crate::space::{BlockPos, ColumnPos};
+use crate::chunk::{Column, ComponentError};
+use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Makes the columns that a dimension does not have yet.
@@ -53,6 +54,19 @@ impl GenerateRequest<'_> {
     pub fn block(&self, name: &str) -> Result<BlockId, GenerateError> {
         block_id(self.blocks, name)
     }
+}
+
+/// Makes a column as it is stored and read: every block has all components of its type, also those that the generator did
+/// not set.
+pub(crate) fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+    let mut column = generator.generate(request)?;
+    let mut completed = Vec::new();
+    for (y, chunk) in column.chunks() {
+        let of_chunk = |source| GenerateError::Component { chunk: column.pos().chunk(y), source };
+        completed.extend(chunk.with_all_components(request.blocks).map_err(of_chunk)?.map(|chunk| (y, chunk)));
+    }
+    completed.into_iter().for_each(|(y, chunk)| drop(column.set_chunk(y, Arc::new(chunk))));
+    Ok(column)
 }
 
 /// The id of the block with this name; an error that names it if the game has none.
@@ -112,6 +126,14 @@ pub enum GenerateError {
         origin: BlockPos,
         /// The offset of the block, along x, y and z.
         offset: [i64; 3],
+    },
+    /// The generator set a component of a block that does not have it.
+    #[error("the generator set a component that does not fit, in chunk {chunk}: {source}")]
+    Component {
+        /// The chunk.
+        chunk: ChunkPos,
+        /// Which, where in the chunk, and why not.
+        source: ComponentError,
     },
     /// The generator gave up, for a reason of its own.
     #[error("column {column} could not be generated: {reason}")]

@@ -1,7 +1,7 @@
 use super::strict::StrictMode;
 use super::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
-use crate::block::BlockId;
-use crate::chunk::{Chunk, Column};
+use crate::block::{BlockId, BlockLayout, BlockRegistry};
+use crate::chunk::{Chunk, Column, ComponentError, LayerError};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
 use crate::storage::StoredBlockTick;
@@ -37,6 +37,22 @@ pub enum BlockAccessError {
         low: i64,
         /// The first y above the dimension.
         high: i64,
+    },
+    /// The cell does not have that many layers.
+    #[error("block {block}: {source}")]
+    Layer {
+        /// The block asked for.
+        block: BlockPos,
+        /// What is wrong with the layer.
+        source: LayerError,
+    },
+    /// The component does not fit.
+    #[error("block {block}: {source}")]
+    Component {
+        /// The block asked for.
+        block: BlockPos,
+        /// What is wrong with the component.
+        source: ComponentError,
     },
 }
 
@@ -212,7 +228,8 @@ impl RegionColumns {
         }
     }
 
-    /// Puts `block` at `position` and gives the block that was there.
+    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
+    /// bytes.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         self.check_height(position)?;
         let Some(column) = self.columns.get_mut(&position.column()) else { return Err(self.outside(position)) };
@@ -221,11 +238,52 @@ impl RegionColumns {
         }
         let before = column.block(position);
         if before != block {
-            column.set_block(position, block);
-            self.changed.insert(position.chunk());
-            self.unsaved.insert(position.chunk());
+            match self.home.as_ref().map(|home| &*home.ground.blocks) {
+                Some(blocks) if !blocks.components(block).is_empty() => {
+                    // There is always a layer 0.
+                    let _ = column.chunk_mut(position.chunk().y).place_block(blocks, position.in_chunk(), 0, block);
+                }
+                _ => drop(column.set_block(position, block)),
+            }
+            self.note_change(position.chunk());
         }
         Ok(before)
+    }
+
+    /// Reads the chunk of a block; `None` where a loaded column has nothing but air.
+    pub(super) fn read<'a, R>(
+        &'a self,
+        position: BlockPos,
+        read: impl FnOnce(Option<&'a Chunk>, [usize; 3]) -> R,
+    ) -> Result<R, BlockAccessError> {
+        self.check(position)?;
+        let chunk = self.columns.get(&position.column()).and_then(|column| column.chunk(position.chunk().y));
+        Ok(read(chunk.map(|chunk| &**chunk), position.in_chunk()))
+    }
+
+    /// Changes the chunk of a block.
+    pub(super) fn edit<R>(
+        &mut self,
+        position: BlockPos,
+        edit: impl FnOnce(&mut Chunk, &BlockRegistry, [usize; 3]) -> Result<R, BlockAccessError>,
+    ) -> Result<R, BlockAccessError> {
+        self.check(position)?;
+        let outside = BlockAccessError::OutsideRegion(position);
+        let column = self.columns.get_mut(&position.column()).ok_or(outside)?;
+        let home = self.home.as_ref().ok_or(outside)?;
+        let edited = edit(column.chunk_mut(position.chunk().y), &home.ground.blocks, position.in_chunk())?;
+        self.note_change(position.chunk());
+        Ok(edited)
+    }
+
+    fn note_change(&mut self, chunk: ChunkPos) {
+        self.changed.insert(chunk);
+        self.unsaved.insert(chunk);
+    }
+
+    /// The block types of the world.
+    pub(super) fn block_types(&self) -> Option<&BlockRegistry> {
+        self.home.as_ref().map(|home| &*home.ground.blocks)
     }
 }
 
@@ -244,7 +302,7 @@ impl RegionColumns {
 /// ```
 #[derive(SystemParam)]
 pub struct RegionBlocks<'w> {
-    columns: ResMut<'w, RegionColumns>,
+    pub(super) columns: ResMut<'w, RegionColumns>,
     ticks: ResMut<'w, BlockTicks>,
 }
 
@@ -254,7 +312,8 @@ impl RegionBlocks<'_> {
         self.columns.block(position)
     }
 
-    /// Puts `block` at `position` and gives the block that was there.
+    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
+    /// bytes.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         // Whether anything changed is noted per chunk; the whole resource does not count as changed.
         self.columns.bypass_change_detection().set_block(position, block)

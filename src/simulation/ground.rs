@@ -3,7 +3,7 @@
 use super::{LoadedColumn, Viewer};
 use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
-use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos};
+use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos, generate};
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
 use crate::storage::{StoreError, StoredBlockTick, StoredColumn, WorldStore};
 use rustc_hash::FxHashMap;
@@ -249,7 +249,7 @@ impl Ground {
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
         let heights = start.max(chunks.start << 4)..top;
         let request = GenerateRequest { column, heights, blocks: &self.blocks };
-        let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
         let mut part = Column::partial(column, HeightSet::from(chunks.clone()));
         let within = made.chunks().filter(|(height, _)| chunks.contains(height));
         within.for_each(|(height, chunk)| drop(part.set_chunk(height, chunk.clone())));
@@ -277,7 +277,7 @@ impl Ground {
             return Ok(known(self.stored(column, &HeightSet::new())?));
         }
         let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
-        let made = self.generator.generate(&request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
     }
 

@@ -5,7 +5,7 @@ use super::{
     keys, tiles,
 };
 use crate::block::BlockId;
-use crate::chunk::{Chunk, format};
+use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -75,6 +75,7 @@ impl WorldStore {
             .map(|(&(dimension, pos), chunk)| (keys::chunk_key(dimension, pos), (dimension, pos), &**chunk))
             .collect();
         chunks.sort_unstable_by_key(|(key, ..)| *key);
+        let blocks = self.known_blocks()?;
         let dimensions: BTreeSet<DimensionId> = chunks.iter().map(|(_, (dimension, _), _)| *dimension).collect();
         let (mut sparse, mut outdated) = (BTreeSet::new(), BTreeSet::new());
         for dimension in dimensions {
@@ -87,7 +88,7 @@ impl WorldStore {
             let stored = self.store.multi_get(Family::Chunks, &stored)?;
             for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
                 let mut value = envelope::unsealed();
-                format::encode(chunk, &[], &mut value);
+                self.encode_chunk(&blocks, (*dimension, *pos), chunk, &mut value)?;
                 let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
                     None if chunk.uniform_block() == Some(BlockId::AIR) && !sparse.contains(dimension) => continue,
                     None => 0,

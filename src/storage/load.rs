@@ -2,7 +2,7 @@
 
 use super::{EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys};
 use crate::block::BlockId;
-use crate::chunk::{Column, format};
+use crate::chunk::Column;
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -129,6 +129,7 @@ impl WorldStore {
 
     /// Loads the group of chunks whose lowest chunk height is `bottom`.
     fn load_group(&self, load: &mut BatchLoad, bottom: i64) -> Result<(), StoreError> {
+        let blocks = self.known_blocks()?;
         let range = keys::chunk_group_range(load.dimension, load.group(bottom));
         for (key, value) in self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME)? {
             let (dimension, pos) = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
@@ -138,9 +139,9 @@ impl WorldStore {
             let Some(stored) = load.column(pos.column()) else { continue };
             let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
             let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
-            let decoded = format::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
-            let is_air = decoded.chunk.uniform_block() == Some(BlockId::AIR);
-            stored.column.set_chunk(pos.y, Arc::new(decoded.chunk));
+            let chunk = self.decode_chunk(&blocks, (dimension, pos), opened.payload)?;
+            let is_air = chunk.uniform_block() == Some(BlockId::AIR);
+            stored.column.set_chunk(pos.y, Arc::new(chunk));
             if is_air {
                 stored.column.remove_chunk(pos.y);
             }

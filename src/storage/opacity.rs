@@ -1,66 +1,37 @@
 //! The opacity map: which blocks of each block column are opaque, one [`OpacityTile`] for each batch of columns. It follows
 //! the stored chunks: what a commit changes of them, it changes of the map in the same write.
 
+use super::blocks::OpaqueBlocks;
 use super::commit::Commit;
 use super::opacity_tile::OpacityTile;
 use super::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys};
-use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
 
 /// Every chunk height there is.
 const ALL_HEIGHTS: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
 /// Bytes of the fingerprint before the tile.
 const FINGERPRINT: usize = size_of::<u32>();
 
-/// Which types of blocks are opaque, by their ids.
-#[derive(Clone, Debug)]
-pub(super) struct OpaqueBlocks(Vec<bool>);
-
-impl OpaqueBlocks {
-    /// A block of an unknown type hides what is behind it.
-    fn contains(&self, block: BlockId) -> bool {
-        self.0.get(block.index() as usize).copied().unwrap_or(true)
-    }
-
-    /// A map that was made with another list says something else. Opaque types that came later do not count.
-    fn fingerprint(&self) -> u32 {
-        let mut hasher = crc32fast::Hasher::new();
-        let transparent = (0_u32..).zip(&self.0).filter(|(_, is_opaque)| !**is_opaque);
-        transparent.for_each(|(id, _)| hasher.update(&id.to_le_bytes()));
-        hasher.finalize()
-    }
-}
-
 impl WorldStore {
-    /// Says which types of blocks are opaque, in the order of their ids. Before it was said, commits make no opacity map.
-    pub fn set_opaque_blocks(&self, opaque: impl IntoIterator<Item = bool>) {
-        let opaque = Arc::new(OpaqueBlocks(opaque.into_iter().collect()));
-        *self.opaque.write().unwrap_or_else(PoisonError::into_inner) = Some(opaque);
-    }
-
-    fn opaque_blocks(&self) -> Option<Arc<OpaqueBlocks>> {
-        self.opaque.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Which blocks of a batch of columns are opaque, as they are stored. What nobody has said the opacity of is opaque.
     ///
     /// It is one value to read, unless the map is lost or damaged, or was made when other types of blocks were opaque: then
     /// it is made from the chunks.
     pub fn opacity(&self, dimension: DimensionId, batch: BatchPos) -> Result<OpacityTile, StoreError> {
-        let opaque = self.opaque_blocks().unwrap_or_else(|| Arc::new(OpaqueBlocks(vec![false])));
+        let (blocks, unknown) = (self.known_blocks()?, OpaqueBlocks::unknown());
+        let opaque = blocks.opaque().unwrap_or(&unknown);
         let value = self.store.get(Family::Opacity, &keys::opacity_key(dimension, batch))?;
-        let known = value.map(|value| self.read_opacity(dimension, batch, &value, &opaque));
+        let known = value.map(|value| self.read_opacity(dimension, batch, &value, opaque));
         match known {
             Some(Ok(Some(tile))) => Ok(tile),
             Some(Err(error)) => {
                 bevy::log::warn!("{error}; it is made anew from the chunks");
-                self.opacity_of_chunks(dimension, batch, &opaque)
+                self.opacity_of_chunks(dimension, batch, opaque)
             }
-            Some(Ok(None)) | None => self.opacity_of_chunks(dimension, batch, &opaque),
+            Some(Ok(None)) | None => self.opacity_of_chunks(dimension, batch, opaque),
         }
     }
 
@@ -105,11 +76,12 @@ impl WorldStore {
         for (&(dimension, pos), chunk) in &batch.chunks {
             changed.entry((dimension, pos.column().batch())).or_default().push((pos, chunk));
         }
-        let opaque = self.opaque_blocks();
+        let blocks = self.known_blocks()?;
+        let opaque = blocks.opaque();
         for ((dimension, area), chunks) in changed {
             let key = keys::opacity_key(dimension, area);
             let stored = self.store.get(Family::Opacity, &key)?;
-            let known = match (&opaque, stored.as_deref()) {
+            let known = match (opaque, stored.as_deref()) {
                 (None, _) => None,
                 (Some(opaque), Some(value)) => match self.read_opacity(dimension, area, value, opaque) {
                     Ok(Some(tile)) => Some((opaque, tile)),
@@ -150,8 +122,8 @@ impl WorldStore {
         &self,
         dimension: DimensionId,
         batch: BatchPos,
-        opaque: &'a Arc<OpaqueBlocks>,
-    ) -> Result<Option<(&'a Arc<OpaqueBlocks>, OpacityTile)>, StoreError> {
+        opaque: &'a OpaqueBlocks,
+    ) -> Result<Option<(&'a OpaqueBlocks, OpacityTile)>, StoreError> {
         match self.opacity_of_chunks(dimension, batch, opaque) {
             Err(StoreError::Corrupt { .. }) => Ok(None),
             tile => Ok(Some((opaque, tile?))),
@@ -177,10 +149,12 @@ impl WorldStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{BlockId, BlockRegistry, BlockType};
     use crate::storage::test_store::TestStore;
     use crate::storage::{Durability, KeyValueStore, tiles};
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     const DIMENSION: DimensionId = DimensionId(0);
     const STONE: BlockId = BlockId::new(1);
@@ -189,7 +163,12 @@ mod tests {
 
     fn open(store: &TestStore, opaque: [bool; 3]) -> WorldStore {
         let world = store.world();
-        world.set_opaque_blocks(opaque);
+        let mut blocks = BlockRegistry::new();
+        for (id, name) in [(1, "game:stone"), (2, "game:glass")] {
+            let block = BlockType::new(name);
+            blocks.register(if opaque[id] { block } else { block.transparent() }).unwrap();
+        }
+        world.set_blocks(Arc::new(blocks));
         world
     }
 

@@ -12,7 +12,7 @@
 //! | lengths | the same for how many blocks it has, less 1 |
 
 use crate::block::BlockId;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Column};
 use crate::space::{CHUNK_SIZE, ColumnPos, HeightSet};
 use std::ops::Range;
 use thiserror::Error;
@@ -113,6 +113,21 @@ impl OpacityTile {
                 from = to;
             }
         }
+    }
+
+    /// Takes in one of its columns, or the part of it that is loaded.
+    pub fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
+        let pos = column.pos();
+        let all = HeightSet::from(i64::MIN >> 4..(i64::MAX >> 4) + 1);
+        for range in column.loaded().unwrap_or(&all).ranges() {
+            let [low_x, low_z] = [pos.x, pos.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
+            // The highest block of all has no height above it.
+            let blocks = range.start << 4..((range.end - 1) << 4 | 15).saturating_add(1);
+            for (x, z) in (0..CHUNK_SIZE).flat_map(|x| (0..CHUNK_SIZE).map(move |z| (x, z))) {
+                self.columns[index(low_x + x, low_z + z)].remove(blocks.clone());
+            }
+        }
+        column.chunks().for_each(|(y, chunk)| self.set_chunk(pos, y, chunk, is_opaque));
     }
 
     /// Appends the binary form.

@@ -5,9 +5,9 @@ mod tests;
 
 #[cfg(feature = "rocksdb")]
 use super::RocksStore;
+use super::blocks::KnownBlocks;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
-use super::opacity::OpaqueBlocks;
 use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
@@ -65,8 +65,8 @@ pub struct WorldStore {
     #[cfg(any(feature = "rocksdb", test))]
     _folder: Option<WorldFolder>,
     writes: Mutex<()>,
-    /// Which types of blocks are opaque, once that was said.
-    pub(super) opaque: RwLock<Option<Arc<OpaqueBlocks>>>,
+    /// Once they were asked for or set.
+    pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     header: Header,
 }
 
@@ -266,7 +266,7 @@ impl WorldStore {
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
-            opaque: RwLock::default(),
+            blocks: RwLock::default(),
             header,
         };
         let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };

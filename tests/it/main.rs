@@ -2,6 +2,7 @@
 
 mod architecture;
 mod asking;
+mod block_data;
 mod block_ticks;
 mod blocks;
 mod clock;

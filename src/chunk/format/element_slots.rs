@@ -4,20 +4,20 @@ use crate::space::CHUNK_VOLUME;
 
 /// A block in a chunk. Ordered like the elements of a component's array: by cell, the layer fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot {
+pub(in crate::chunk) struct Slot {
     pub cell: u16,
     pub layer: u8,
 }
 
 /// The blocks that have a component, in the order of its array.
 #[derive(Debug)]
-pub(super) struct ElementSlots {
+pub(in crate::chunk) struct ElementSlots {
     pub layout: ComponentLayout,
     pub slots: Vec<Slot>,
 }
 
 /// All components of a chunk's blocks, by ascending number.
-pub(super) fn element_slots(chunk: &Chunk, layout: &impl BlockLayout) -> Vec<ElementSlots> {
+pub(in crate::chunk) fn element_slots(chunk: &Chunk, layout: &impl BlockLayout) -> Vec<ElementSlots> {
     let mut components: Vec<ElementSlots> = Vec::new();
     for (slot, layouts) in carriers(chunk, layout) {
         for layout in layouts {

@@ -128,7 +128,7 @@ impl LayeredBlocks {
 }
 
 /// Checks that what was set in the chunk is what will be written.
-fn check_components(chunk: &Chunk, components: &[ElementSlots]) -> Result<(), ComponentError> {
+pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlots]) -> Result<(), ComponentError> {
     let Some(extras) = chunk.extras.as_ref().filter(|extras| !extras.components.is_empty()) else { return Ok(()) };
     let mut found = 0;
     for ElementSlots { layout, slots } in components {

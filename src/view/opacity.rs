@@ -1,0 +1,17 @@
+use super::{DimensionOpen, PublishedColumns};
+use crate::coordinator::{AskOpacity, FromMain, MainLink};
+use bevy::prelude::*;
+
+/// What is published goes along: the store may not have it yet.
+pub(super) fn send(
+    link: Res<MainLink>,
+    mut asks: MessageReader<AskOpacity>,
+    dimensions: Query<&DimensionOpen>,
+    published: Res<PublishedColumns>,
+) {
+    for ask in asks.read() {
+        let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
+        let columns = ask.batch.columns().filter_map(|column| published.column(dimension?, column));
+        link.send(FromMain::AskOpacity(*ask, columns.cloned().collect()));
+    }
+}
