@@ -67,7 +67,7 @@ fn a_component_is_set_only_where_a_block_has_it() {
 fn layers_have_no_gaps_and_move_down_with_their_components() {
     let mut chunk = with_chest(b"cake");
     let gap = LayerError::Gap { position: AT, count: 1, layer: 2 };
-    assert_eq!(chunk.set_block_at(AT, 2, WATER), Err(gap.clone()));
+    assert_eq!(chunk.set_block_at(AT, 2, WATER), Err(gap));
     assert_eq!(gap.to_string(), "block [1, 2, 3] has 1 layers, expected a layer up to 1, found 2");
 
     chunk.set_block_at(AT, 1, WATER).unwrap();
