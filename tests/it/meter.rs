@@ -1,0 +1,66 @@
+//! What a piece of code takes from memory, on its own thread.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, and a count for each thread of what it holds.
+struct Meter;
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    // Neither needs memory or has anything to drop, so they are there as long as their thread allocates.
+    let held = HELD.get() + bytes;
+    HELD.set(held);
+    PEAK.set(PEAK.get().max(held));
+}
+
+// SAFETY: Every call is passed on to the system's allocator as it is, and its answer passed back.
+unsafe impl GlobalAlloc for Meter {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: The caller promises what the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: The caller promises what the system's allocator asks for.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: The caller promises what the system's allocator asks for.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as isize - layout.size() as isize);
+        // SAFETY: The caller promises what the system's allocator asks for.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// Runs it, and tells how many bytes this thread had taken at the most beyond those that it had before.
+pub fn peak_bytes(run: impl FnOnce()) -> usize {
+    let before = HELD.get();
+    PEAK.set(before);
+    run();
+    usize::try_from(PEAK.get() - before).unwrap_or_default()
+}
+
+#[test]
+fn what_is_taken_is_counted_also_if_it_is_given_back() {
+    let peak = peak_bytes(|| {
+        drop(std::hint::black_box(vec![0_u8; 1_000]));
+        drop(std::hint::black_box(vec![1_u8; 500]));
+    });
+    assert!((1_000..1_100).contains(&peak), "{peak}");
+}
