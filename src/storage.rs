@@ -11,6 +11,7 @@
 //! generation pool  <-  WorldStore::load_batch  <-  KeyValueStore::scan
 //! ```
 
+pub mod conformance;
 pub mod envelope;
 pub mod keys;
 
@@ -39,8 +40,6 @@ mod tiles;
 mod world;
 
 #[cfg(test)]
-mod conformance;
-#[cfg(test)]
 mod test_store;
 
 pub use block_ticks::StoredBlockTick;
@@ -56,7 +55,7 @@ pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimensi
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
+pub use store::{Change, Durability, Family, KeyValue, KeyValueStore, Precondition, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tiles::RebuildProgress;
 pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

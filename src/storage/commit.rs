@@ -59,7 +59,7 @@ impl WorldStore {
 
         commit.report.bytes = commit.writes.bytes();
         if !commit.writes.is_empty() {
-            self.store.write(commit.writes, durability)?;
+            self.write(commit.writes, durability)?;
         } else if durability == Durability::Sync {
             self.store.sync()?;
         }

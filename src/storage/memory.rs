@@ -67,6 +67,10 @@ impl KeyValueStore for MemoryStore {
     fn write(&self, batch: WriteBatch, _durability: Durability) -> Result<(), StoreError> {
         let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
         let Data { families, bytes } = &mut *data;
+        for required in batch.preconditions() {
+            let stored = families[required.family as usize].get(&required.key);
+            required.check(stored.map(Vec::as_slice), self.path())?;
+        }
         for change in batch.into_changes() {
             let family = &mut families[change.family as usize];
             let key_length = change.key.len();
@@ -98,7 +102,7 @@ mod tests {
 
     #[test]
     fn conforms() {
-        conformance::check(MemoryStore::new);
+        conformance::check(MemoryStore::new).unwrap();
     }
 
     #[test]
@@ -128,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_shared_handle_conforms_too() {
-        conformance::check(|| std::sync::Arc::new(MemoryStore::new()));
+        conformance::check(|| std::sync::Arc::new(MemoryStore::new())).unwrap();
     }
 
     #[test]

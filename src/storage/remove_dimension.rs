@@ -130,7 +130,7 @@ impl WorldStore {
         let Some(stored) = self.dimension_record(name)? else { return Ok(None) };
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::removal_key(stored.id), Vec::new());
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         Ok(Some(stored.id))
     }
 
@@ -145,7 +145,7 @@ impl WorldStore {
         writes.delete(Family::Meta, keys::dimension_key(name));
         writes.delete(Family::Meta, keys::removal_key(dimension));
         writes.delete(Family::Meta, keys::sparse_key(dimension));
-        self.store.write(writes, Durability::Sync)
+        self.write(writes, Durability::Sync)
     }
 }
 
@@ -193,7 +193,7 @@ impl Removal<'_> {
             let mut writes = WriteBatch::default();
             let count = gone.len() as u64;
             gone.into_iter().for_each(|(family, key)| writes.delete(family, key));
-            self.world.store.write(writes, Durability::Process)?;
+            self.world.write(writes, Durability::Process)?;
             self.entries += count;
             drop(writing);
             if progress(self.entries).is_break() {

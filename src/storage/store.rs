@@ -10,6 +10,9 @@ use std::sync::Arc;
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
 /// Ordered maps from bytes to bytes, one for each [`Family`], that are written atomically and survive a crash.
+///
+/// Nothing stays open between two calls, so a store may be at the other end of a network. Keys and values are any bytes,
+/// none of them included. What an implementation must do is checked by [`conformance`](super::conformance).
 pub trait KeyValueStore: Send + Sync {
     /// Where this store is, for messages.
     fn path(&self) -> &Path;
@@ -24,6 +27,10 @@ pub trait KeyValueStore: Send + Sync {
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
     /// Writes the whole batch, or nothing of it, over all families.
+    ///
+    /// # Errors
+    /// [`StoreError::PreconditionFailed`] if one of the batch's [preconditions](WriteBatch::require) does not hold: then
+    /// nothing is written. Nobody else's write comes between the check and the write.
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError>;
 
     /// Makes everything written so far survive a loss of power.
@@ -121,19 +128,48 @@ pub enum Durability {
     Process,
 }
 
-/// Puts and deletes that belong together. Of two on the same key the later one counts.
+/// Puts and deletes that belong together, and what must be stored for them to be made. Of two changes of the same key the
+/// later one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
+    preconditions: Vec<Precondition>,
     changes: Vec<Change>,
     bytes: u64,
 }
 
 /// One put, or with no value one delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) family: Family,
-    pub(super) key: Vec<u8>,
-    pub(super) value: Option<Vec<u8>>,
+pub struct Change {
+    /// In which family.
+    pub family: Family,
+    /// Under which key.
+    pub key: Vec<u8>,
+    /// What is to be there; `None` for nothing.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What must be stored before a batch is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precondition {
+    /// In which family.
+    pub family: Family,
+    /// Under which key.
+    pub key: Vec<u8>,
+    /// What must be there; `None` for nothing.
+    pub expected: Option<Vec<u8>>,
+}
+
+impl Precondition {
+    /// Compares what is stored in the store at `path` with what must be there.
+    ///
+    /// # Errors
+    /// [`StoreError::PreconditionFailed`] if that is something else.
+    pub fn check(&self, stored: Option<&[u8]>, path: &Path) -> Result<(), StoreError> {
+        if stored == self.expected.as_deref() {
+            return Ok(());
+        }
+        Err(StoreError::PreconditionFailed { family: self.family, key: self.key.clone(), path: path.to_path_buf() })
+    }
 }
 
 impl WriteBatch {
@@ -145,6 +181,12 @@ impl WriteBatch {
     /// Removes `key`, if it is there.
     pub fn delete(&mut self, family: Family, key: impl Into<Vec<u8>>) {
         self.push(Change { family, key: key.into(), value: None });
+    }
+
+    /// The batch is written only if `expected` is stored under `key` at that moment, before the batch's own changes.
+    /// `None` stands for nothing. All preconditions of a batch must hold.
+    pub fn require(&mut self, family: Family, key: impl Into<Vec<u8>>, expected: Option<Vec<u8>>) {
+        self.preconditions.push(Precondition { family, key: key.into(), expected });
     }
 
     fn push(&mut self, change: Change) {
@@ -162,12 +204,23 @@ impl WriteBatch {
         self.changes.is_empty()
     }
 
-    /// The bytes of all keys and values.
+    /// The bytes of all keys and values that are put or deleted.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn into_changes(self) -> Vec<Change> {
+    /// What must be stored.
+    pub fn preconditions(&self) -> &[Precondition] {
+        &self.preconditions
+    }
+
+    /// The puts and deletes, in their order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The puts and deletes, in their order.
+    pub fn into_changes(self) -> Vec<Change> {
         self.changes
     }
 }

@@ -22,6 +22,9 @@ use thiserror::Error;
 /// database and in the header inside it.
 pub(super) const FORMAT: u32 = 1;
 
+/// How often a world that others open at the same moment is tried.
+const MOST_OPENING_ATTEMPTS: u32 = 100;
+
 /// Where a world is kept.
 #[derive(Clone)]
 pub enum StorageConfig {
@@ -30,7 +33,7 @@ pub enum StorageConfig {
     /// In memory, until it is dropped.
     Memory,
     /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
-    /// open on it.
+    /// open on it; of several, only the one that was opened last can write.
     Custom(Arc<dyn KeyValueStore>),
 }
 
@@ -68,6 +71,8 @@ pub struct WorldStore {
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     header: Header,
+    /// The header as it is stored while this session is the last one.
+    fence: Vec<u8>,
 }
 
 /// What is known of the world as a whole.
@@ -268,23 +273,51 @@ impl WorldStore {
             writes: Mutex::new(()),
             blocks: RwLock::default(),
             header,
+            fence: Vec::new(),
         };
         let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
-        match world.read_record::<Header>(Family::Meta, keys::HEADER, || StoredItem::Header).map_err(damaged)? {
-            Some(stored) if stored.format > FORMAT => {
-                return Err(WorldOpenError::NewerFormat {
-                    path: path.to_path_buf(),
-                    found: stored.format,
-                    supported: FORMAT,
-                });
+        for attempt in 1.. {
+            let stored = world.store.get(Family::Meta, keys::HEADER).map_err(damaged)?;
+            match stored.as_deref().map(record::decode::<Header>) {
+                Some(Ok(header)) if header.format > FORMAT => {
+                    return Err(WorldOpenError::NewerFormat {
+                        path: path.to_path_buf(),
+                        found: header.format,
+                        supported: FORMAT,
+                    });
+                }
+                Some(Ok(header)) => world.header = header,
+                Some(Err(reason)) => return Err(damaged(world.corrupt(StoredItem::Header, reason))),
+                None if may_create => {}
+                None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
             }
-            Some(stored) => world.header = stored,
-            None if may_create => {}
-            None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
+            world.header.sessions = world.header.sessions.saturating_add(1);
+            world.fence = world.encode(&world.header, || StoredItem::Header).map_err(damaged)?;
+            let mut writes = WriteBatch::default();
+            writes.require(Family::Meta, keys::HEADER, stored);
+            writes.put(Family::Meta, keys::HEADER, world.fence.clone());
+            match world.store.write(writes, Durability::Sync) {
+                // Somebody else opened it at the same moment: the session after theirs is ours.
+                Err(StoreError::PreconditionFailed { .. }) if attempt < MOST_OPENING_ATTEMPTS => {}
+                written => {
+                    written.map_err(damaged)?;
+                    break;
+                }
+            }
         }
-        world.header.sessions = world.header.sessions.saturating_add(1);
-        world.write_record(Family::Meta, keys::HEADER, &world.header, || StoredItem::Header).map_err(damaged)?;
         Ok(world)
+    }
+
+    /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
+    /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
+    pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        batch.require(Family::Meta, keys::HEADER, Some(self.fence.clone()));
+        self.store.write(batch, durability).map_err(|error| match error {
+            StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
+                StoreError::Superseded { session: self.session(), path }
+            }
+            error => error,
+        })
     }
 
     /// Where the world is, for messages.
@@ -341,7 +374,7 @@ impl WorldStore {
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, key, self.encode(&dimension, item)?);
         writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         Ok(dimension.id)
     }
 
@@ -354,7 +387,7 @@ impl WorldStore {
         }
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::sparse_key(dimension), Vec::new());
-        self.store.write(writes, Durability::Sync)
+        self.write(writes, Durability::Sync)
     }
 
     /// Whether every chunk that was generated in the dimension is stored, also one of air.
@@ -387,18 +420,6 @@ impl WorldStore {
     ) -> Result<Option<T>, StoreError> {
         let value = self.store.get(family, key)?;
         value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
-    }
-
-    fn write_record<T: Serialize>(
-        &self,
-        family: Family,
-        key: &[u8],
-        value: &T,
-        item: impl Fn() -> StoredItem,
-    ) -> Result<(), StoreError> {
-        let mut writes = WriteBatch::default();
-        writes.put(family, key, self.encode(value, item)?);
-        self.store.write(writes, Durability::Sync)
     }
 }
 
