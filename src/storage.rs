@@ -55,7 +55,7 @@ pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimensi
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{Change, Durability, Family, KeyValue, KeyValueStore, Precondition, WriteBatch};
+pub use store::{Backup, Change, Durability, Family, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tiles::RebuildProgress;
-pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};
+pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

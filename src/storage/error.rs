@@ -62,6 +62,12 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// The world was opened to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
+    #[error("the world {} was not opened to be changed", path.display())]
+    NotWritable {
+        /// Where the store is.
+        path: PathBuf,
+    },
     /// The store can be read but not written since its disk failed. Each later write tries to open it anew.
     #[error("the world {} is read-only since its store failed, it is tried again: {reason}", path.display())]
     ReadOnly {
@@ -87,6 +93,12 @@ pub enum Operation {
     Sync,
     /// Tell the size.
     Measure,
+    /// Give back the room of what was deleted.
+    Compact,
+    /// Make a backup.
+    BackUp,
+    /// Make a store of a backup.
+    Restore,
 }
 
 impl fmt::Display for Operation {
@@ -98,6 +110,9 @@ impl fmt::Display for Operation {
             Self::Write => "write",
             Self::Sync => "sync",
             Self::Measure => "measure",
+            Self::Compact => "compact",
+            Self::BackUp => "back up",
+            Self::Restore => "restore",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A store that lives as long as the process.
 
-use super::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch};
+use super::{Durability, Family, KeyValue, KeyValueStore, PageLimit, StoreError, WriteBatch};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -62,6 +62,23 @@ impl KeyValueStore for MemoryStore {
         let data = self.read();
         let entries = data.families[family as usize].range::<[u8], _>(bounds);
         Ok(entries.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let data = self.read();
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for (key, value) in data.families[family as usize].range::<[u8], _>(bounds).take(limit.entries) {
+            if bytes >= limit.bytes {
+                break;
+            }
+            bytes += key.len() + value.len();
+            page.push((key.clone(), value.clone()));
+        }
+        Ok(page)
     }
 
     fn write(&self, batch: WriteBatch, _durability: Durability) -> Result<(), StoreError> {

@@ -1,15 +1,18 @@
 //! A store on disk: RocksDB.
 
+mod backups;
+mod compaction;
 mod reopening;
 #[cfg(test)]
 mod tests;
 
-use super::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
+use super::{Backup, Durability, Family, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch};
 use reopening::{Database, Failure};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
     properties,
 };
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -33,6 +36,7 @@ const ZSTD_LEVEL: i32 = 1;
 /// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile.
 pub struct RocksStore {
     path: PathBuf,
+    is_writable: bool,
     cache: Cache,
     // Held for reading while something is read or written, and for writing for the moment of a change.
     database: RwLock<Database>,
@@ -50,7 +54,17 @@ impl RocksStore {
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let database = RwLock::new(Database::Whole(reopening::open(path, create, &cache)?));
-        Ok(Self { path: path.to_path_buf(), cache, database, writing: Mutex::default() })
+        Ok(Self { path: path.to_path_buf(), is_writable: true, cache, database, writing: Mutex::default() })
+    }
+
+    /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
+    ///
+    /// # Errors
+    /// RocksDB's own, as a [`StoreError::Backend`] that names the folder; each write is refused later on.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &cache)?));
+        Ok(Self { path: path.to_path_buf(), is_writable: false, cache, database, writing: Mutex::default() })
     }
 
     /// Does something with the database and one of its families.
@@ -99,6 +113,9 @@ impl RocksStore {
         operation: Operation,
         change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
     ) -> Result<(), StoreError> {
+        if !self.is_writable {
+            return Err(StoreError::NotWritable { path: self.path.clone() });
+        }
         let mut failure = self.lock_writes();
         self.recover(&mut failure)?;
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
@@ -192,6 +209,34 @@ impl KeyValueStore for RocksStore {
         })
     }
 
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.with(Operation::Scan, family, |database, handle| {
+            let mut read_options = ReadOptions::default();
+            read_options.set_iterate_upper_bound(range.end);
+            // A walk over everything must not push out of the cache what a game reads.
+            read_options.fill_cache(false);
+            let mut iterator = database.raw_iterator_cf_opt(handle, read_options);
+            let (mut page, mut bytes) = (Vec::new(), 0);
+            iterator.seek(range.start);
+            while page.len() < limit.entries
+                && bytes < limit.bytes
+                && let Some((key, value)) = iterator.item()
+            {
+                bytes += key.len() + value.len();
+                page.push((key.to_vec(), value.to_vec()));
+                iterator.next();
+            }
+            // Where the data cannot be read the iterator ends, too. A page that is full by then is whole.
+            match page.is_empty() || page.len() < limit.entries && bytes < limit.bytes {
+                true => iterator.status().map(|()| page),
+                false => Ok(page),
+            }
+        })
+    }
+
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         self.change(Operation::Write, |database| {
             for required in batch.preconditions() {
@@ -237,5 +282,13 @@ impl KeyValueStore for RocksStore {
             let sizes = database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
             Ok(sizes.first().copied())
         })
+    }
+
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        self.compact_family(family)
+    }
+
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        self.add_backup(folder, keep)
     }
 }

@@ -1,10 +1,12 @@
 //! What a backend must be able to do.
 
-use super::StoreError;
+use super::{Operation, StoreError, keys};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
@@ -26,6 +28,19 @@ pub trait KeyValueStore: Send + Sync {
     /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
+    /// The first entries of `range`, keys ascending, as many as `limit` allows. Empty only if there are none.
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        let (mut page, mut bytes, mut start) = (Vec::new(), 0, range.start.to_vec());
+        while page.len() < limit.entries && bytes < limit.bytes {
+            let next = self.scan(family, &start[..]..range.end, FEW.min(limit.entries - page.len()))?;
+            let Some((last, _)) = next.last() else { break };
+            start = keys::after(last);
+            bytes += next.iter().map(entry_bytes).sum::<usize>();
+            page.extend(next);
+        }
+        Ok(page)
+    }
+
     /// Writes the whole batch, or nothing of it, over all families.
     ///
     /// # Errors
@@ -45,6 +60,56 @@ pub trait KeyValueStore: Send + Sync {
         let _ = (family, range);
         Ok(None)
     }
+
+    /// Gives back the room of what was deleted or replaced in a family. That may take minutes; reading and writing go on
+    /// meanwhile. A store that sees to it by itself does nothing.
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        let _ = family;
+        Ok(())
+    }
+
+    /// Adds a backup of all that is stored at this moment to those in `folder`, and removes all but the newest `keep` of
+    /// them, if that is given. Reading and writing go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if that fails, or if the store has no backups of its own.
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        let _ = (folder, keep);
+        Err(StoreError::Backend {
+            operation: Operation::BackUp,
+            family: None,
+            path: self.path().to_path_buf(),
+            reason: "this kind of store makes no backups; copy it instead".into(),
+        })
+    }
+}
+
+/// Entries that are read at a time where the size of values cannot be known before.
+const FEW: usize = 16;
+
+/// How much may be in a page of a scan. The first entry is in it whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimit {
+    /// Entries, at most.
+    pub entries: usize,
+    /// With so many bytes of keys and values the page ends.
+    pub bytes: usize,
+}
+
+/// The bytes of a key and its value.
+pub(super) fn entry_bytes((key, value): &KeyValue) -> usize {
+    key.len() + value.len()
+}
+
+/// A backup of a store, by what stands in its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Its number, larger than that of any older one in the folder.
+    pub number: u32,
+    /// When it was made.
+    pub made_at: SystemTime,
+    /// The bytes that it restores. Backups share what they have in common, so the folder takes less than their sum.
+    pub bytes: u64,
 }
 
 /// A store that others have a handle to as well.
@@ -79,6 +144,18 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         (**self).approximate_range_bytes(family, range)
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        (**self).scan_page(family, range, limit)
+    }
+
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        (**self).compact(family)
+    }
+
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        (**self).back_up(folder, keep)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A world's storage: opening it, and what there is only once in it.
 
+mod existing;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
+
+pub use existing::Access;
 
 /// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
 /// database and in the header inside it.
@@ -71,8 +74,8 @@ pub struct WorldStore {
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     header: Header,
-    /// The header as it is stored while this session is the last one.
-    fence: Vec<u8>,
+    /// The header as it is stored while this session is the last one; `None` without a session.
+    fence: Option<Vec<u8>>,
 }
 
 /// What is known of the world as a whole.
@@ -123,6 +126,18 @@ pub enum WorldOpenError {
         path: PathBuf,
         /// Something in it.
         found: String,
+    },
+    /// There is no world that could be opened.
+    #[error("there is no world in {}", path.display())]
+    NoWorld {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Something is there already where a world should be made.
+    #[error("{} is a world already; choose an empty folder or one that does not exist yet", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
     },
     /// The file system does not allow what is needed.
     #[error(
@@ -263,18 +278,24 @@ impl WorldStore {
         Self::start_session(&path, store, true)
     }
 
-    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
-        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
-        let mut world = Self {
+    /// The storage of a world of which nothing is known yet.
+    fn without_session(store: Box<dyn KeyValueStore>) -> Self {
+        Self {
             store,
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
             blocks: RwLock::default(),
-            header,
-            fence: Vec::new(),
-        };
+            header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
+            fence: None,
+        }
+    }
+
+    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
+        let mut world = Self::without_session(store);
+        world.header = header;
         let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
         for attempt in 1.. {
             let stored = world.store.get(Family::Meta, keys::HEADER).map_err(damaged)?;
@@ -292,10 +313,11 @@ impl WorldStore {
                 None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
             }
             world.header.sessions = world.header.sessions.saturating_add(1);
-            world.fence = world.encode(&world.header, || StoredItem::Header).map_err(damaged)?;
+            let fence = world.encode(&world.header, || StoredItem::Header).map_err(damaged)?;
             let mut writes = WriteBatch::default();
             writes.require(Family::Meta, keys::HEADER, stored);
-            writes.put(Family::Meta, keys::HEADER, world.fence.clone());
+            writes.put(Family::Meta, keys::HEADER, fence.clone());
+            world.fence = Some(fence);
             match world.store.write(writes, Durability::Sync) {
                 // Somebody else opened it at the same moment: the session after theirs is ours.
                 Err(StoreError::PreconditionFailed { .. }) if attempt < MOST_OPENING_ATTEMPTS => {}
@@ -311,7 +333,8 @@ impl WorldStore {
     /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
     /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        batch.require(Family::Meta, keys::HEADER, Some(self.fence.clone()));
+        let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
+        batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
         self.store.write(batch, durability).map_err(|error| match error {
             StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
                 StoreError::Superseded { session: self.session(), path }

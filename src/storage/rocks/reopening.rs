@@ -58,7 +58,7 @@ pub(super) fn open(path: &Path, create: bool, cache: &Cache) -> Result<DB, Store
 }
 
 /// Opens it beside whoever can write it. By its families, since opened without them a database may deny what it holds.
-fn open_to_read(path: &Path, cache: &Cache) -> Result<DB, StoreError> {
+pub(super) fn open_to_read(path: &Path, cache: &Cache) -> Result<DB, StoreError> {
     let options = super::database_options(false);
     DB::open_cf_descriptors_read_only(&options, path, families(cache), false).map_err(cannot_open(path))
 }
