@@ -4,7 +4,7 @@ use super::{DimensionError, RegionFault};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
-use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,6 +141,16 @@ events! {
         attempts: u32,
         /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
         given_up: bool,
+    }
+    /// A chunk that was stored and damaged was generated anew, since that is the
+    /// [setting](crate::simulation::DamagedGround); what had been changed in it is lost.
+    GroundRegenerated {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The chunk.
+        chunk: ChunkPos,
+        /// What was wrong with it.
+        error: String,
     }
     /// A region came to be.
     RegionCreated {
