@@ -18,6 +18,7 @@ pub mod keys;
 mod block_ticks;
 mod blocks;
 mod commit;
+mod damage;
 mod entity_record;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
@@ -44,6 +45,7 @@ mod test_store;
 
 pub use block_ticks::StoredBlockTick;
 pub use commit::CommitReport;
+pub use damage::SetAside;
 pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;

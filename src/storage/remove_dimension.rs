@@ -13,7 +13,8 @@ mod tests;
 
 use super::world::DimensionRecord;
 use super::{
-    DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, record,
+    CommitReport, DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch,
+    keys, record,
 };
 use crate::space::DimensionId;
 use std::collections::BTreeSet;
@@ -211,7 +212,7 @@ impl Removal<'_> {
         };
         let ids = page.iter().map(id).collect::<Result<Vec<Uuid>, _>>()?;
         let records = ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>();
-        let records = self.world.store.multi_get(Family::Entities, &records)?;
+        let records = self.world.read_to_replace(Family::Entities, &records, &mut CommitReport::default())?;
         let mut gone = BTreeSet::new();
         for (id, value) in ids.into_iter().zip(records) {
             let Some(value) = value else { continue };

@@ -33,7 +33,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// and never repaired: RocksDB's repair may drop data that could still be read.
 ///
 /// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
-/// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile.
+/// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile. If a damaged
+/// table was the reason, tables are not compacted any more until the world is opened the next time.
 pub struct RocksStore {
     path: PathBuf,
     is_writable: bool,
@@ -53,7 +54,7 @@ impl RocksStore {
     /// database that is open already. Nothing in it is changed then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let database = RwLock::new(Database::Whole(reopening::open(path, create, &cache)?));
+        let database = RwLock::new(Database::Whole(reopening::open(path, create, true, &cache)?));
         Ok(Self { path: path.to_path_buf(), is_writable: true, cache, database, writing: Mutex::default() })
     }
 

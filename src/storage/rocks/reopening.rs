@@ -3,10 +3,13 @@
 //! RocksDB latches an error of its log or of a background job: it goes on to read and refuses to write, and its Rust and
 //! C interfaces have nothing that would end that but opening it again. That needs the old one closed, and fails as long
 //! as the disk does. So readers get a read-only stand-in first, which needs no room on the disk and no lock.
+//!
+//! A damaged table fails whenever it is compacted. So a database that found one is opened without compaction: it goes on,
+//! slower with time, and what can still be read of the table can be salvaged.
 
 use super::{Operation, RocksStore, StoreError};
 use crate::storage::Family;
-use rocksdb::{Cache, ColumnFamilyDescriptor, DB};
+use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind};
 use std::mem;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -43,28 +46,36 @@ impl Database {
 #[derive(Debug)]
 pub(super) struct Failure {
     reason: String,
+    /// A table cannot be read.
+    is_damage: bool,
     next_attempt: Instant,
 }
 
 impl Failure {
     pub fn new(error: &rocksdb::Error) -> Self {
-        Self { reason: error.to_string(), next_attempt: Instant::now() }
+        let is_damage = error.kind() == ErrorKind::Corruption;
+        Self { reason: error.to_string(), is_damage, next_attempt: Instant::now() }
     }
 }
 
-/// Opens the database in this folder.
-pub(super) fn open(path: &Path, create: bool, cache: &Cache) -> Result<DB, StoreError> {
-    DB::open_cf_descriptors(&super::database_options(create), path, families(cache)).map_err(cannot_open(path))
+/// Opens the database in this folder; it compacts its tables in the background, or leaves them as they are.
+pub(super) fn open(path: &Path, create: bool, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
+    let families = families(cache, compacts);
+    DB::open_cf_descriptors(&super::database_options(create), path, families).map_err(cannot_open(path))
 }
 
 /// Opens it beside whoever can write it. By its families, since opened without them a database may deny what it holds.
 pub(super) fn open_to_read(path: &Path, cache: &Cache) -> Result<DB, StoreError> {
     let options = super::database_options(false);
-    DB::open_cf_descriptors_read_only(&options, path, families(cache), false).map_err(cannot_open(path))
+    DB::open_cf_descriptors_read_only(&options, path, families(cache, false), false).map_err(cannot_open(path))
 }
 
-fn families(cache: &Cache) -> impl Iterator<Item = ColumnFamilyDescriptor> {
-    Family::ALL.into_iter().map(|family| ColumnFamilyDescriptor::new(family.name(), super::family_options(cache)))
+fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
+    Family::ALL.into_iter().map(move |family| {
+        let mut options = super::family_options(cache);
+        options.set_disable_auto_compactions(!compacts);
+        ColumnFamilyDescriptor::new(family.name(), options)
+    })
 }
 
 fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
@@ -84,7 +95,7 @@ impl RocksStore {
     pub(super) fn recover(&self, failure: &mut Option<Failure>) -> Result<(), StoreError> {
         let Some(failed) = failure else { return Ok(()) };
         if Instant::now() >= failed.next_attempt {
-            match self.reopen() {
+            match self.reopen(!failed.is_damage) {
                 Ok(()) => {
                     *failure = None;
                     return Ok(());
@@ -98,13 +109,13 @@ impl RocksStore {
         Err(StoreError::ReadOnly { path: self.path.clone(), reason: failed.reason.clone() })
     }
 
-    fn reopen(&self) -> Result<(), StoreError> {
+    fn reopen(&self, compacts: bool) -> Result<(), StoreError> {
         let is_whole = !matches!(*self.database.read().unwrap_or_else(PoisonError::into_inner), Database::StandIn(_));
         if is_whole {
             let stand_in = open_to_read(&self.path, &self.cache).map_or(Database::Closed, Database::StandIn);
             drop(self.replace(stand_in));
         }
-        let whole = open(&self.path, false, &self.cache)?;
+        let whole = open(&self.path, false, compacts, &self.cache)?;
         drop(self.replace(Database::Whole(whole)));
         Ok(())
     }
