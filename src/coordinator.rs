@@ -56,8 +56,9 @@ pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder,
-    RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
+    GroundRegenerated, LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent,
+    WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -72,7 +73,7 @@ pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 
 use crate::region::RegionizerConfig;
-use crate::simulation::RegionTemplate;
+use crate::simulation::{DamagedGround, RegionTemplate};
 use crate::storage::WorldStore;
 use bevy::app::AppLabel;
 use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
@@ -155,6 +156,8 @@ pub struct CoordinatorConfig {
     pub strict: bool,
     /// What a region's panic means.
     pub faults: RegionFaults,
+    /// What becomes of chunks that are stored but damaged.
+    pub damaged_ground: DamagedGround,
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,
 }
@@ -175,6 +178,7 @@ impl Default for CoordinatorConfig {
             watchdog_limit: Duration::from_secs(5),
             strict: false,
             faults: RegionFaults::default(),
+            damaged_ground: DamagedGround::default(),
             regionizer: RegionizerConfig::default(),
         }
     }

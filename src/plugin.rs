@@ -9,8 +9,8 @@ use crate::coordinator::{
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
-    BlockTypes, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource, RegionTemplate,
-    RegionTemplateError, Returned, SavedComponent, SavedVersionError, SplitMix64,
+    BlockTypes, DamagedGround, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource,
+    RegionTemplate, RegionTemplateError, Returned, SavedComponent, SavedVersionError, SplitMix64,
 };
 use crate::storage::{RegistryLists, StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
@@ -138,6 +138,12 @@ impl TerranePlugin {
     /// A region whose tick takes longer than this is named in the log and in a `RegionHung`; five seconds by default.
     pub fn with_watchdog_limit(mut self, limit: Duration) -> Self {
         self.config.watchdog_limit = limit;
+        self
+    }
+
+    /// What becomes of a chunk that is stored but damaged; by default its column is refused.
+    pub fn with_damaged_ground(mut self, damaged_ground: DamagedGround) -> Self {
+        self.config.damaged_ground = damaged_ground;
         self
     }
 

@@ -11,12 +11,14 @@
 //! generation pool  <-  WorldStore::load_batch  <-  KeyValueStore::scan
 //! ```
 
+pub mod conformance;
 pub mod envelope;
 pub mod keys;
 
 mod block_ticks;
 mod blocks;
 mod commit;
+mod damage;
 mod entity_record;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
@@ -39,12 +41,11 @@ mod tiles;
 mod world;
 
 #[cfg(test)]
-mod conformance;
-#[cfg(test)]
 mod test_store;
 
 pub use block_ticks::StoredBlockTick;
 pub use commit::CommitReport;
+pub use damage::SetAside;
 pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
@@ -56,7 +57,7 @@ pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimensi
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
+pub use store::{Backup, Change, Durability, Family, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tiles::RebuildProgress;
-pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};
+pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

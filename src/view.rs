@@ -16,10 +16,10 @@ mod requests;
 
 pub use crate::coordinator::{
     AskOpacity, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, LetterLost, OpacityAnswer, OpacityFailure,
-    Pacing, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault,
-    RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed,
-    SetBlock, StepDimension, WorldSaved,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, GroundRegenerated, LetterLost, OpacityAnswer,
+    OpacityFailure, Pacing, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated,
+    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    RetryColumns, SaveFailed, SetBlock, StepDimension, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};

@@ -4,16 +4,18 @@ use super::LOCKSTEP_LATENCY;
 use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::ColumnFailed;
+use super::events::GroundRegenerated;
 use super::failures::{Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
-use crate::simulation::{Departed, FetchedColumn};
+use crate::simulation::{Departed, FetchedColumn, RegeneratedChunk};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use std::mem;
 use std::sync::Arc;
 
 pub(super) fn deliver(mut desk: Desk) {
+    desk.tell_of_repairs();
     for ready in desk.take_ready() {
         let ColumnsReady { claim, dimension, generated, columns } = ready;
         desk.totals.claims.remove(&claim);
@@ -33,6 +35,16 @@ pub(super) fn deliver(mut desk: Desk) {
 }
 
 impl Desk<'_> {
+    /// Also those that a region had made anew within a tick.
+    fn tell_of_repairs(&mut self) {
+        for (&dimension, open) in &self.dimensions.open {
+            for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
+                bevy::log::warn!("chunk {chunk} of {dimension} is generated anew: {error}");
+                self.publisher.event(GroundRegenerated { dimension, chunk, error: error.to_string() });
+            }
+        }
+    }
+
     /// In lockstep, exactly what was ordered a fixed number of passes ago, in the order of the claims.
     fn take_ready(&mut self) -> Vec<ColumnsReady> {
         if !self.config.mode.is_lockstep() {

@@ -15,7 +15,7 @@ use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
-    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Traveller,
+    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, Traveller,
     ViewerRadii,
 };
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -265,6 +265,7 @@ impl Dimension {
             blocks: blocks.clone(),
             store: Arc::downgrade(store),
             departed: departed.clone(),
+            repairs: Repairs::new(config.damaged_ground),
         };
         let owners = config.strict.then(Arc::default);
         let home = RegionHome { ground, section_shift: config.regionizer.section_shift, owners };

@@ -4,7 +4,7 @@ use super::{DimensionError, OpacityFailure, RegionFault};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
-use crate::space::{BatchPos, BlockPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::OpacityTile;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -142,6 +142,16 @@ events! {
         attempts: u32,
         /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
         given_up: bool,
+    }
+    /// A chunk that was stored and damaged was generated anew, since that is the
+    /// [setting](crate::simulation::DamagedGround); what had been changed in it is lost.
+    GroundRegenerated {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The chunk.
+        chunk: ChunkPos,
+        /// What was wrong with it.
+        error: String,
     }
     /// A region came to be.
     RegionCreated {

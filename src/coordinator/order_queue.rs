@@ -82,7 +82,7 @@ mod tests {
     fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
         let columns = vec![ColumnPos::new(claim as i64, 0)];
         let (dimension, batch) = (DimensionId(dimension), BatchPos::new(0, 0));
-        ColumnOrder { claim, dimension, batch, columns, source: Source::Store(0..1), generates: false, urgency }
+        ColumnOrder { claim, dimension, batch, columns, source: Source::Store(0..1, None), generates: false, urgency }
     }
 
     fn claims(orders: impl IntoIterator<Item = ColumnOrder>) -> Vec<u64> {

@@ -298,7 +298,7 @@ impl Dimension {
         if self.sparse.is_none() {
             let source = match generates {
                 true => Source::Generator(self.spec.generator.clone(), self.spec.heights.clone()),
-                false => Source::Store(self.chunk_heights()),
+                false => Source::Store(self.chunk_heights(), Some(self.home.clone())),
             };
             return vec![(columns, source)];
         }

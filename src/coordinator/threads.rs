@@ -125,8 +125,8 @@ pub(super) struct ColumnOrder {
 /// Where columns come from.
 #[derive(Clone)]
 pub(super) enum Source {
-    /// They are stored: their chunks at these chunk heights are read.
-    Store(Range<i64>),
+    /// They are stored: their chunks at these chunk heights are read, and made anew if they are damaged and may be.
+    Store(Range<i64>, Option<Arc<RegionHome>>),
     /// They are new: they are generated at these heights, in blocks.
     Generator(Arc<dyn Generator>, Range<i64>),
     /// Of a sparse dimension: what of these chunk heights is stored is read, the rest is generated, if it may be.
@@ -281,7 +281,7 @@ impl Threads {
     pub fn order(&self, order: ColumnOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
         let (pool, queue) = match order.source {
-            Source::Store(_) => (&self.loading, self.to_load.clone()),
+            Source::Store(..) => (&self.loading, self.to_load.clone()),
             Source::Generator(..) | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
@@ -290,11 +290,14 @@ impl Threads {
             let Some(order) = queue.pop() else { return };
             let ColumnOrder { claim, dimension, batch, columns, source, generates: generated, urgency: _ } = order;
             // Entities may have gone to ground that was not there yet: of new columns only those are read.
-            let heights = if let Source::Store(heights) = &source { heights.clone() } else { 0..0 };
-            let read = load(&store, dimension, batch, columns, heights);
+            let (heights, home) = match &source {
+                Source::Store(heights, home) => (heights.clone(), home.as_deref()),
+                _ => (0..0, None),
+            };
+            let read = load(&store, home, dimension, batch, columns, heights);
             let finish = |(column, read): (ColumnPos, Result<LoadedColumn, String>)| {
                 let ready = read.and_then(|read| match &source {
-                    Source::Store(_) => Ok(read.into()),
+                    Source::Store(..) => Ok(read.into()),
                     Source::Generator(generator, heights) => {
                         let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
                         Ok(generate(&**generator, &request, read.entities)?.into())
@@ -492,12 +495,17 @@ fn caught<T, E: ToString>(generate: impl FnOnce() -> Result<T, E>) -> Result<T, 
 
 fn load(
     store: &WorldStore,
+    home: Option<&RegionHome>,
     dimension: DimensionId,
     batch: BatchPos,
     columns: Vec<ColumnPos>,
     chunk_heights: Range<i64>,
 ) -> Vec<(ColumnPos, Result<LoadedColumn, String>)> {
-    let read = || store.load_batch(dimension, batch, &columns, chunk_heights.clone());
+    let load_batch = |store: &WorldStore| store.load_batch(dimension, batch, &columns, chunk_heights.clone());
+    let read = || match (&columns[..], home) {
+        (&[column], Some(home)) => home.ground.read_repaired(store, column, load_batch),
+        _ => load_batch(store),
+    };
     let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic::message(&*payload));
     match loaded.and_then(|loaded| loaded.map_err(|error| error.to_string())) {
         Ok(stored) => stored
@@ -510,7 +518,7 @@ fn load(
         // One damaged chunk must not take its 15 neighbours with it.
         Err(_) if columns.len() > 1 => columns
             .into_iter()
-            .flat_map(|column| load(store, dimension, batch, vec![column], chunk_heights.clone()))
+            .flat_map(|column| load(store, home, dimension, batch, vec![column], chunk_heights.clone()))
             .collect(),
         Err(error) => columns.into_iter().map(|column| (column, Err(error.clone()))).collect(),
     }

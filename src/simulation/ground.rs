@@ -1,6 +1,6 @@
 //! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
 
-use super::{LoadedColumn, Viewer};
+use super::{LoadedColumn, Repairs, Viewer};
 use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
 use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos, generate};
@@ -165,6 +165,8 @@ pub struct Ground {
     pub store: Weak<WorldStore>,
     /// What is newer than that.
     pub departed: Arc<DepartedColumns>,
+    /// What becomes of chunks that are stored but damaged.
+    pub repairs: Repairs,
 }
 
 /// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
@@ -228,7 +230,8 @@ impl Ground {
         given_up.for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
-        let stored = store.load_part(self.dimension, column, &missing(&part));
+        let heights = missing(&part);
+        let stored = self.read_repaired(&store, column, |store| store.load_part(self.dimension, column, &heights));
         let StoredColumn { column: mut stored, block_ticks: ticks, .. } =
             stored.map_err(|source| ColumnError::Store { column, source })?;
         for (height, chunk) in unwritten {
@@ -243,7 +246,7 @@ impl Ground {
     }
 
     /// A part of a column as the generator makes it.
-    fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
+    pub(super) fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
         let Range { start, end } = self.heights;
         // The end of the highest chunk of all is no number.
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
@@ -262,8 +265,10 @@ impl Ground {
             return Ok(self.gather(column, heights, false)?.column);
         }
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
-        let load = store.load_batch(self.dimension, column.batch(), &[column], self.chunk_heights.clone());
-        let loaded = load.map_err(|source| ColumnError::Store { column, source })?;
+        let heights = || self.chunk_heights.clone();
+        let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
+        let loaded =
+            self.read_repaired(&store, column, load).map_err(|source| ColumnError::Store { column, source })?;
         Ok(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column))
     }
 
@@ -315,6 +320,7 @@ mod tests {
             blocks: Arc::new(blocks),
             store: Arc::downgrade(store),
             departed: Arc::default(),
+            repairs: Repairs::default(),
         }
     }
 

@@ -8,7 +8,7 @@ mod saving;
 
 use super::{
     Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Part, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, StableId, Task, Traveller, WorldPool,
+    RegionTemplate, RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -76,6 +76,7 @@ impl Regions {
             blocks: template.blocks.clone(),
             store: Weak::new(),
             departed: Arc::default(),
+            repairs: Repairs::default(),
         };
         let home = Arc::new(RegionHome { ground, section_shift: 2, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }

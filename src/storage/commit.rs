@@ -27,7 +27,8 @@ pub struct CommitReport {
     pub entities: usize,
     /// How long it took.
     pub duration: Duration,
-    /// Damaged values that were found and replaced by whole ones.
+    /// Damaged values that were found and replaced by whole ones. What could be read of them is
+    /// [kept](WorldStore::set_aside).
     pub replaced: Vec<StoreError>,
 }
 
@@ -59,7 +60,7 @@ impl WorldStore {
 
         commit.report.bytes = commit.writes.bytes();
         if !commit.writes.is_empty() {
-            self.store.write(commit.writes, durability)?;
+            self.write(commit.writes, durability)?;
         } else if durability == Durability::Sync {
             self.store.sync()?;
         }
@@ -85,7 +86,7 @@ impl WorldStore {
         }
         for chunks in chunks.chunks(COMPARED_AT_ONCE) {
             let stored = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-            let stored = self.store.multi_get(Family::Chunks, &stored)?;
+            let stored = self.read_to_replace(Family::Chunks, &stored, &mut commit.report)?;
             for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
                 let mut value = envelope::unsealed();
                 self.encode_chunk(&blocks, (*dimension, *pos), chunk, &mut value)?;
@@ -97,6 +98,7 @@ impl WorldStore {
                     Some((stored, Err(error))) => {
                         // The world goes on with what is in memory; refusing it would lose that too.
                         commit.report.replaced.push(self.corrupt(StoredItem::Chunk(*dimension, *pos), error));
+                        commit.set_aside(Family::Chunks, key, stored);
                         envelope::claimed_version(stored).saturating_add(1)
                     }
                 };
@@ -121,12 +123,13 @@ impl WorldStore {
             .collect();
         for lists in lists.chunks(COMPARED_AT_ONCE) {
             let stored = lists.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-            let stored = self.store.multi_get(Family::Meta, &stored)?;
+            let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
             for ((key, (dimension, pos), ticks), stored) in lists.iter().zip(stored) {
                 let damaged = |reason| self.corrupt(StoredItem::BlockTicks(*dimension, *pos), reason);
                 let old = stored.as_deref().map(|stored| (stored, envelope::open(stored)));
-                if let Some((_, Err(error))) = old {
+                if let Some((stored, Err(error))) = old {
                     commit.report.replaced.push(damaged(error.to_string()));
+                    commit.set_aside(Family::Meta, key, stored);
                 }
                 if ticks.is_empty() {
                     if old.is_some() {
@@ -157,7 +160,7 @@ impl WorldStore {
             batch.entities.iter().map(|(id, entity)| (*id, entity.as_ref())).collect();
         for entities in entities.chunks(COMPARED_AT_ONCE) {
             let stored = entities.iter().map(|(id, _)| &id.as_bytes()[..]).collect::<Vec<_>>();
-            let stored = self.store.multi_get(Family::Entities, &stored)?;
+            let stored = self.read_to_replace(Family::Entities, &stored, &mut commit.report)?;
             for (&(id, entity), stored) in entities.iter().zip(stored) {
                 self.add_entity(id, entity, stored, commit)?;
             }
@@ -183,7 +186,11 @@ impl WorldStore {
         }
         // Of a damaged record the old place is unknown. The place key that stays behind is ignored when read.
         let old = stored.and_then(|stored| {
-            self.entity_record(id, &stored).map_err(|error| commit.report.replaced.push(error)).ok()
+            let damaged = |error| {
+                commit.report.replaced.push(error);
+                commit.set_aside(Family::Entities, &keys::entity_key(id), &stored);
+            };
+            self.entity_record(id, &stored).map_err(damaged).ok()
         });
         let (old, new) = (old.as_ref().map(EntityRecord::index_keys), entity.map(EntityRecord::index_keys));
         for key in old.iter().flatten().filter(|key| !new.iter().flatten().any(|new| new == *key)) {

@@ -62,9 +62,10 @@ pub fn open(value: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
     Ok(Envelope { version: u64::from_le_bytes(*version), payload })
 }
 
-/// The version as it stands there, damaged or not.
+/// The version as it stands there, damaged or not. If it is lost, a number that no count of changes has reached: who has
+/// seen the value with its right version must see that it is old.
 pub(super) fn claimed_version(value: &[u8]) -> u64 {
-    value.first_chunk().map_or(0, |version| u64::from_le_bytes(*version))
+    value.first_chunk().map_or(1 << 32, |version| u64::from_le_bytes(*version))
 }
 
 fn checksum(version: &[u8; 8], payload: &[u8]) -> u32 {

@@ -32,6 +32,50 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The backend found that what it has on disk is not what it wrote. Other keys may be readable.
+    #[error("{family} of the world {} is damaged: {reason}", path.display())]
+    Damaged {
+        /// In which family.
+        family: Family,
+        /// Where the store is.
+        path: PathBuf,
+        /// What the backend said, with the file and the place in it if it knows them.
+        reason: String,
+    },
+    /// A batch was not written, because something else is stored than what it [requires](super::WriteBatch::require).
+    #[error(
+        "nothing was written to the world {}: another writer changed key {key:02x?} of {family} meanwhile", path.display()
+    )]
+    PreconditionFailed {
+        /// In which family.
+        family: Family,
+        /// Under which key.
+        key: Vec<u8>,
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// Somebody else has opened the world since, and it is theirs. What is not saved here cannot be saved any more.
+    #[error("session {session} of the world {} has ended: it was opened again elsewhere; close it here", path.display())]
+    Superseded {
+        /// The session that has ended.
+        session: u64,
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// The world was opened to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
+    #[error("the world {} was not opened to be changed", path.display())]
+    NotWritable {
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// The store can be read but not written since its disk failed. Each later write tries to open it anew.
+    #[error("the world {} is read-only since its store failed, it is tried again: {reason}", path.display())]
+    ReadOnly {
+        /// Where the store is.
+        path: PathBuf,
+        /// What failed.
+        reason: String,
+    },
 }
 
 /// What a backend was asked to do.
@@ -49,6 +93,12 @@ pub enum Operation {
     Sync,
     /// Tell the size.
     Measure,
+    /// Give back the room of what was deleted.
+    Compact,
+    /// Make a backup.
+    BackUp,
+    /// Make a store of a backup.
+    Restore,
 }
 
 impl fmt::Display for Operation {
@@ -60,6 +110,9 @@ impl fmt::Display for Operation {
             Self::Write => "write",
             Self::Sync => "sync",
             Self::Measure => "measure",
+            Self::Compact => "compact",
+            Self::BackUp => "back up",
+            Self::Restore => "restore",
         })
     }
 }

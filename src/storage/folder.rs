@@ -55,6 +55,19 @@ impl WorldFolder {
         Ok(Self { path: path.to_path_buf(), is_new, _lock: lock })
     }
 
+    /// Locks the world in `path`, which must be there.
+    pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
+        match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_dir() => return Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(WorldOpenError::NoWorld { path: path.to_path_buf() });
+            }
+            Err(error) => return Err(inaccessible(path, "open")(error)),
+            Ok(_) if is_new(path)? => return Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
+            Ok(_) => Self::open(path),
+        }
+    }
+
     /// Whether the world is still to be made.
     pub(super) fn is_new(&self) -> bool {
         self.is_new

@@ -7,6 +7,7 @@
 //! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
 //! records by column or by dimension, and the record decides whether they are true.
 
+use super::Family;
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::ops::Range;
 use uuid::Uuid;
@@ -27,6 +28,7 @@ const PREGENERATION: &[u8] = b"pregeneration:";
 const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
 const SPARSE: &[u8] = b"sparse:";
+const DAMAGED: &[u8] = b"damaged:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -242,6 +244,26 @@ pub fn sparse_key(dimension: DimensionId) -> Vec<u8> {
     [SPARSE, &dimension.0.to_be_bytes()].concat()
 }
 
+/// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
+pub fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
+    [DAMAGED, family.name().as_bytes(), b":", key, &crc32fast::hash(value).to_be_bytes()].concat()
+}
+
+/// The range of the copies of all damaged values.
+pub fn damaged_range() -> Range<Vec<u8>> {
+    // The prefix ends in a colon, and a semicolon comes right behind it.
+    DAMAGED.to_vec()..b"damaged;".to_vec()
+}
+
+/// The family and the key of the damaged value whose copy has this key.
+pub fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
+    let (key, _checksum) = key.strip_prefix(DAMAGED)?.split_last_chunk::<4>()?;
+    Family::ALL.into_iter().find_map(|family| {
+        let key = key.strip_prefix(family.name().as_bytes())?.strip_prefix(b":")?;
+        Some((family, key))
+    })
+}
+
 /// The key that comes right behind `key`.
 pub fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
@@ -410,6 +432,19 @@ mod tests {
             prop_assert!(!dimension_range().contains(&removal_key(DimensionId(0))));
             let no_text = [&key[..], &[0xff]].concat();
             prop_assert_eq!(parse_dimension_key(&no_text), None);
+        }
+
+        #[test]
+        fn copies_of_damaged_values_are_told_apart(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
+            for family in Family::ALL {
+                let copy = damaged_key(family, &key, &value);
+                prop_assert_eq!(parse_damaged_key(&copy), Some((family, &key[..])));
+                prop_assert!(damaged_range().contains(&copy));
+                prop_assert_eq!(copy == damaged_key(family, &key, &other), value == other);
+            }
+            prop_assert!(!damaged_range().contains(&HEADER.to_vec()));
+            let elsewhere = [DAMAGED, b"elsewhere:", &key[..], b"1234"].concat();
+            prop_assert_eq!(parse_damaged_key(&elsewhere), None);
         }
 
         #[test]

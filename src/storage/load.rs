@@ -1,6 +1,8 @@
 //! Reading a world.
 
-use super::{EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys};
+use super::{
+    EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys,
+};
 use crate::block::BlockId;
 use crate::chunk::Column;
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
@@ -118,7 +120,12 @@ impl WorldStore {
                 continue;
             }
             let range = keys::chunk_cube_range(load.dimension, load.group(bottom), shift);
-            if !self.store.scan(Family::Chunks, &range.start..&range.end, 1)?.is_empty() {
+            let is_empty = match self.store.scan(Family::Chunks, &range.start..&range.end, 1) {
+                // There is something, and it is named when its group is read.
+                Err(StoreError::Damaged { .. }) => false,
+                found => found?.is_empty(),
+            };
+            if !is_empty {
                 let half = 1_i64 << (shift - 1);
                 // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
                 cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
@@ -131,7 +138,11 @@ impl WorldStore {
     fn load_group(&self, load: &mut BatchLoad, bottom: i64) -> Result<(), StoreError> {
         let blocks = self.known_blocks()?;
         let range = keys::chunk_group_range(load.dimension, load.group(bottom));
-        for (key, value) in self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME)? {
+        let entries = match self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME) {
+            Err(StoreError::Damaged { .. }) => self.read_group(load, bottom)?,
+            entries => entries?,
+        };
+        for (key, value) in entries {
             let (dimension, pos) = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
             if !load.chunk_heights.contains(&pos.y) {
                 continue;
@@ -147,6 +158,20 @@ impl WorldStore {
             }
         }
         Ok(())
+    }
+
+    /// Reads the wanted chunks of a group one by one: of a damaged part of the database, that names those that are in it
+    /// and reads the others.
+    fn read_group(&self, load: &BatchLoad, bottom: i64) -> Result<Vec<KeyValue>, StoreError> {
+        let heights = (bottom..=bottom + 3).filter(|height| load.chunk_heights.contains(height));
+        let columns = load.wanted();
+        let chunks: Vec<ChunkPos> =
+            heights.flat_map(|height| columns.iter().map(move |column| column.chunk(height))).collect();
+        let keys: Vec<_> = chunks.iter().map(|chunk| keys::chunk_key(load.dimension, *chunk)).collect();
+        let by_bytes: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let item = |index: usize| StoredItem::Chunk(load.dimension, chunks[index]);
+        let values = self.read_named(Family::Chunks, &by_bytes, item)?;
+        Ok(keys.iter().zip(values).filter_map(|(key, value)| Some((key.to_vec(), value?))).collect())
     }
 
     /// Loads the scheduled block ticks.
@@ -200,8 +225,8 @@ impl WorldStore {
 
     /// The records of these entities; `None` for those that are not stored.
     pub(super) fn entity_records(&self, ids: &[Uuid]) -> Result<Vec<Option<EntityRecord>>, StoreError> {
-        let values =
-            self.store.multi_get(Family::Entities, &ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>())?;
+        let keys = ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>();
+        let values = self.read_named(Family::Entities, &keys, |index| StoredItem::Entity(ids[index]))?;
         let records =
             ids.iter().zip(values).map(|(id, value)| value.map(|value| self.entity_record(*id, &value)).transpose());
         records.collect()

@@ -1,6 +1,6 @@
 //! A store that lives as long as the process.
 
-use super::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch};
+use super::{Durability, Family, KeyValue, KeyValueStore, PageLimit, StoreError, WriteBatch};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -64,9 +64,30 @@ impl KeyValueStore for MemoryStore {
         Ok(entries.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let data = self.read();
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for (key, value) in data.families[family as usize].range::<[u8], _>(bounds).take(limit.entries) {
+            if bytes >= limit.bytes {
+                break;
+            }
+            bytes += key.len() + value.len();
+            page.push((key.clone(), value.clone()));
+        }
+        Ok(page)
+    }
+
     fn write(&self, batch: WriteBatch, _durability: Durability) -> Result<(), StoreError> {
         let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
         let Data { families, bytes } = &mut *data;
+        for required in batch.preconditions() {
+            let stored = families[required.family as usize].get(&required.key);
+            required.check(stored.map(Vec::as_slice), self.path())?;
+        }
         for change in batch.into_changes() {
             let family = &mut families[change.family as usize];
             let key_length = change.key.len();
@@ -98,7 +119,7 @@ mod tests {
 
     #[test]
     fn conforms() {
-        conformance::check(MemoryStore::new);
+        conformance::check(MemoryStore::new).unwrap();
     }
 
     #[test]
@@ -128,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_shared_handle_conforms_too() {
-        conformance::check(|| std::sync::Arc::new(MemoryStore::new()));
+        conformance::check(|| std::sync::Arc::new(MemoryStore::new())).unwrap();
     }
 
     #[test]

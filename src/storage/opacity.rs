@@ -80,7 +80,7 @@ impl WorldStore {
         let opaque = blocks.opaque();
         for ((dimension, area), chunks) in changed {
             let key = keys::opacity_key(dimension, area);
-            let stored = self.store.get(Family::Opacity, &key)?;
+            let stored = self.read_to_replace(Family::Opacity, &[&key], &mut commit.report)?.pop().flatten();
             let known = match (opaque, stored.as_deref()) {
                 (None, _) => None,
                 (Some(opaque), Some(value)) => match self.read_opacity(dimension, area, value, opaque) {
@@ -125,7 +125,7 @@ impl WorldStore {
         opaque: &'a OpaqueBlocks,
     ) -> Result<Option<(&'a OpaqueBlocks, OpacityTile)>, StoreError> {
         match self.opacity_of_chunks(dimension, batch, opaque) {
-            Err(StoreError::Corrupt { .. }) => Ok(None),
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(None),
             tile => Ok(Some((opaque, tile?))),
         }
     }

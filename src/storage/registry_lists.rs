@@ -46,7 +46,7 @@ impl WorldStore {
         self.put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components)?;
         self.put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types)?;
         self.put_list(&mut writes, STRUCTURES, record::FORMAT, &lists.structures)?;
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         self.forget_stored_blocks();
         Ok(())
     }

@@ -13,7 +13,8 @@ mod tests;
 
 use super::world::DimensionRecord;
 use super::{
-    DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, record,
+    CommitReport, DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch,
+    keys, record,
 };
 use crate::space::DimensionId;
 use std::collections::BTreeSet;
@@ -130,7 +131,7 @@ impl WorldStore {
         let Some(stored) = self.dimension_record(name)? else { return Ok(None) };
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::removal_key(stored.id), Vec::new());
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         Ok(Some(stored.id))
     }
 
@@ -145,7 +146,7 @@ impl WorldStore {
         writes.delete(Family::Meta, keys::dimension_key(name));
         writes.delete(Family::Meta, keys::removal_key(dimension));
         writes.delete(Family::Meta, keys::sparse_key(dimension));
-        self.store.write(writes, Durability::Sync)
+        self.write(writes, Durability::Sync)
     }
 }
 
@@ -193,7 +194,7 @@ impl Removal<'_> {
             let mut writes = WriteBatch::default();
             let count = gone.len() as u64;
             gone.into_iter().for_each(|(family, key)| writes.delete(family, key));
-            self.world.store.write(writes, Durability::Process)?;
+            self.world.write(writes, Durability::Process)?;
             self.entries += count;
             drop(writing);
             if progress(self.entries).is_break() {
@@ -211,7 +212,7 @@ impl Removal<'_> {
         };
         let ids = page.iter().map(id).collect::<Result<Vec<Uuid>, _>>()?;
         let records = ids.iter().map(|id| &id.as_bytes()[..]).collect::<Vec<_>>();
-        let records = self.world.store.multi_get(Family::Entities, &records)?;
+        let records = self.world.read_to_replace(Family::Entities, &records, &mut CommitReport::default())?;
         let mut gone = BTreeSet::new();
         for (id, value) in ids.into_iter().zip(records) {
             let Some(value) = value else { continue };

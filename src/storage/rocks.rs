@@ -1,12 +1,21 @@
 //! A store on disk: RocksDB.
 
-use super::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
+mod backups;
+mod compaction;
+mod reopening;
+#[cfg(test)]
+mod tests;
+
+use super::{Backup, Durability, Family, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch};
+use reopening::{Database, Failure};
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, Options, ReadOptions,
-    WriteOptions, properties,
+    BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
+    properties,
 };
+use std::num::NonZeroU32;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 const MEBIBYTE: usize = 1 << 20;
 /// One cache for the blocks of all families.
@@ -22,42 +31,99 @@ const ZSTD_LEVEL: i32 = 1;
 ///
 /// All families share one write-ahead log, so a batch over several of them is atomic. A damaged database is reported
 /// and never repaired: RocksDB's repair may drop data that could still be read.
+///
+/// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
+/// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile. If a damaged
+/// table was the reason, tables are not compacted any more until the world is opened the next time.
 pub struct RocksStore {
-    database: DB,
+    path: PathBuf,
+    is_writable: bool,
+    cache: Cache,
+    // Held for reading while something is read or written, and for writing for the moment of a change.
+    database: RwLock<Database>,
+    // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
+    // has the database open either.
+    writing: Mutex<Option<Failure>>,
 }
 
 impl RocksStore {
     /// Opens the database in the folder `path`, or makes one there if `create`.
+    ///
+    /// # Errors
+    /// RocksDB's own, as a [`StoreError::Backend`] that names the folder: for a missing or damaged file, and for a
+    /// database that is open already. Nothing in it is changed then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let families = Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&cache)));
-        let database = DB::open_cf_descriptors(&database_options(create), path, families).map_err(|error| {
-            StoreError::Backend {
-                operation: Operation::Open,
-                family: None,
-                path: path.to_path_buf(),
-                reason: error.into_string(),
-            }
-        })?;
-        Ok(Self { database })
+        let database = RwLock::new(Database::Whole(reopening::open(path, create, true, &cache)?));
+        Ok(Self { path: path.to_path_buf(), is_writable: true, cache, database, writing: Mutex::default() })
     }
 
-    fn family(&self, operation: Operation, family: Family) -> Result<&ColumnFamily, StoreError> {
-        self.database.cf_handle(family.name()).ok_or_else(|| StoreError::Backend {
+    /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
+    ///
+    /// # Errors
+    /// RocksDB's own, as a [`StoreError::Backend`] that names the folder; each write is refused later on.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &cache)?));
+        Ok(Self { path: path.to_path_buf(), is_writable: false, cache, database, writing: Mutex::default() })
+    }
+
+    /// Does something with the database and one of its families.
+    fn with<T>(
+        &self,
+        operation: Operation,
+        family: Family,
+        act: impl FnOnce(&DB, &ColumnFamily) -> Result<T, rocksdb::Error>,
+    ) -> Result<T, StoreError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = database.get(&self.path, operation)?;
+        act(database, self.family(database, operation, family)?).map_err(self.error(operation, Some(family)))
+    }
+
+    fn family<'a>(
+        &self,
+        database: &'a DB,
+        operation: Operation,
+        family: Family,
+    ) -> Result<&'a ColumnFamily, StoreError> {
+        database.cf_handle(family.name()).ok_or_else(|| StoreError::Backend {
             operation,
             family: Some(family),
-            path: self.path().to_path_buf(),
+            path: self.path.clone(),
             reason: "the database was opened without this column family".into(),
         })
     }
 
     fn error(&self, operation: Operation, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
-        move |error| StoreError::Backend {
-            operation,
-            family,
-            path: self.path().to_path_buf(),
-            reason: error.into_string(),
+        move |error| match (operation, family, error.kind()) {
+            (Operation::Read | Operation::Scan, Some(family), ErrorKind::Corruption) => {
+                StoreError::Damaged { family, path: self.path.clone(), reason: error.into_string() }
+            }
+            _ => StoreError::Backend { operation, family, path: self.path.clone(), reason: error.into_string() },
         }
+    }
+
+    /// No code that can panic runs between a failure and the note of it.
+    fn lock_writes(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes, after the database was opened again if that is needed.
+    fn change(
+        &self,
+        operation: Operation,
+        change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
+    ) -> Result<(), StoreError> {
+        if !self.is_writable {
+            return Err(StoreError::NotWritable { path: self.path.clone() });
+        }
+        let mut failure = self.lock_writes();
+        self.recover(&mut failure)?;
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        change(database.get(&self.path, operation)?)?.map_err(|error| {
+            *failure = Some(Failure::new(&error));
+            self.error(operation, None)(error)
+        })
     }
 }
 
@@ -66,6 +132,8 @@ fn database_options(create: bool) -> Options {
     options.create_if_missing(create);
     options.create_missing_column_families(true);
     options.set_paranoid_checks(true);
+    // Otherwise a log that is missing would take what is in it along, and nobody would know.
+    options.set_track_and_verify_wals_in_manifest(true);
     options.set_max_background_jobs(2);
     options.set_max_total_wal_size(WAL_BYTES);
     // Spreads the writing of large files out, so that a sync does not wait for all of it at once.
@@ -104,70 +172,105 @@ fn family_options(cache: &Cache) -> Options {
 
 impl KeyValueStore for RocksStore {
     fn path(&self) -> &Path {
-        self.database.path()
+        &self.path
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let handle = self.family(Operation::Read, family)?;
-        self.database.get_cf(handle, key).map_err(self.error(Operation::Read, Some(family)))
+        self.with(Operation::Read, family, |database, handle| database.get_cf(handle, key))
     }
 
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let handle = self.family(Operation::Read, family)?;
-        let values = self.database.batched_multi_get_cf(handle, keys.iter().copied(), keys.is_sorted());
-        let values = values.into_iter().map(|value| Ok(value?.map(|value| value.to_vec())));
-        values.collect::<Result<_, rocksdb::Error>>().map_err(self.error(Operation::Read, Some(family)))
+        self.with(Operation::Read, family, |database, handle| {
+            let values = database.batched_multi_get_cf(handle, keys.iter().copied(), keys.is_sorted());
+            values.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
+        })
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let handle = self.family(Operation::Scan, family)?;
-        let mut read_options = ReadOptions::default();
-        read_options.set_iterate_upper_bound(range.end);
-        let mut iterator = self.database.raw_iterator_cf_opt(handle, read_options);
-        let mut entries = Vec::new();
-        iterator.seek(range.start);
-        while entries.len() < limit
-            && let Some((key, value)) = iterator.item()
-        {
-            entries.push((key.to_vec(), value.to_vec()));
-            iterator.next();
+        self.with(Operation::Scan, family, |database, handle| {
+            let mut read_options = ReadOptions::default();
+            read_options.set_iterate_upper_bound(range.end);
+            let mut iterator = database.raw_iterator_cf_opt(handle, read_options);
+            let mut entries = Vec::new();
+            iterator.seek(range.start);
+            while entries.len() < limit
+                && let Some((key, value)) = iterator.item()
+            {
+                entries.push((key.to_vec(), value.to_vec()));
+                iterator.next();
+            }
+            // An iterator also ends where the data cannot be read.
+            iterator.status().map(|()| entries)
+        })
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
         }
-        // An iterator also ends where the data cannot be read.
-        iterator.status().map_err(self.error(Operation::Scan, Some(family)))?;
-        Ok(entries)
+        self.with(Operation::Scan, family, |database, handle| {
+            let mut read_options = ReadOptions::default();
+            read_options.set_iterate_upper_bound(range.end);
+            // A walk over everything must not push out of the cache what a game reads.
+            read_options.fill_cache(false);
+            let mut iterator = database.raw_iterator_cf_opt(handle, read_options);
+            let (mut page, mut bytes) = (Vec::new(), 0);
+            iterator.seek(range.start);
+            while page.len() < limit.entries
+                && bytes < limit.bytes
+                && let Some((key, value)) = iterator.item()
+            {
+                bytes += key.len() + value.len();
+                page.push((key.to_vec(), value.to_vec()));
+                iterator.next();
+            }
+            // Where the data cannot be read the iterator ends, too. A page that is full by then is whole.
+            match page.is_empty() || page.len() < limit.entries && bytes < limit.bytes {
+                true => iterator.status().map(|()| page),
+                false => Ok(page),
+            }
+        })
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        let mut writes = rocksdb::WriteBatch::default();
-        for change in batch.into_changes() {
-            let handle = self.family(Operation::Write, change.family)?;
-            match change.value {
-                Some(value) => writes.put_cf(handle, change.key, value),
-                None => writes.delete_cf(handle, change.key),
+        self.change(Operation::Write, |database| {
+            for required in batch.preconditions() {
+                let handle = self.family(database, Operation::Read, required.family)?;
+                let stored = database.get_pinned_cf(handle, &required.key);
+                let stored = stored.map_err(self.error(Operation::Read, Some(required.family)))?;
+                required.check(stored.as_deref(), &self.path)?;
             }
-        }
-        let mut write_options = WriteOptions::default();
-        write_options.set_sync(durability == Durability::Sync);
-        self.database.write_opt(writes, &write_options).map_err(self.error(Operation::Write, None))
+            let mut writes = rocksdb::WriteBatch::default();
+            for change in batch.into_changes() {
+                let handle = self.family(database, Operation::Write, change.family)?;
+                match change.value {
+                    Some(value) => writes.put_cf(handle, change.key, value),
+                    None => writes.delete_cf(handle, change.key),
+                }
+            }
+            let mut write_options = WriteOptions::default();
+            write_options.set_sync(durability == Durability::Sync);
+            Ok(database.write_opt(writes, &write_options))
+        })
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.database.flush_wal(true).map_err(self.error(Operation::Sync, None))
+        self.change(Operation::Sync, |database| Ok(database.flush_wal(true)))
     }
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {
         let mut bytes = 0_u64;
         for family in Family::ALL {
-            let handle = self.family(Operation::Measure, family)?;
             for property in [properties::LIVE_SST_FILES_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES] {
-                let value = self.database.property_int_value_cf(handle, property);
-                let value = value.map_err(self.error(Operation::Measure, Some(family)))?;
+                let value = self.with(Operation::Measure, family, |database, handle| {
+                    database.property_int_value_cf(handle, property)
+                })?;
                 bytes = bytes.saturating_add(value.unwrap_or(0));
             }
         }
@@ -175,82 +278,18 @@ impl KeyValueStore for RocksStore {
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
-        let handle = self.family(Operation::Measure, family)?;
-        // Of what is in files; the little that is in memory alone is left out.
-        let sizes = self.database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
-        Ok(sizes.first().copied())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::conformance;
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn conforms() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut count = 0;
-        conformance::check(|| {
-            count += 1;
-            RocksStore::open(&folder.path().join(count.to_string()), true).unwrap()
-        });
+        self.with(Operation::Measure, family, |database, handle| {
+            // Of what is in files; the little that is in memory alone is left out.
+            let sizes = database.get_approximate_sizes_cf(handle, &[rocksdb::Range::new(range.start, range.end)]);
+            Ok(sizes.first().copied())
+        })
     }
 
-    #[test]
-    fn what_was_written_is_there_after_opening_again() {
-        let folder = tempfile::tempdir().unwrap();
-        for round in 0..3_u8 {
-            let store = RocksStore::open(folder.path(), round == 0).unwrap();
-            for earlier in 0..round {
-                for family in Family::ALL {
-                    assert_eq!(store.get(family, &[earlier]).unwrap(), Some(vec![earlier; 100]));
-                }
-            }
-            let mut batch = WriteBatch::default();
-            Family::ALL.into_iter().for_each(|family| batch.put(family, [round], vec![round; 100]));
-            store.write(batch, Durability::Process).unwrap();
-        }
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        self.compact_family(family)
     }
 
-    #[test]
-    fn half_of_a_range_takes_about_half_the_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = RocksStore::open(folder.path(), true).unwrap();
-        // It must not compress.
-        let byte = |seed: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
-        let noise = |key: u64| (0..1_000).map(move |place| byte(key * 1_000 + place));
-        for half in [0, 1_000] {
-            let mut batch = WriteBatch::default();
-            (half..half + 1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
-            store.write(batch, Durability::Process).unwrap();
-        }
-        store.database.flush_cf(store.family(Operation::Sync, Family::Chunks).unwrap()).unwrap();
-        let bytes = |from: u64| {
-            let range = (from.to_be_bytes(), u64::MAX.to_be_bytes());
-            store.approximate_range_bytes(Family::Chunks, &range.0[..]..&range.1[..]).unwrap().unwrap() as f64
-        };
-        let part = bytes(1_000) / bytes(0);
-        assert!((0.4..0.6).contains(&part), "{part}");
-        assert_eq!(bytes(2_000), 0.0);
-    }
-
-    #[test]
-    fn a_missing_database_is_made_only_on_request() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("db");
-        let error = RocksStore::open(&path, false).err().unwrap();
-        assert!(matches!(&error, StoreError::Backend { operation: Operation::Open, path: at, .. } if *at == path));
-        assert!(RocksStore::open(&path, true).is_ok());
-        assert!(RocksStore::open(&path, false).is_ok());
-    }
-
-    #[test]
-    fn a_damaged_manifest_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        drop(RocksStore::open(folder.path(), true).unwrap());
-        fs::write(folder.path().join("CURRENT"), "MANIFEST-999999\n").unwrap();
-        assert!(RocksStore::open(folder.path(), false).is_err());
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        self.add_backup(folder, keep)
     }
 }

@@ -1,15 +1,20 @@
 //! What a backend must be able to do.
 
-use super::StoreError;
+use super::{Operation, StoreError, keys};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
 /// Ordered maps from bytes to bytes, one for each [`Family`], that are written atomically and survive a crash.
+///
+/// Nothing stays open between two calls, so a store may be at the other end of a network. Keys and values are any bytes,
+/// none of them included. What an implementation must do is checked by [`conformance`](super::conformance).
 pub trait KeyValueStore: Send + Sync {
     /// Where this store is, for messages.
     fn path(&self) -> &Path;
@@ -23,7 +28,24 @@ pub trait KeyValueStore: Send + Sync {
     /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
+    /// The first entries of `range`, keys ascending, as many as `limit` allows. Empty only if there are none.
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        let (mut page, mut bytes, mut start) = (Vec::new(), 0, range.start.to_vec());
+        while page.len() < limit.entries && bytes < limit.bytes {
+            let next = self.scan(family, &start[..]..range.end, FEW.min(limit.entries - page.len()))?;
+            let Some((last, _)) = next.last() else { break };
+            start = keys::after(last);
+            bytes += next.iter().map(entry_bytes).sum::<usize>();
+            page.extend(next);
+        }
+        Ok(page)
+    }
+
     /// Writes the whole batch, or nothing of it, over all families.
+    ///
+    /// # Errors
+    /// [`StoreError::PreconditionFailed`] if one of the batch's [preconditions](WriteBatch::require) does not hold: then
+    /// nothing is written. Nobody else's write comes between the check and the write.
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError>;
 
     /// Makes everything written so far survive a loss of power.
@@ -38,6 +60,56 @@ pub trait KeyValueStore: Send + Sync {
         let _ = (family, range);
         Ok(None)
     }
+
+    /// Gives back the room of what was deleted or replaced in a family. That may take minutes; reading and writing go on
+    /// meanwhile. A store that sees to it by itself does nothing.
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        let _ = family;
+        Ok(())
+    }
+
+    /// Adds a backup of all that is stored at this moment to those in `folder`, and removes all but the newest `keep` of
+    /// them, if that is given. Reading and writing go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if that fails, or if the store has no backups of its own.
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        let _ = (folder, keep);
+        Err(StoreError::Backend {
+            operation: Operation::BackUp,
+            family: None,
+            path: self.path().to_path_buf(),
+            reason: "this kind of store makes no backups; copy it instead".into(),
+        })
+    }
+}
+
+/// Entries that are read at a time where the size of values cannot be known before.
+const FEW: usize = 16;
+
+/// How much may be in a page of a scan. The first entry is in it whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimit {
+    /// Entries, at most.
+    pub entries: usize,
+    /// With so many bytes of keys and values the page ends.
+    pub bytes: usize,
+}
+
+/// The bytes of a key and its value.
+pub(super) fn entry_bytes((key, value): &KeyValue) -> usize {
+    key.len() + value.len()
+}
+
+/// A backup of a store, by what stands in its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Its number, larger than that of any older one in the folder.
+    pub number: u32,
+    /// When it was made.
+    pub made_at: SystemTime,
+    /// The bytes that it restores. Backups share what they have in common, so the folder takes less than their sum.
+    pub bytes: u64,
 }
 
 /// A store that others have a handle to as well.
@@ -72,6 +144,18 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         (**self).approximate_range_bytes(family, range)
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        (**self).scan_page(family, range, limit)
+    }
+
+    fn compact(&self, family: Family) -> Result<(), StoreError> {
+        (**self).compact(family)
+    }
+
+    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        (**self).back_up(folder, keep)
     }
 }
 
@@ -121,19 +205,48 @@ pub enum Durability {
     Process,
 }
 
-/// Puts and deletes that belong together. Of two on the same key the later one counts.
+/// Puts and deletes that belong together, and what must be stored for them to be made. Of two changes of the same key the
+/// later one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
+    preconditions: Vec<Precondition>,
     changes: Vec<Change>,
     bytes: u64,
 }
 
 /// One put, or with no value one delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) family: Family,
-    pub(super) key: Vec<u8>,
-    pub(super) value: Option<Vec<u8>>,
+pub struct Change {
+    /// In which family.
+    pub family: Family,
+    /// Under which key.
+    pub key: Vec<u8>,
+    /// What is to be there; `None` for nothing.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What must be stored before a batch is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precondition {
+    /// In which family.
+    pub family: Family,
+    /// Under which key.
+    pub key: Vec<u8>,
+    /// What must be there; `None` for nothing.
+    pub expected: Option<Vec<u8>>,
+}
+
+impl Precondition {
+    /// Compares what is stored in the store at `path` with what must be there.
+    ///
+    /// # Errors
+    /// [`StoreError::PreconditionFailed`] if that is something else.
+    pub fn check(&self, stored: Option<&[u8]>, path: &Path) -> Result<(), StoreError> {
+        if stored == self.expected.as_deref() {
+            return Ok(());
+        }
+        Err(StoreError::PreconditionFailed { family: self.family, key: self.key.clone(), path: path.to_path_buf() })
+    }
 }
 
 impl WriteBatch {
@@ -145,6 +258,12 @@ impl WriteBatch {
     /// Removes `key`, if it is there.
     pub fn delete(&mut self, family: Family, key: impl Into<Vec<u8>>) {
         self.push(Change { family, key: key.into(), value: None });
+    }
+
+    /// The batch is written only if `expected` is stored under `key` at that moment, before the batch's own changes.
+    /// `None` stands for nothing. All preconditions of a batch must hold.
+    pub fn require(&mut self, family: Family, key: impl Into<Vec<u8>>, expected: Option<Vec<u8>>) {
+        self.preconditions.push(Precondition { family, key: key.into(), expected });
     }
 
     fn push(&mut self, change: Change) {
@@ -162,12 +281,23 @@ impl WriteBatch {
         self.changes.is_empty()
     }
 
-    /// The bytes of all keys and values.
+    /// The bytes of all keys and values that are put or deleted.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn into_changes(self) -> Vec<Change> {
+    /// What must be stored.
+    pub fn preconditions(&self) -> &[Precondition] {
+        &self.preconditions
+    }
+
+    /// The puts and deletes, in their order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The puts and deletes, in their order.
+    pub fn into_changes(self) -> Vec<Change> {
         self.changes
     }
 }

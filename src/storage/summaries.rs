@@ -37,7 +37,7 @@ impl WorldStore {
             .collect();
         for summaries in summaries.chunks(COMPARED_AT_ONCE) {
             let stored = summaries.iter().map(|(key, ..)| key.as_slice()).collect::<Vec<_>>();
-            let stored = self.store.multi_get(Family::Meta, &stored)?;
+            let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
             for ((key, (dimension, column), summary), stored) in summaries.iter().zip(stored) {
                 let mut value = envelope::unsealed();
                 summary.encode(&mut value);

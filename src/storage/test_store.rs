@@ -1,6 +1,7 @@
 //! A store that tests can look into, damage, and let fail.
 
 use super::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,6 +17,8 @@ struct Inner {
     fails_writes: AtomicBool,
     history: Mutex<Option<Vec<MemoryStore>>>,
     scans: AtomicUsize,
+    /// What lies in damaged blocks.
+    unreadable: Mutex<BTreeSet<(Family, Vec<u8>)>>,
 }
 
 impl TestStore {
@@ -61,6 +64,22 @@ impl TestStore {
         self.0.memory.write(batch, Durability::Process).unwrap();
     }
 
+    /// These keys cannot be read any more, until something else is put there.
+    pub(super) fn damage_block(&self, family: Family, keys: &[&[u8]]) {
+        self.0.unreadable.lock().unwrap().extend(keys.iter().map(|key| (family, key.to_vec())));
+    }
+
+    fn check(&self, family: Family, is_read: impl Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        let unreadable = self.0.unreadable.lock().unwrap();
+        match unreadable.iter().any(|(of, key)| *of == family && is_read(key)) {
+            true => {
+                let reason = "a block's checksum is wrong".into();
+                Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Everything that is stored.
     pub(super) fn contents(&self) -> Vec<(Family, KeyValue)> {
         let scan = |family| self.0.memory.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap();
@@ -74,15 +93,18 @@ impl KeyValueStore for TestStore {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.check(family, |unreadable| unreadable == key)?;
         self.0.memory.get(family, key)
     }
 
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.check(family, |unreadable| keys.contains(&unreadable))?;
         self.0.memory.multi_get(family, keys)
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.0.scans.fetch_add(1, Ordering::SeqCst);
+        self.check(family, |unreadable| range.contains(&unreadable))?;
         self.0.memory.scan(family, range, limit)
     }
 
@@ -95,7 +117,11 @@ impl KeyValueStore for TestStore {
                 reason: "the disk is full".into(),
             });
         }
+        let changed = batch.changes().iter().map(|change| (change.family, change.key.clone())).collect();
         self.0.memory.write(batch, durability)?;
+        let mut unreadable = self.0.unreadable.lock().unwrap();
+        *unreadable = &*unreadable - &changed;
+        drop(unreadable);
         if let Some(history) = &mut *self.0.history.lock().unwrap() {
             history.push(self.0.memory.snapshot());
         }

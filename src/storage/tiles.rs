@@ -99,7 +99,7 @@ impl WorldStore {
             columns += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
             writes.put(Family::Meta, keys::tile_key(dimension, x, z), encode(&masks));
         }
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         Ok(columns)
     }
 }

@@ -1,5 +1,6 @@
 //! A world's storage: opening it, and what there is only once in it.
 
+mod existing;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
+pub use existing::Access;
+
 /// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
 /// database and in the header inside it.
 pub(super) const FORMAT: u32 = 1;
+
+/// How often a world that others open at the same moment is tried.
+const MOST_OPENING_ATTEMPTS: u32 = 100;
 
 /// Where a world is kept.
 #[derive(Clone)]
@@ -30,7 +36,7 @@ pub enum StorageConfig {
     /// In memory, until it is dropped.
     Memory,
     /// In a backend of the game's own, or of a test's. Nothing but the caller sees to it that one world at a time is
-    /// open on it.
+    /// open on it; of several, only the one that was opened last can write.
     Custom(Arc<dyn KeyValueStore>),
 }
 
@@ -68,6 +74,8 @@ pub struct WorldStore {
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     header: Header,
+    /// The header as it is stored while this session is the last one; `None` without a session.
+    fence: Option<Vec<u8>>,
 }
 
 /// What is known of the world as a whole.
@@ -118,6 +126,18 @@ pub enum WorldOpenError {
         path: PathBuf,
         /// Something in it.
         found: String,
+    },
+    /// There is no world that could be opened.
+    #[error("there is no world in {}", path.display())]
+    NoWorld {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Something is there already where a world should be made.
+    #[error("{} is a world already; choose an empty folder or one that does not exist yet", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
     },
     /// The file system does not allow what is needed.
     #[error(
@@ -258,33 +278,69 @@ impl WorldStore {
         Self::start_session(&path, store, true)
     }
 
-    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
-        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
-        let mut world = Self {
+    /// The storage of a world of which nothing is known yet.
+    fn without_session(store: Box<dyn KeyValueStore>) -> Self {
+        Self {
             store,
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
             blocks: RwLock::default(),
-            header,
-        };
-        let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
-        match world.read_record::<Header>(Family::Meta, keys::HEADER, || StoredItem::Header).map_err(damaged)? {
-            Some(stored) if stored.format > FORMAT => {
-                return Err(WorldOpenError::NewerFormat {
-                    path: path.to_path_buf(),
-                    found: stored.format,
-                    supported: FORMAT,
-                });
-            }
-            Some(stored) => world.header = stored,
-            None if may_create => {}
-            None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
+            header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
+            fence: None,
         }
-        world.header.sessions = world.header.sessions.saturating_add(1);
-        world.write_record(Family::Meta, keys::HEADER, &world.header, || StoredItem::Header).map_err(damaged)?;
+    }
+
+    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
+        let mut world = Self::without_session(store);
+        world.header = header;
+        let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
+        for attempt in 1.. {
+            let stored = world.store.get(Family::Meta, keys::HEADER).map_err(damaged)?;
+            match stored.as_deref().map(record::decode::<Header>) {
+                Some(Ok(header)) if header.format > FORMAT => {
+                    return Err(WorldOpenError::NewerFormat {
+                        path: path.to_path_buf(),
+                        found: header.format,
+                        supported: FORMAT,
+                    });
+                }
+                Some(Ok(header)) => world.header = header,
+                Some(Err(reason)) => return Err(damaged(world.corrupt(StoredItem::Header, reason))),
+                None if may_create => {}
+                None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
+            }
+            world.header.sessions = world.header.sessions.saturating_add(1);
+            let fence = world.encode(&world.header, || StoredItem::Header).map_err(damaged)?;
+            let mut writes = WriteBatch::default();
+            writes.require(Family::Meta, keys::HEADER, stored);
+            writes.put(Family::Meta, keys::HEADER, fence.clone());
+            world.fence = Some(fence);
+            match world.store.write(writes, Durability::Sync) {
+                // Somebody else opened it at the same moment: the session after theirs is ours.
+                Err(StoreError::PreconditionFailed { .. }) if attempt < MOST_OPENING_ATTEMPTS => {}
+                written => {
+                    written.map_err(damaged)?;
+                    break;
+                }
+            }
+        }
         Ok(world)
+    }
+
+    /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
+    /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
+    pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
+        batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
+        self.store.write(batch, durability).map_err(|error| match error {
+            StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
+                StoreError::Superseded { session: self.session(), path }
+            }
+            error => error,
+        })
     }
 
     /// Where the world is, for messages.
@@ -341,7 +397,7 @@ impl WorldStore {
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, key, self.encode(&dimension, item)?);
         writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
-        self.store.write(writes, Durability::Sync)?;
+        self.write(writes, Durability::Sync)?;
         Ok(dimension.id)
     }
 
@@ -354,7 +410,7 @@ impl WorldStore {
         }
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::sparse_key(dimension), Vec::new());
-        self.store.write(writes, Durability::Sync)
+        self.write(writes, Durability::Sync)
     }
 
     /// Whether every chunk that was generated in the dimension is stored, also one of air.
@@ -387,18 +443,6 @@ impl WorldStore {
     ) -> Result<Option<T>, StoreError> {
         let value = self.store.get(family, key)?;
         value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
-    }
-
-    fn write_record<T: Serialize>(
-        &self,
-        family: Family,
-        key: &[u8],
-        value: &T,
-        item: impl Fn() -> StoredItem,
-    ) -> Result<(), StoreError> {
-        let mut writes = WriteBatch::default();
-        writes.put(family, key, self.encode(value, item)?);
-        self.store.write(writes, Durability::Sync)
     }
 }
 

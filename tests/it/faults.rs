@@ -412,7 +412,7 @@ fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
 
 #[test]
 fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
-    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::default());
+    let disk = Arc::new(MemoryStore::default());
     let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
         .with_autosave_period(Duration::from_secs(3_600))
         .with_region_faults(RegionFaults::HaltNeighbors);
@@ -435,7 +435,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     });
     let id = dimension_id(&app, dimension);
     let stored = || {
-        let store = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap();
+        let store = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
         let columns = store.load_batch(id, beside.column().batch(), &[beside.column()], 0..1).unwrap();
         columns[0].entities.len()
     };

@@ -158,7 +158,8 @@ fn dimensions_are_listed_by_name() {
     world.commit(&content(NETHER), Durability::Process).unwrap();
     world.remove_dimension(NAMES[1], |_| ControlFlow::Break(())).unwrap();
     expected[1].being_removed = true;
-    assert_eq!(store.world().dimensions(), Ok(expected.clone()));
+    let world = store.world();
+    assert_eq!(world.dimensions(), Ok(expected.clone()));
     world.remove_dimension(NAMES[1], on()).unwrap();
     expected.remove(1);
     assert_eq!(world.dimensions(), Ok(expected));

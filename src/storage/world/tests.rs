@@ -164,7 +164,8 @@ fn of_a_sparse_dimension_all_that_was_generated_is_known() {
     let store = TestStore::default();
     let world = store.world();
     world.make_sparse(OVERWORLD).unwrap();
-    assert!(store.world().is_sparse(OVERWORLD).unwrap() && !world.is_sparse(NETHER).unwrap());
+    let world = store.world();
+    assert!(world.is_sparse(OVERWORLD).unwrap() && !world.is_sparse(NETHER).unwrap());
     let (column, air) = (ColumnPos::new(-3, 7), Arc::new(Chunk::uniform(BlockId::AIR)));
     let mut batch = SaveBatch::default();
     for (y, chunk) in [(FAR, chunk(1)), (FAR + 1, air.clone()), (-FAR, air), (5, chunk(2))] {
@@ -659,5 +660,56 @@ proptest! {
         // One place key an entity, and nothing left of those that are gone.
         let places = store.contents().into_iter().filter(|(_, (key, _))| keys::parse_place_key(key).is_some());
         prop_assert_eq!(places.count(), entities.len());
+    }
+}
+
+#[test]
+fn whoever_lost_the_world_to_another_changes_nothing_any_more() {
+    let store = TestStore::default();
+    let (older, pos) = (store.world(), ChunkPos::new(1, 2, 3));
+    older.open_dimension("overworld", &origin(1)).unwrap();
+    save_chunk(&older, pos, chunk(1));
+    let newer = store.world();
+    assert_eq!((older.session(), newer.session()), (1, 2));
+    let before = store.contents();
+    let writes: [&dyn Fn() -> Result<(), StoreError>; 5] = [
+        &|| {
+            let batch = SaveBatch { chunks: [((OVERWORLD, pos), chunk(2))].into(), ..SaveBatch::default() };
+            older.commit(&batch, Durability::Sync).map(drop)
+        },
+        &|| older.make_sparse(NETHER),
+        &|| older.save_registry_lists(&older.registry_lists()?),
+        &|| match older.open_dimension("nether", &origin(1)) {
+            Err(StoredDimensionError::Store(error)) => Err(error),
+            other => panic!("{other:?}"),
+        },
+        &|| older.rebuild_tiles(OVERWORLD, |_| std::ops::ControlFlow::Continue(())).map(drop),
+    ];
+    for write in writes {
+        let error = write().unwrap_err();
+        assert!(matches!(error, StoreError::Superseded { session: 1, .. }), "{error}");
+        assert!(error.to_string().contains("opened again elsewhere"), "{error}");
+    }
+    assert!(store.contents() == before);
+    // The newer one goes on, and the older one can still read.
+    save_chunk(&newer, pos, chunk(3));
+    let load =
+        |world: &WorldStore| world.load_batch(OVERWORLD, pos.column().batch(), &[pos.column()], HEIGHTS).unwrap();
+    assert_eq!(load(&older), load(&newer));
+    assert_eq!(load(&newer)[0].column.chunk(2), Some(&chunk(3)));
+}
+
+#[test]
+fn of_many_who_open_a_world_at_once_each_has_a_session_and_the_last_one_has_the_world() {
+    let store = TestStore::default();
+    let worlds: Vec<WorldStore> = std::thread::scope(|scope| {
+        let opening = [(); 8].map(|()| scope.spawn(|| store.world()));
+        opening.into_iter().map(|opening| opening.join().unwrap()).collect()
+    });
+    let sessions: BTreeSet<u64> = worlds.iter().map(WorldStore::session).collect();
+    assert!(sessions.into_iter().eq(1..=8));
+    for world in &worlds {
+        let written = world.make_sparse(DimensionId(world.session()));
+        assert_eq!(written.is_ok(), world.session() == 8, "{written:?}");
     }
 }

@@ -1,0 +1,25 @@
+//! Giving back the room of what was deleted.
+
+use super::RocksStore;
+use crate::storage::{Family, Operation, StoreError};
+use rocksdb::{BottommostLevelCompaction, CompactOptions, WaitForCompactOptions};
+
+impl RocksStore {
+    /// Writes all files of a family anew. Deleting alone does not shrink a database: what was deleted stays in its files
+    /// until they are compacted, and in old ones for long.
+    pub(super) fn compact_family(&self, family: Family) -> Result<(), StoreError> {
+        if !self.is_writable {
+            return Err(StoreError::NotWritable { path: self.path.clone() });
+        }
+        self.with(Operation::Compact, family, |database, handle| {
+            database.flush_cf(handle)?;
+            let mut options = CompactOptions::default();
+            // Otherwise files that are in the last level already stay as they are.
+            options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+            options.set_exclusive_manual_compaction(false);
+            database.compact_range_cf_opt(handle, None::<&[u8]>, None::<&[u8]>, &options);
+            // What it said itself about a failure is not passed on.
+            database.wait_for_compact(&WaitForCompactOptions::default())
+        })
+    }
+}

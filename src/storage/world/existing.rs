@@ -1,0 +1,77 @@
+//! Opening a world only if it is there, and without a session if nothing in it is to change.
+
+use super::{FORMAT, Header, WorldOpenError, WorldStore};
+use crate::storage::{Family, KeyValueStore, StorageConfig, StoreError, keys, record};
+#[cfg(feature = "rocksdb")]
+use crate::storage::{RocksStore, folder::WorldFolder};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a world is [opened](WorldStore::open_existing) for that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look at it. Nothing in it changes, and each write is refused. A damaged header is no obstacle.
+    Read,
+    /// To compact it or to back it up. What is stored does not change, and each write is refused. A damaged header is no
+    /// obstacle.
+    Maintain,
+    /// To change it, which counts as a session.
+    Write,
+}
+
+impl WorldStore {
+    /// Opens a world that is there already. It is open until the returned value is dropped.
+    ///
+    /// # Errors
+    /// [`WorldOpenError::NoWorld`] if it is not there; nothing is made then.
+    pub fn open_existing(config: &StorageConfig, access: Access) -> Result<Self, WorldOpenError> {
+        match config {
+            StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
+            StorageConfig::Path(path) => Self::open_existing_path(path, access),
+            StorageConfig::Custom(store) => Self::begin(Box::new(Arc::clone(store)), access),
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn open_existing_path(path: &Path, access: Access) -> Result<Self, WorldOpenError> {
+        let folder = WorldFolder::open_existing(path)?;
+        let database = folder.database();
+        let store = match access {
+            Access::Read => RocksStore::open_to_read(&database),
+            Access::Maintain | Access::Write => RocksStore::open(&database, false),
+        };
+        let store = store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
+        let mut world = Self::begin(Box::new(store), access)?;
+        world._folder = Some(folder);
+        Ok(world)
+    }
+
+    #[cfg(not(feature = "rocksdb"))]
+    fn open_existing_path(path: &Path, _access: Access) -> Result<Self, WorldOpenError> {
+        Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
+    }
+
+    fn begin(store: Box<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        let failed = |source| WorldOpenError::Database { path: path.clone(), source };
+        let header = match store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) if access != Access::Write => Some(Vec::new()),
+            header => header.map_err(failed)?,
+        };
+        if header.is_none() && store.scan(Family::Meta, &[]..&[u8::MAX], 1).map_err(failed)?.is_empty() {
+            return Err(WorldOpenError::NoWorld { path });
+        }
+        if access == Access::Write {
+            return Self::start_session(&path, store, false);
+        }
+        let mut world = Self::without_session(store);
+        // What a damaged one says is not known, and whoever looks for damage finds it.
+        if let Some(Ok(header)) = header.as_deref().map(record::decode::<Header>) {
+            if header.format > FORMAT {
+                return Err(WorldOpenError::NewerFormat { path, found: header.format, supported: FORMAT });
+            }
+            world.header = header;
+        }
+        Ok(world)
+    }
+}

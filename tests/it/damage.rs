@@ -1,0 +1,109 @@
+//! What is damaged on a disk, or by a sudden end, is told and never spreads: everything else stays readable, and nothing
+//! is thrown away.
+
+#![cfg(feature = "rocksdb")]
+
+mod fixtures;
+mod ground;
+mod kills;
+mod locked;
+mod tables;
+
+use bevy_terrane::block::BlockId;
+use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
+use bevy_terrane::prelude::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+use bevy_terrane::storage::{
+    DimensionOrigin, Durability, EntityRecord, SaveBatch, StorageConfig, StoredBlockTick, WorldOpenError, WorldStore,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The path of the world for a test that runs as a process of its own.
+const WORLD: &str = "TERRANE_TEST_WORLD";
+const OVERWORLD: DimensionId = DimensionId(0);
+
+fn open(path: &Path) -> Result<WorldStore, WorldOpenError> {
+    WorldStore::open(&StorageConfig::Path(path.to_path_buf()))
+}
+
+fn origin() -> DimensionOrigin {
+    DimensionOrigin { generator: "none".into(), version: 1, seed: 7 }
+}
+
+/// Blocks of 16 types that do not compress.
+fn chunk(seed: u64) -> Arc<Chunk> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    Arc::new(Chunk::from_fn(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        BlockId::new((state >> 40) as u32 % 16)
+    }))
+}
+
+/// One change of everything that a world holds: what a round of saves writes.
+fn round(number: u32) -> SaveBatch {
+    let mut batch = SaveBatch::default();
+    let column = ColumnPos::new(0, 0);
+    let place = BlockPos::new(1, i64::from(number % 64), 1);
+    batch.chunks.insert((OVERWORLD, column.chunk(0)), chunk(number.into()));
+    batch.chunks.insert((OVERWORLD, ChunkPos::new(i64::from(number % 50), 1, 3)), chunk(number.into()));
+    let tick = StoredBlockTick { block: place, kind: "flow".into(), remaining: number.into() };
+    // All heights, since the tick may have been elsewhere.
+    let ticks = |y| if place.chunk().y == y { vec![tick.clone()] } else { Vec::new() };
+    batch.block_ticks = (0..4).map(|y| ((OVERWORLD, column.chunk(y)), ticks(y))).collect();
+    let entity = EntityRecord {
+        id: Uuid::from_u128(5),
+        dimension: OVERWORLD,
+        block: place,
+        offset: [0.5; 3],
+        viewer: None,
+        components: vec![("round".into(), number.to_le_bytes().to_vec())],
+        children: Vec::new(),
+    };
+    batch.entities.insert(entity.id, Some(entity));
+    batch.tiles.insert((OVERWORLD, (0, 0)), [number as u16; 64]);
+    let mut seen = Column::new(column);
+    seen.set_block(place, BlockId::new(1));
+    batch.summaries.insert((OVERWORLD, column), Arc::new(ColumnSummary::new(&seen)));
+    batch
+}
+
+/// Every file and folder below `path`, with the files' contents; what RocksDB writes for people to read is left out.
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if !name.starts_with("LOG") {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// Runs one test of these files as a process of its own, with the world at `path`.
+fn process(test: &str, path: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("damage::{test}"), "--nocapture"])
+        .env(WORLD, path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap());
+    (process, lines)
+}
+
+/// The numbers in the lines that begin with this word.
+fn numbers(lines: impl BufRead, word: &str) -> impl Iterator<Item = u32> {
+    lines.lines().map_while(Result::ok).filter_map(move |line| line.strip_prefix(word)?.trim().parse().ok())
+}

@@ -1,0 +1,68 @@
+use super::*;
+use crate::support::rounds;
+use std::time::Duration;
+
+/// Runs only in the process that the test below starts and kills; by itself it does nothing.
+#[test]
+fn process_that_is_killed() {
+    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let world = open(&path).unwrap();
+    world.open_dimension("overworld", &origin()).unwrap();
+    for number in stored_round(&world).map_or(0, |last| last + 1).. {
+        println!("\nbegins {number}");
+        let durability = if number % 3 == 0 { Durability::Sync } else { Durability::Process };
+        world.commit(&round(number), durability).unwrap();
+        println!("\nacknowledged {number}");
+    }
+}
+
+/// The last round, as the entity says.
+fn stored_round(world: &WorldStore) -> Option<u32> {
+    let entity = world.entity(Uuid::from_u128(5)).unwrap()?;
+    Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
+}
+
+/// 200 kills with `TERRANE_ROUNDS=200`.
+#[test]
+fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let mut stored = None;
+    for kill in 0..rounds(20) {
+        let (mut process, lines) = process("kills::process_that_is_killed", &path);
+        let mut acknowledged = numbers(lines, "acknowledged");
+        // From the middle of the first save on to dozens of saves later.
+        let mut last = acknowledged.by_ref().take((kill % 5) as usize).last();
+        std::thread::sleep(Duration::from_micros(kill * 7_919 % 23_000));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        last = acknowledged.last().or(last);
+
+        let world = open(&path).unwrap();
+        let found = stored_round(&world);
+        assert!(found >= last.or(stored), "kill {kill}: {last:?} was acknowledged, {found:?} is there");
+        stored = found;
+        let Some(found) = found else { continue };
+        let expected = round(found);
+        let column = ColumnPos::new(0, 0);
+        let loaded = world.load_batch(OVERWORLD, column.batch(), &[column], 0..4).unwrap().remove(0);
+        let is_expected = |y| loaded.column.chunk(y) == expected.chunks.get(&(OVERWORLD, column.chunk(y)));
+        assert!(is_expected(0), "kill {kill}: a chunk is of another round than {found}");
+        let ticks: Vec<_> = expected.block_ticks.values().flatten().cloned().collect();
+        assert_eq!(loaded.block_ticks, ticks, "kill {kill}");
+        let entities: Vec<_> = expected.entities.values().flatten().cloned().collect();
+        assert_eq!(loaded.entities, entities, "kill {kill}");
+        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(0, 0, [found as u16; 64])], "kill {kill}");
+        let summary = world.summaries(OVERWORLD, &[column]).unwrap().remove(0);
+        assert_eq!(summary.as_ref(), Some(&*expected.summaries[&(OVERWORLD, column)]), "kill {kill}");
+        // And every chunk of every round before decodes, and is that of its last round.
+        for x in 0..50_u32 {
+            let newest = (0..=found).rev().take(50).find(|number| number % 50 == x);
+            let column = ColumnPos::new(x.into(), 3);
+            let loaded = world.load_batch(OVERWORLD, column.batch(), &[column], 1..2).unwrap().remove(0);
+            let newest = newest.map(|number| chunk(number.into()));
+            assert_eq!(loaded.column.chunk(1), newest.as_ref(), "kill {kill}: column {column}");
+        }
+    }
+    assert!(stored > Some(0), "nothing was ever saved");
+}
