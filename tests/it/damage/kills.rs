@@ -10,7 +10,7 @@ fn process_that_is_killed() {
     world.open_dimension("overworld", &origin()).unwrap();
     for number in stored_round(&world).map_or(0, |last| last + 1).. {
         println!("\nbegins {number}");
-        let durability = if number % 3 == 0 { Durability::Sync } else { Durability::Process };
+        let durability = if number.is_multiple_of(3) { Durability::Sync } else { Durability::Process };
         world.commit(&round(number), durability).unwrap();
         println!("\nacknowledged {number}");
     }
