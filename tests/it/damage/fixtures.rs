@@ -4,7 +4,7 @@
 //! is made is written in `tests/fixtures/README.md`.
 
 use super::*;
-use bevy_terrane::block::{BlockRecord, ComponentRecord};
+use bevy_terrane::block::{BlockRecord, BlockRegistry, ComponentId, ComponentRecord};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::{
     ChildRecord, Family, KeyValueStore, MemoryStore, RegistryLists, StoredPregeneration, ViewerRecord, WriteBatch,
@@ -60,7 +60,7 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
         blocks: vec![
             block("terrane:air", &[]),
             block("game:stairs[facing=north]", &[]),
-            block("game:chest", &[0, 1 << 63]),
+            block("game:chest", &[0, 1 << 63 | 1]),
         ],
         components: vec![
             ComponentRecord { name: "game:lock".into(), version: 2, size: Some(4) },
@@ -69,17 +69,17 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
         entity_types: vec!["game::Mob".into()],
         structures: vec!["game:house".into()],
     };
-    let mut batch = SaveBatch::default();
+    let (mut batch, types) = (SaveBatch::default(), types(&lists));
     let columns = [ColumnPos::new(0, 0), ColumnPos::new(-1, 70_000), ColumnPos::new(i64::MIN >> 4, 5)];
     for (number, column) in columns.into_iter().enumerate() {
         let mut seen = Column::new(column);
         let chunks = [
-            (-4, Chunk::uniform(BlockId::new(2))),
+            (-4, Chunk::uniform(BlockId::new(1))),
             (0, Chunk::from_fn(|[x, y, z]| BlockId::new((x + 2 * y + 3 * z + number) as u32 % 3))),
             (19, Chunk::from_fn(|[x, y, z]| BlockId::new(if [x, y, z] == [1, 2, 3] { 1 } else { 0 }))),
         ];
         for (y, chunk) in chunks {
-            let chunk = Arc::new(chunk);
+            let chunk = Arc::new(furnished(chunk, &types));
             seen.set_chunk(y, chunk.clone());
             batch.chunks.insert((OVERWORLD, column.chunk(y)), chunk);
         }
@@ -120,6 +120,23 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
     (lists, batch)
 }
 
+fn types(lists: &RegistryLists) -> BlockRegistry {
+    BlockRegistry::from_records(lists.blocks.clone(), lists.components.clone()).unwrap()
+}
+
+/// The chunk with locks and items in its chests, which differ from chest to chest.
+fn furnished(chunk: Chunk, types: &BlockRegistry) -> Chunk {
+    let mut chunk = chunk.with_all_components(types).unwrap().unwrap_or(chunk);
+    let (lock, items) = (ComponentId::new(0), ComponentId::new(1 << 63 | 1));
+    for at in
+        [[0, 0, 2], [1, 2, 0], [15, 15, 15]].into_iter().filter(|at| chunk.block(*at).index() == 2).collect::<Vec<_>>()
+    {
+        chunk.set_component(types, at, 0, lock, &[at[0] as u8, 2, 3, 4]).unwrap();
+        chunk.set_component(types, at, 0, items, format!("items of {at:?}").as_bytes()).unwrap();
+    }
+    chunk
+}
+
 /// Makes a world with this in it, in the format of new worlds.
 fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
@@ -128,7 +145,7 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     world.open_dimension("nether", &DimensionOrigin { seed: u64::MAX, ..origin() }).unwrap();
     world.make_sparse(NETHER).unwrap();
     world.save_registry_lists(lists).unwrap();
-    world.set_opaque_blocks([false, true, true]);
+    world.set_blocks(Arc::new(types(lists)));
     world.commit(batch, Durability::Sync).unwrap();
     store.snapshot()
 }
