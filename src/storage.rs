@@ -15,16 +15,21 @@ pub mod envelope;
 pub mod keys;
 
 mod block_ticks;
+mod chunk_group;
+mod cluster;
 mod commit;
+mod compression;
 mod entity_record;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
 mod folder;
+mod heat;
 mod load;
 mod memory;
 mod opacity;
 mod opacity_tile;
 mod pregenerations;
+mod promotion;
 mod record;
 mod registry_lists;
 mod remove_dimension;
@@ -34,6 +39,8 @@ mod save_batch;
 mod store;
 mod summaries;
 mod thread;
+mod tier;
+mod tiers;
 mod tiles;
 mod world;
 
@@ -43,9 +50,12 @@ mod conformance;
 mod test_store;
 
 pub use block_ticks::StoredBlockTick;
+pub use chunk_group::ChunkGroup;
+pub use cluster::{ClusterError, PartError};
 pub use commit::CommitReport;
 pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
+pub use heat::{CoolingCursor, CoolingGroup};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
 pub use opacity_tile::{OpacityError, OpacityTile, TILE_SIZE};
@@ -55,7 +65,9 @@ pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimensi
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
+pub use store::{Durability, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
+pub use tier::{Promotion, Tier, TierSettings};
+pub use tiers::TierMoves;
 pub use tiles::RebuildProgress;
 pub use world::{DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

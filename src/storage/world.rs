@@ -7,7 +7,9 @@ mod tests;
 use super::RocksStore;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
+use super::heat::Heat;
 use super::opacity::OpaqueBlocks;
+use super::promotion::LoadedGroups;
 use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
@@ -65,6 +67,11 @@ pub struct WorldStore {
     #[cfg(any(feature = "rocksdb", test))]
     _folder: Option<WorldFolder>,
     writes: Mutex<()>,
+    /// Held while groups of chunks move to other tiers; whoever looks for one in several tiers shares it.
+    pub(super) moving: RwLock<()>,
+    pub(super) heat: Heat,
+    /// What is to be promoted because it was loaded.
+    pub(super) loaded: LoadedGroups,
     /// Which types of blocks are opaque, once that was said.
     pub(super) opaque: RwLock<Option<Arc<OpaqueBlocks>>>,
     header: Header,
@@ -266,6 +273,9 @@ impl WorldStore {
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
+            moving: RwLock::new(()),
+            heat: Heat::default(),
+            loaded: LoadedGroups::default(),
             opaque: RwLock::default(),
             header,
         };
@@ -282,6 +292,9 @@ impl WorldStore {
             None if may_create => {}
             None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
         }
+        let play_time: Option<Duration> =
+            world.read_record(Family::Meta, keys::PLAY_TIME, || StoredItem::PlayTime).map_err(damaged)?;
+        world.heat = Heat::new(play_time.unwrap_or_default());
         world.header.sessions = world.header.sessions.saturating_add(1);
         world.write_record(Family::Meta, keys::HEADER, &world.header, || StoredItem::Header).map_err(damaged)?;
         Ok(world)
