@@ -168,9 +168,7 @@ impl Part<'_> {
         let raw = match self.raw_length {
             0 => Cow::Borrowed(&*self.bytes),
             length if length as usize > LARGEST_GROUP => return Err(PartError::TooLarge { length }),
-            length => {
-                compression::decompress(&self.bytes, length as usize).map_err(PartError::Compression)?.into()
-            }
+            length => compression::decompress(&self.bytes, length as usize).map_err(PartError::Compression)?.into(),
         };
         let cluster = EncodedCluster::new(&raw)?;
         if cluster.scale() != ClusterScale::Small {

@@ -119,7 +119,8 @@ impl GroupWriter<'_> {
                 self.write_moves_early()?;
             }
         } else if is_new {
-            let is_used = chunks.iter().any(|(_, (dimension, pos), _)| !batch.unused.contains(&(*dimension, pos.column())));
+            let is_used =
+                chunks.iter().any(|(_, (dimension, pos), _)| !batch.unused.contains(&(*dimension, pos.column())));
             let placed = if is_used { Placed::Accessed(Tier::Hot) } else { Placed::Moved(Tier::Hot) };
             self.commit.placed.insert(group, placed);
         }

@@ -101,7 +101,9 @@ impl fmt::Display for StoredItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chunk(dimension, pos) => write!(f, "chunk {pos} of {dimension}"),
-            Self::Cluster(tier, dimension, first) => write!(f, "the {tier} cluster from chunk {first} on of {dimension}"),
+            Self::Cluster(tier, dimension, first) => {
+                write!(f, "the {tier} cluster from chunk {first} on of {dimension}")
+            }
             Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),

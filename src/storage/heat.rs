@@ -27,7 +27,7 @@ const MOST_NOTED: usize = 1 << 18;
 /// What is known of heat in memory.
 #[derive(Debug, Default)]
 pub(super) struct Heat {
-    /// Accesses that are not written yet, by the second of the play time.
+    /// The [second](second_of) of each access that is not written yet.
     noted: Mutex<BTreeMap<ChunkGroup, u64>>,
     /// The play time when the world was opened.
     before: Duration,
@@ -38,7 +38,7 @@ pub(super) struct Heat {
 /// What is stored of a group's heat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct HeatRecord {
-    /// The second of the play time of the last access.
+    /// The [second](second_of) of the last access; 0 if there was none.
     accessed: u64,
     /// The tier that it lies in, and the second under which its cooling key is; `None` if it is cold.
     waiting: Option<(Tier, u64)>,
@@ -64,8 +64,8 @@ pub struct CoolingGroup {
     pub group: ChunkGroup,
     /// Where it lies.
     pub tier: Tier,
-    /// The play time of its last access, in whole seconds.
-    pub accessed: Duration,
+    /// The play time of its last access, in whole seconds; `None` if nobody has needed it since it was generated.
+    pub accessed: Option<Duration>,
 }
 
 /// Where a walk over all groups of a tier goes on.
@@ -121,7 +121,7 @@ impl WorldStore {
 
     /// Notes that these groups are in use.
     pub fn note_accesses(&self, groups: impl IntoIterator<Item = ChunkGroup>) {
-        let second = self.play_time().as_secs();
+        let second = second_of(self.play_time());
         let mut noted = self.heat.noted();
         for group in groups {
             if noted.len() < MOST_NOTED || noted.contains_key(&group) {
@@ -130,11 +130,11 @@ impl WorldStore {
         }
     }
 
-    /// The play time of the last access to a group, in whole seconds; `None` if nothing is known of it.
+    /// The play time of the last access to a group, in whole seconds; `None` if none is known.
     pub fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
         let stored = self.heat_records(&[group])?.remove(0).map(|record| record.accessed);
         let noted = self.heat.noted().get(&group).copied();
-        Ok(stored.map(|stored| Duration::from_secs(stored.max(noted.unwrap_or(0)))))
+        Ok(stored.and_then(|stored| time_of(stored.max(noted.unwrap_or(0)))))
     }
 
     /// Writes the accesses that were noted, for when nothing else is saved for a while.
@@ -166,7 +166,8 @@ impl WorldStore {
         let before = writes.len();
         for groups in groups.chunks(PAGE) {
             for (&group, old) in groups.iter().zip(self.heat_records(groups)?) {
-                let new = HeatRecord::after(old, noted.get(&group).copied(), placed.get(&group).copied(), now.as_secs());
+                let new =
+                    HeatRecord::after(old, noted.get(&group).copied(), placed.get(&group).copied(), second_of(now));
                 change_record(group, old, new, writes);
             }
         }
@@ -177,14 +178,21 @@ impl WorldStore {
         Ok(noted.into_iter().collect())
     }
 
-    /// Up to `limit` groups of a tier that were not accessed since `until`, in play time, those first that wait longest.
-    pub fn cooling_groups(&self, tier: Tier, until: Duration, limit: usize) -> Result<Vec<CoolingGroup>, StoreError> {
+    /// Up to `limit` groups of a tier that were not accessed since `until`, in play time, those first that wait longest. With no
+    /// time only those that nobody has accessed ever.
+    pub fn cooling_groups(
+        &self,
+        tier: Tier,
+        until: Option<Duration>,
+        limit: usize,
+    ) -> Result<Vec<CoolingGroup>, StoreError> {
         let mut cooling = Vec::new();
-        let range = keys::cooling_range(tier, until.as_secs());
+        let range = keys::cooling_range(tier, until.map_or(0, second_of));
         // Those that wait in vain are put right, so the next call finds what this one did not come to.
         let page = self.store.scan(Family::Meta, &range.start..&range.end, 2 * limit)?;
         let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
         for group in self.check_cooling(&page)? {
+            // One that was accessed later has been put right, and waits there.
             if group.accessed <= until && cooling.len() < limit {
                 cooling.push(group);
             }
@@ -208,9 +216,9 @@ impl WorldStore {
         Ok((self.check_cooling(&page)?, next))
     }
 
-    /// How many groups wait to become colder that were not accessed since `until`; more than `limit` are not counted.
-    pub fn count_cooling_groups(&self, tier: Tier, until: Duration, limit: usize) -> Result<usize, StoreError> {
-        let range = keys::cooling_range(tier, until.as_secs());
+    /// How many groups there are for [`cooling_groups`](Self::cooling_groups); more than `limit` are not counted.
+    pub fn count_cooling_groups(&self, tier: Tier, until: Option<Duration>, limit: usize) -> Result<usize, StoreError> {
+        let range = keys::cooling_range(tier, until.map_or(0, second_of));
         Ok(self.store.scan(Family::Meta, &range.start..&range.end, limit)?.len())
     }
 
@@ -230,7 +238,7 @@ impl WorldStore {
             let noted = self.heat.noted().get(&group).copied().unwrap_or(0);
             let accessed = record.accessed.max(noted);
             change_record(group, stored, Some(HeatRecord { accessed, waiting: Some((tier, accessed)) }), &mut writes);
-            cooling.push(CoolingGroup { group, tier, accessed: Duration::from_secs(accessed) });
+            cooling.push(CoolingGroup { group, tier, accessed: time_of(accessed) });
         }
         if !writes.is_empty() {
             let play_time = self.encode(&self.play_time(), || StoredItem::PlayTime)?;
@@ -312,6 +320,15 @@ impl HeatRecord {
         };
         Some(Self { accessed, waiting: (tier != Tier::Cold).then_some((tier, accessed)) })
     }
+}
+
+/// A time as it is stored: the second in which it lies, counted from 1. 0 is before there was any time.
+fn second_of(time: Duration) -> u64 {
+    time.as_secs().saturating_add(1)
+}
+
+fn time_of(second: u64) -> Option<Duration> {
+    second.checked_sub(1).map(Duration::from_secs)
 }
 
 /// Replaces what is known of a group, with its cooling key.

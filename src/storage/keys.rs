@@ -267,13 +267,13 @@ pub fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
     ChunkGroup::parse(key.strip_prefix(HEAT)?)
 }
 
-/// The key that says: this group lies in this tier, and was accessed in this second of the play time or later. Those of a
+/// The key that says: this group lies in this tier, and was accessed in this second or later; 0 says nothing. Those of a
 /// tier are sorted by the time.
 pub fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8> {
     [COOLING, &[tier.number()], &second.to_be_bytes(), &group.key()].concat()
 }
 
-/// The range of the groups of a tier that were accessed in this second of the play time or earlier.
+/// The range of the groups of a tier under this second or an earlier one.
 pub fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
     let first = [COOLING, &[tier.number()]].concat();
     let end = [COOLING, &[tier.number()], &last_second.to_be_bytes(), &[0xff; CHUNK_KEY_LENGTH]].concat();

@@ -161,10 +161,7 @@ impl WorldStore {
             if !families.is_empty() {
                 let half = 1_i64 << (shift - 1);
                 // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
-                cubes.extend([
-                    (bottom.wrapping_add(half), shift - 1, families.clone()),
-                    (bottom, shift - 1, families),
-                ]);
+                cubes.extend([(bottom.wrapping_add(half), shift - 1, families.clone()), (bottom, shift - 1, families)]);
             }
         }
         Ok(())

@@ -48,7 +48,8 @@ impl WorldStore {
     /// Makes groups hot that were loaded, as many as [`move_groups`](Self::move_groups) moves at once. After an error they are
     /// read where they lie.
     pub fn promote_loaded(&self) -> Result<TierMoves, StoreError> {
-        let groups: Vec<_> = mem::take(&mut *self.loaded.waiting()).into_iter().map(|group| (group, Tier::Hot)).collect();
+        let groups: Vec<_> =
+            mem::take(&mut *self.loaded.waiting()).into_iter().map(|group| (group, Tier::Hot)).collect();
         let (moves, left) = self.move_groups(&groups)?;
         if left > 0 {
             // Those that are done are found hot, which costs little.

@@ -2,8 +2,8 @@
 
 use super::{Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind, Options, ReadOptions,
-    WriteOptions, properties,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind, Options,
+    ReadOptions, WriteOptions, properties,
 };
 use std::ffi::CStr;
 use std::ops::Range;
@@ -33,7 +33,8 @@ impl RocksStore {
     /// Opens the database in the folder `path`, or makes one there if `create`.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let families = Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, &cache)));
+        let families =
+            Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, &cache)));
         let database = DB::open_cf_descriptors(&database_options(create), path, families).map_err(|error| {
             StoreError::Backend {
                 operation: Operation::Open,

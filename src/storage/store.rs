@@ -116,15 +116,8 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 7] = [
-        Self::Chunks,
-        Self::Entities,
-        Self::Registry,
-        Self::Meta,
-        Self::Opacity,
-        Self::WarmChunks,
-        Self::ColdChunks,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity, Self::WarmChunks, Self::ColdChunks];
 
     /// The family's name on disk.
     pub const fn name(self) -> &'static str {

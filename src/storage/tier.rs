@@ -79,13 +79,16 @@ impl Default for TierSettings {
 }
 
 impl TierSettings {
-    /// Where a group belongs that nobody has loaded: `now` and `accessed` are play time, `distance` is that of the nearest
-    /// viewer in blocks, if there is one.
-    pub fn tier(&self, now: Duration, accessed: Duration, distance: Option<u64>) -> Tier {
-        let idle = now.saturating_sub(accessed);
-        if idle < self.warm_after {
+    /// Where a group belongs that nobody has loaded: `now` and `accessed`, if it ever was, are play time, `distance` is that of
+    /// the nearest viewer in blocks, if there is one.
+    pub fn tier(&self, now: Duration, accessed: Option<Duration>, distance: Option<u64>) -> Tier {
+        let has_passed = |after: Duration| {
+            let idle = accessed.is_none_or(|accessed| now.saturating_sub(accessed) >= after);
+            after < Duration::MAX && idle
+        };
+        if !has_passed(self.warm_after) {
             Tier::Hot
-        } else if idle >= self.cold_after || distance.is_some_and(|distance| distance > self.cold_beyond) {
+        } else if has_passed(self.cold_after) || distance.is_some_and(|distance| distance > self.cold_beyond) {
             Tier::Cold
         } else {
             Tier::Warm
@@ -101,7 +104,7 @@ mod tests {
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
         let settings = TierSettings::default();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        let tier = |idle: u64, distance| settings.tier(minutes(1_000), minutes(1_000 - idle), distance);
+        let tier = |idle: u64, distance| settings.tier(minutes(1_000), Some(minutes(1_000 - idle)), distance);
         for distance in [None, Some(0), Some(u64::MAX)] {
             assert_eq!(tier(0, distance), Tier::Hot);
             assert_eq!(tier(9, distance), Tier::Hot);
@@ -111,8 +114,11 @@ mod tests {
         assert_eq!([None, Some(0), Some(1_024)].map(|distance| tier(10, distance)), [Tier::Warm; 3]);
         assert_eq!(tier(10, Some(1_025)), Tier::Cold);
         // A group that seems to have been accessed in the future is not idle.
-        assert_eq!(settings.tier(minutes(5), minutes(50), None), Tier::Hot);
+        assert_eq!(settings.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
+        // One that nobody ever needed is cold from the beginning.
+        assert_eq!(settings.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
         let never = TierSettings { warm_after: Duration::MAX, ..settings };
-        assert_eq!(never.tier(minutes(1 << 40), Duration::ZERO, Some(u64::MAX)), Tier::Hot);
+        assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);
+        assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 }

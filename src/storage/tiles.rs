@@ -82,8 +82,8 @@ impl WorldStore {
     /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
     /// go on meanwhile.
     ///
-    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk. The search
-    /// needs groups of chunks to stay in their tiers: a closed dimension's are moved by nobody.
+    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk. Groups of
+    /// chunks may become colder meanwhile: it looks through the hottest tier first.
     ///
     /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
     pub fn rebuild_tiles(

@@ -10,7 +10,9 @@ use super::folder::WorldFolder;
 use super::heat::Heat;
 use super::opacity::OpaqueBlocks;
 use super::promotion::LoadedGroups;
-use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
+use super::{
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record,
+};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -318,6 +320,11 @@ impl WorldStore {
     /// About how much room the world takes, for statistics.
     pub fn approximate_bytes(&self) -> Result<u64, StoreError> {
         self.store.approximate_bytes()
+    }
+
+    /// About how much there is in a family, for statistics; `None` if the backend cannot tell.
+    pub fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        self.store.approximate_family(family)
     }
 
     /// Makes every commit so far survive a loss of power.

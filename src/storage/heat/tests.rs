@@ -28,9 +28,9 @@ fn load(world: &WorldStore, x: i64) {
     world.load_batch(DIMENSION, column.batch(), &[column], -4..20).unwrap();
 }
 
-fn cooling(world: &WorldStore, tier: Tier, until: Duration) -> Vec<(ChunkGroup, u64)> {
-    let found = world.cooling_groups(tier, until, 100).unwrap();
-    found.iter().map(|found| (found.group, found.accessed.as_secs())).collect()
+fn cooling(world: &WorldStore, tier: Tier, until: impl Into<Option<Duration>>) -> Vec<(ChunkGroup, u64)> {
+    let found = world.cooling_groups(tier, until.into(), 100).unwrap();
+    found.iter().map(|found| (found.group, found.accessed.map_or(0, |accessed| accessed.as_secs()))).collect()
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
     world.set_session_time(10 * MINUTE);
     assert_eq!(cooling(&world, Tier::Hot, 59 * Duration::from_secs(1)), []);
     assert_eq!(cooling(&world, Tier::Hot, 2 * MINUTE), [(group(0), 60), (group(40), 120)]);
-    assert_eq!(world.cooling_groups(Tier::Hot, 5 * MINUTE, 1).unwrap().len(), 1);
+    assert_eq!(world.cooling_groups(Tier::Hot, Some(5 * MINUTE), 1).unwrap().len(), 1);
     // One that was loaded meanwhile is found only when its time has come, and waits in its order then.
     load(&world, 0);
     assert_eq!(cooling(&world, Tier::Hot, 5 * MINUTE), [(group(40), 120), (group(80), 180)]);
-    assert_eq!(world.count_cooling_groups(Tier::Hot, 5 * MINUTE, 100), Ok(2));
+    assert_eq!(world.count_cooling_groups(Tier::Hot, Some(5 * MINUTE), 100), Ok(2));
     assert_eq!(cooling(&world, Tier::Hot, 10 * MINUTE), [(group(40), 120), (group(80), 180), (group(0), 600)]);
     // What is warm waits there, from its last access on; what is cold does not wait.
     world.move_groups(&[(group(40), Tier::Warm), (group(80), Tier::Cold)]).unwrap();
@@ -109,7 +109,7 @@ fn ten_minutes_and_an_hour_pass_on_the_clock() {
         let now = world.play_time();
         for tier in [Tier::Hot, Tier::Warm] {
             let until = now.saturating_sub(if tier == Tier::Hot { settings.warm_after } else { settings.cold_after });
-            let due = world.cooling_groups(tier, until, 10).unwrap();
+            let due = world.cooling_groups(tier, Some(until), 10).unwrap();
             let moves: Vec<_> = due.iter().map(|due| (due.group, settings.tier(now, due.accessed, None))).collect();
             world.move_groups(&moves).unwrap();
         }
@@ -127,13 +127,14 @@ fn what_nobody_uses_starts_cold_and_what_somebody_uses_stays_hot() {
     let mut generated = batch([0, 40], 1);
     generated.unused.insert((DIMENSION, ColumnPos::new(0, 0)));
     save(&world, &generated);
-    assert_eq!(cooling(&world, Tier::Hot, Duration::ZERO), [(group(0), 0)]);
+    assert_eq!(cooling(&world, Tier::Hot, None), [(group(0), 0)]);
+    assert_eq!(world.last_access(group(0)), Ok(None));
     // A neighbour in the group that is generated later does not cool it down.
     load(&world, 0);
     let mut generated = batch([1], 1);
     generated.unused.insert((DIMENSION, ColumnPos::new(1, 0)));
     save(&world, &generated);
-    assert_eq!(cooling(&world, Tier::Hot, Duration::ZERO), []);
+    assert_eq!(cooling(&world, Tier::Hot, None), []);
     assert_eq!(world.last_access(group(0)), Ok(Some(30 * MINUTE)));
 }
 

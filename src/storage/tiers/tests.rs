@@ -1,13 +1,12 @@
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnPos};
 use crate::storage::test_store::TestStore;
 use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,6 +81,15 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
 /// Each chunk lies in exactly one tier and is as it was saved, each group in one tier as a whole, and its heat knows which.
 fn check(store: &TestStore, model: &Model) {
     let found = stored(store);
+    let mut visited = Vec::new();
+    let all = store.world().visit_chunks(|tier, chunk| {
+        let (dimension, pos, value) = chunk.unwrap();
+        assert_eq!(dimension, DIMENSION);
+        visited.push((pos, tier, envelope::open(value).unwrap().version));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(all, Ok(ControlFlow::Continue(())));
+    assert!(visited.into_iter().eq(found.iter().map(|(pos, (tier, _, version))| (*pos, *tier, *version))));
     let chunks: BTreeMap<_, _> = found.iter().copied().collect();
     assert_eq!(chunks.len(), found.len(), "a chunk is in two tiers");
     let expected: Vec<_> = model.iter().map(|(pos, state)| (*pos, *state)).collect();
@@ -116,7 +124,8 @@ enum Step {
 }
 
 fn place() -> impl Strategy<Value = ChunkPos> {
-    let edge = prop_oneof![Just(i64::MIN), Just(i64::MIN + 3), Just(i64::MAX - 1), Just(i64::MIN >> 4), Just(i64::MAX >> 4)];
+    let edge =
+        prop_oneof![Just(i64::MIN), Just(i64::MIN + 3), Just(i64::MAX - 1), Just(i64::MIN >> 4), Just(i64::MAX >> 4)];
     // Few groups and cubes, so that they meet.
     let near = prop_oneof![-5..5_i64, Just(15), Just(16), Just(-16), Just(-17)];
     let coordinate = prop_oneof![8 => near, 1 => edge];
@@ -379,7 +388,10 @@ fn a_cluster_of_another_version_is_an_error_that_names_it_and_stays() {
     let before = store.contents();
     let error = world.load_batch(DIMENSION, BatchPos::new(0, 0), &[ColumnPos::new(0, 0)], 0..4).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("the cold cluster from chunk [0, 0, 0] of dimension 3") || text.contains("version 9"), "{text}");
+    assert!(
+        text.contains("the cold cluster from chunk [0, 0, 0] of dimension 3") || text.contains("version 9"),
+        "{text}"
+    );
     assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Cluster(Tier::Cold, DIMENSION, _), .. }));
     // Nothing is moved out of it or into it.
     let (moves, _) = world.move_groups(&[(bad, Tier::Hot)]).unwrap();
@@ -462,7 +474,8 @@ fn a_reader_finds_every_group_while_it_moves() {
             is_done.store(true, Ordering::SeqCst);
         });
         while !is_done.load(Ordering::SeqCst) {
-            let loaded = world.load_batch(DIMENSION, positions[0].column().batch(), &[positions[0].column()], 0..24).unwrap();
+            let loaded =
+                world.load_batch(DIMENSION, positions[0].column().batch(), &[positions[0].column()], 0..24).unwrap();
             assert_eq!(loaded[0].column.chunks().len(), 6);
         }
     });
@@ -514,7 +527,8 @@ fn a_chunk_of_megabytes_moves_through_the_tiers() {
         assert!(store.get(Family::Chunks, &keys::chunk_key(DIMENSION, *pos)).unwrap().as_ref() == Some(value));
     }
     // Too large to be packed: it stays, and is not tried again at once.
-    store.tamper(Family::Chunks, &keys::chunk_key(DIMENSION, large), |stored| *stored = vec![7; cluster::LARGEST_GROUP]);
+    store
+        .tamper(Family::Chunks, &keys::chunk_key(DIMENSION, large), |stored| *stored = vec![7; cluster::LARGEST_GROUP]);
     world.set_session_time(Duration::from_secs(50));
     let (moves, _) = world.move_groups(&[(group(large), Tier::Cold)]).unwrap();
     assert_eq!((moves.groups, moves.left), ([0; 3], 1));
