@@ -47,6 +47,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod tiers;
 mod token_bucket;
 mod transit;
 mod turns;
@@ -71,10 +72,11 @@ pub use pacing::Pacing;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
+pub use tiers::TierStatistics;
 
 use crate::region::RegionizerConfig;
 use crate::simulation::{DamagedGround, RegionTemplate};
-use crate::storage::WorldStore;
+use crate::storage::{TierSettings, WorldStore};
 use bevy::app::AppLabel;
 use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
@@ -148,6 +150,8 @@ pub struct CoordinatorConfig {
     pub pregeneration_in_flight: Option<usize>,
     /// The time between two saves of everything that changed.
     pub autosave_period: Duration,
+    /// When chunks move to colder tiers and back.
+    pub tiers: TierSettings,
     /// How long the end of the app waits for regions that are still ticking.
     pub shutdown_patience: Duration,
     /// A region whose task takes longer than this is reported as hung.
@@ -174,6 +178,7 @@ impl Default for CoordinatorConfig {
             generation: DimensionGeneration::default(),
             pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
+            tiers: TierSettings::default(),
             shutdown_patience: Duration::from_secs(10),
             watchdog_limit: Duration::from_secs(5),
             strict: false,
@@ -193,6 +198,7 @@ pub fn coordinator_app(
     template: RegionTemplate,
     store: Arc<WorldStore>,
 ) -> std::io::Result<(SubApp, MainLink)> {
+    store.set_promotion(config.tiers.promotion);
     let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
@@ -208,6 +214,7 @@ pub fn coordinator_app(
         .init_resource::<dispatch::Deadlines>()
         .init_resource::<save::Saves>()
         .init_resource::<statistics::Totals>()
+        .init_resource::<tiers::Tiers>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(
@@ -234,6 +241,7 @@ pub fn coordinator_app(
                     dispatch::dispatch,
                     dispatch::finish_lockstep,
                     save::commit,
+                    tiers::tend_tiers,
                 )
                     .chain()
                     .in_set(CoordinatorSystems::Dispatch),

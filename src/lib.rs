@@ -56,7 +56,7 @@ pub mod prelude {
         RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
-    pub use crate::storage::StorageConfig;
+    pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{
         AskOpacity, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
         ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,

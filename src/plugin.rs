@@ -12,7 +12,7 @@ use crate::simulation::{
     BlockTypes, DamagedGround, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource,
     RegionTemplate, RegionTemplateError, Returned, SavedComponent, SavedVersionError, SplitMix64,
 };
-use crate::storage::{RegistryLists, StorageConfig, StoreError, WorldOpenError, WorldStore};
+use crate::storage::{RegistryLists, StorageConfig, StoreError, TierSettings, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
@@ -125,6 +125,12 @@ impl TerranePlugin {
     /// The time between two saves of everything that changed; five seconds by default.
     pub fn with_autosave_period(mut self, period: Duration) -> Self {
         self.config.autosave_period = period;
+        self
+    }
+
+    /// When chunks that nobody needs move to colder tiers of the store, and when they come back.
+    pub fn with_tiers(mut self, settings: TierSettings) -> Self {
+        self.config.tiers = settings;
         self
     }
 

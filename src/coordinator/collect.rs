@@ -24,6 +24,7 @@ use crate::simulation::{
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
+use crate::storage::ChunkGroup;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -464,6 +465,8 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for loaded in left {
             let column = loaded.column.pos();
+            let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
+            self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
             dimension.forget(column);
             if !self.saves.is_durable(until) {
                 dimension.departed.insert(Departed { loaded, until });

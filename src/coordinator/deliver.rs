@@ -99,6 +99,7 @@ impl Desk<'_> {
         // The answer to an older claim may be older than what has been done since.
         if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
             if was_for_store && is_new && !dimension.columns.contains_key(&column) {
+                self.saves.pending.unused.insert((id, column));
                 let until = self.saves.durable_with();
                 dimension.departed.insert(Departed { loaded, until });
             }

@@ -12,11 +12,12 @@ use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::rebuild::GraphRebuilt;
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
+use super::tiers::StepDone;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position, ViewerRadii};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet};
-use crate::storage::Commit;
+use crate::storage::{Commit, StoreError};
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
@@ -153,6 +154,7 @@ pub(super) enum Event {
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
+    TierStep(Box<Result<StepDone, StoreError>>),
     Shutdown,
 }
 
@@ -167,6 +169,7 @@ pub(super) struct Inbound {
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
+    pub tier_steps: Vec<Result<StepDone, StoreError>>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -183,6 +186,7 @@ impl Inbound {
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
+            Event::TierStep(done) => self.tier_steps.push(*done),
             Event::Shutdown => self.shutdown = true,
         }
     }

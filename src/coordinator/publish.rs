@@ -5,6 +5,7 @@ use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
+use super::tiers::Tiers;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
@@ -31,11 +32,11 @@ pub(super) struct Publisher {
 /// The time between two statistics.
 const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
 
-pub(super) fn publish(mut desk: Desk) {
+pub(super) fn publish(mut desk: Desk, mut tiers: ResMut<Tiers>) {
     let now = desk.clock.now;
     if now >= desk.publisher.statistics_due {
         desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
-        let statistics = desk.statistics();
+        let statistics = desk.statistics(&mut tiers);
         desk.publisher.news.get().statistics = Some(Arc::new(statistics));
     }
     desk.publisher.hand_over();

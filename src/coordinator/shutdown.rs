@@ -30,8 +30,10 @@ pub(super) fn shut_down(world: &mut World) {
             desk.keep_generated();
             desk.keep_edits();
             desk.keep_pregenerations();
+            desk.note_resident();
             desk.save_regions();
             desk.last_commit();
+            desk.save_heat();
             desk.threads.join();
         }
         Err(error) => error!("the coordinator's world lacks what it began with, nothing could be saved: {error}"),
@@ -204,6 +206,13 @@ impl Desk<'_> {
             }
         }
         left
+    }
+
+    /// When chunks were in use, if nothing else was saved with it.
+    fn save_heat(&self) {
+        if let Err(error) = self.store.0.save_heat() {
+            warn!("when chunks were in use last is not saved: {error}");
+        }
     }
 
     fn last_commit(&mut self) {

@@ -17,6 +17,7 @@ use crate::space::{ColumnPos, DimensionId, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::ops::Range;
 use std::time::Duration;
 
 /// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
@@ -50,6 +51,11 @@ impl SparseColumns {
     /// Of these heights, those that are not loaded.
     pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
         self.loaded.get(&column).map_or_else(|| heights.clone(), |loaded| heights.difference(loaded))
+    }
+
+    /// The chunk heights of a column that are loaded.
+    pub fn loaded_heights(&self, column: ColumnPos) -> impl Iterator<Item = Range<i64>> {
+        self.loaded.get(&column).into_iter().flat_map(HeightSet::ranges)
     }
 
     /// These heights are with the column's region.
@@ -315,6 +321,7 @@ impl Desk<'_> {
         for loaded in cut {
             let column = loaded.column.pos();
             let heights = loaded.column.loaded().cloned().unwrap_or_default();
+            heights.ranges().for_each(|heights| self.store.0.note_access(id, column.batch(), heights));
             if let Some(sparse) = &mut dimension.sparse {
                 sparse.leaving.remove(&column);
                 if let Some(loaded) = sparse.loaded.get_mut(&column) {

@@ -2,6 +2,7 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::holders::Holder;
 use super::progress::CountTimer;
+use super::tiers::{TierStatistics, Tiers};
 use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
@@ -96,6 +97,8 @@ pub struct Statistics {
     pub save_time: Duration,
     /// Things that wait for the next commit.
     pub unsaved: usize,
+    /// What the store's tiers hold, and what moves between them.
+    pub tiers: TierStatistics,
     /// Every open dimension, by its number.
     pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
@@ -261,7 +264,7 @@ impl Desk<'_> {
         }
     }
 
-    pub fn statistics(&mut self) -> Statistics {
+    pub fn statistics(&mut self, tiers: &mut Tiers) -> Statistics {
         let now = self.clock.now;
         let limit = self.config.watchdog_limit;
         let coupled = self.couplings.groups(&self.dimensions);
@@ -340,6 +343,7 @@ impl Desk<'_> {
             bytes_saved: self.saves.bytes,
             save_time: self.saves.time,
             unsaved: self.saves.pending.len(),
+            tiers: tiers.statistics(now),
             dimensions,
             regions,
             viewers,

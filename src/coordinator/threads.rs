@@ -8,6 +8,7 @@ use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
 use super::rebuild::Search;
 use super::statistics::Totals;
+use super::tiers::StepDone;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
 use crate::block::BlockRegistry;
 use crate::generation::{self, GenerateRequest, Generator};
@@ -17,7 +18,7 @@ use crate::simulation::{
     Assignment, FetchedColumn, LoadedColumn, Outbox, RegionHome, RegionTemplate, RegionWorld, Salvage, WorldPool,
 };
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::{EntityRecord, StorageThread, StoredColumn, WorldStore};
+use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -364,6 +365,21 @@ impl Threads {
             let (name, error) = (dimension, Some(error.to_string()));
             let _ = failed.send(Event::DimensionRemoved(DimensionRemoved { entity, name, entries: 0, error }));
         }
+    }
+
+    /// Has the storage thread do a step of the work on tiers when there is nothing to save; an event tells when it is done. In
+    /// lockstep that is with the next pass. Says whether that was possible.
+    pub fn run_tier_step(
+        &self,
+        step: impl FnOnce(&WorldStore) -> Result<StepDone, StoreError> + Send + 'static,
+    ) -> bool {
+        let sender = self.sender.clone();
+        let run = move |store: &WorldStore| drop(sender.send(Event::TierStep(Box::new(step(store)))));
+        if self.is_lockstep {
+            run(&self.store);
+            return true;
+        }
+        self.storage.try_when_idle(run)
     }
 
     /// Finds out what is stored of a dimension; an event tells when it is done. In lockstep that is with the next pass.

@@ -6,6 +6,10 @@ use bevy_egui::egui::{Grid, RichText, Ui};
 pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
     let size = |number: usize| count(number as u64);
     let tick = |time| if statistics.ticks == 0 { super::format::UNKNOWN.to_owned() } else { duration(time) };
+    let stored = |tier: usize| {
+        let size = statistics.tiers.sizes[tier];
+        format!("{}, {}", count(size.entries), bytes(size.bytes))
+    };
     let entries = [
         ("columns", size(statistics.columns)),
         ("regions", size(statistics.regions.len())),
@@ -22,6 +26,9 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
         ("loaded", count(statistics.loaded)),
         ("merges / splits", format!("{} / {}", count(statistics.merges), count(statistics.splits))),
         ("clock", duration(statistics.clock)),
+        ("hot chunks", stored(0)),
+        ("warm groups", stored(1)),
+        ("cold cubes", stored(2)),
     ];
     Grid::new("summary").num_columns(6).spacing([10.0, 3.0]).min_col_width(62.0).show(ui, |ui| {
         for row in entries.chunks(3) {

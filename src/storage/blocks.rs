@@ -1,6 +1,6 @@
 //! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
 
-use super::{StoreError, StoredItem, WorldStore};
+use super::{StoreError, StoredItem, WorldStore, envelope};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, format};
 use crate::space::{ChunkPos, DimensionId};
@@ -98,15 +98,17 @@ impl WorldStore {
         format::encode_with(&*blocks.registry, chunk, &[], out).map_err(unfit)
     }
 
-    /// A chunk as its types of blocks are now.
+    /// The chunk with this stored value, as its types of blocks are now.
     pub(super) fn decode_chunk(
         &self,
         blocks: &KnownBlocks,
         (dimension, pos): (DimensionId, ChunkPos),
-        bytes: &[u8],
+        value: &[u8],
     ) -> Result<Chunk, StoreError> {
         let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
-        let decoded = format::decode_with(&*blocks.registry, bytes).map_err(|error| damaged(error.to_string()))?;
+        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        let decoded = format::decode_with(&*blocks.registry, opened.payload);
+        let decoded = decoded.map_err(|error| damaged(error.to_string()))?;
         let upgraded = decoded.chunk.upgraded(&blocks.registry).map_err(|error| damaged(error.to_string()))?;
         Ok(upgraded.unwrap_or(decoded.chunk))
     }

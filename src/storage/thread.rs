@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded, select};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,11 +19,15 @@ use thiserror::Error;
 /// would undo the later ones. When all of them are answered, merge them, oldest first, call
 /// [`resume`](Self::resume) and submit the result.
 pub struct StorageThread {
-    // Both are taken when this is dropped.
+    // These are taken when this is dropped.
     queue: Option<Sender<Submission>>,
+    idle_work: Option<Sender<IdleWork>>,
     thread: Option<JoinHandle<()>>,
     state: Arc<State>,
 }
+
+/// Work for when there is nothing to commit.
+type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
 
 #[derive(Default)]
 struct State {
@@ -99,12 +103,13 @@ impl StorageThread {
         on_commit: impl FnMut(Commit) + Send + 'static,
     ) -> io::Result<Self> {
         let (queue, submissions) = bounded(queue_length.max(1));
+        let (idle_work, idle) = bounded(1);
         let state = Arc::<State>::default();
         let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("terrane storage".into())
-            .spawn(move || run(&store, &submissions, &shared, on_commit))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), state })
+            .spawn(move || run(&store, &submissions, &idle, &shared, on_commit))?;
+        Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread), state })
     }
 
     /// Submits a batch, and waits while the queue is full.
@@ -147,6 +152,12 @@ impl StorageThread {
             .inspect_err(|_| _ = self.state.unanswered.fetch_sub(1, Ordering::AcqRel))
     }
 
+    /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
+    /// it, so it should be short. At the end it is left undone. `false` if other work waits already, or the thread has ended.
+    pub fn try_when_idle(&self, work: impl FnOnce(&WorldStore) + Send + 'static) -> bool {
+        self.idle_work.as_ref().is_some_and(|queue| queue.try_send(Box::new(work)).is_ok())
+    }
+
     /// How many submitted batches are not committed or handed back yet.
     pub fn unanswered(&self) -> usize {
         self.state.unanswered.load(Ordering::Acquire)
@@ -170,6 +181,7 @@ impl StorageThread {
 impl Drop for StorageThread {
     fn drop(&mut self) {
         self.queue = None;
+        self.idle_work = None;
         if let Some(thread) = self.thread.take() {
             // It can only have panicked in the caller's own function, and was reported then.
             _ = thread.join();
@@ -177,8 +189,14 @@ impl Drop for StorageThread {
     }
 }
 
-fn run(store: &WorldStore, submissions: &Receiver<Submission>, state: &State, mut on_commit: impl FnMut(Commit)) {
-    for Submission { batch, durability, ticket } in submissions {
+fn run(
+    store: &WorldStore,
+    submissions: &Receiver<Submission>,
+    idle: &Receiver<IdleWork>,
+    state: &State,
+    mut on_commit: impl FnMut(Commit),
+) {
+    while let Some(Submission { batch, durability, ticket }) = next_submission(store, submissions, idle) {
         let result = if state.is_halted.load(Ordering::Acquire) {
             Err(CommitError::Untried)
         } else {
@@ -190,6 +208,31 @@ fn run(store: &WorldStore, submissions: &Receiver<Submission>, state: &State, mu
         }
         state.unanswered.fetch_sub(1, Ordering::AcqRel);
         on_commit(Commit { ticket, result: result.map_err(|error| FailedCommit { error, batch }) });
+    }
+}
+
+/// The next batch; while there is none, other work is done. `None` at the end.
+fn next_submission(
+    store: &WorldStore,
+    submissions: &Receiver<Submission>,
+    idle: &Receiver<IdleWork>,
+) -> Option<Submission> {
+    loop {
+        match submissions.try_recv() {
+            Ok(submission) => return Some(submission),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {}
+        }
+        select! {
+            recv(submissions) -> submission => return submission.ok(),
+            recv(idle) -> work => {
+                let Ok(work) = work else { return submissions.recv().ok() };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(store))) {
+                    // Whoever asked for it gets no answer, and the batches go on.
+                    bevy::log::error!("work on the store panicked: {}", message(&*panic));
+                }
+            }
+        }
     }
 }
 

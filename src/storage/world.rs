@@ -9,7 +9,11 @@ use super::RocksStore;
 use super::blocks::KnownBlocks;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
-use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
+use super::heat::Heat;
+use super::promotion::LoadedGroups;
+use super::{
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record,
+};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -73,6 +77,11 @@ pub struct WorldStore {
     writes: Mutex<()>,
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
+    /// Held while groups of chunks move to other tiers; whoever looks for one in several tiers shares it.
+    pub(super) moving: RwLock<()>,
+    pub(super) heat: Heat,
+    /// What is to be promoted because it was loaded.
+    pub(super) loaded: LoadedGroups,
     header: Header,
     /// The header as it is stored while this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
@@ -286,6 +295,9 @@ impl WorldStore {
             _folder: None,
             writes: Mutex::new(()),
             blocks: RwLock::default(),
+            moving: RwLock::new(()),
+            heat: Heat::default(),
+            loaded: LoadedGroups::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,
         }
@@ -327,6 +339,7 @@ impl WorldStore {
                 }
             }
         }
+        world.resume_play_time().map_err(damaged)?;
         Ok(world)
     }
 
@@ -361,6 +374,11 @@ impl WorldStore {
     /// About how much room the world takes, for statistics.
     pub fn approximate_bytes(&self) -> Result<u64, StoreError> {
         self.store.approximate_bytes()
+    }
+
+    /// About how much there is in a family, for statistics; `None` if the backend cannot tell.
+    pub fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        self.store.approximate_family(family)
     }
 
     /// Makes every commit so far survive a loss of power.
