@@ -17,17 +17,22 @@ pub mod keys;
 
 mod block_ticks;
 mod blocks;
+mod chunk_group;
+mod cluster;
 mod commit;
+mod compression;
 mod damage;
 mod entity_record;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
 mod folder;
+mod heat;
 mod load;
 mod memory;
 mod opacity;
 mod opacity_tile;
 mod pregenerations;
+mod promotion;
 mod record;
 mod registry_lists;
 mod remove_dimension;
@@ -37,6 +42,8 @@ mod save_batch;
 mod store;
 mod summaries;
 mod thread;
+mod tier;
+mod tiers;
 mod tiles;
 mod world;
 
@@ -44,10 +51,13 @@ mod world;
 mod test_store;
 
 pub use block_ticks::StoredBlockTick;
+pub use chunk_group::ChunkGroup;
+pub use cluster::{ClusterError, PartError};
 pub use commit::CommitReport;
 pub use damage::SetAside;
 pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
 pub use error::{Operation, StoreError, StoredItem};
+pub use heat::{CoolingCursor, CoolingGroup};
 pub use load::StoredColumn;
 pub use memory::MemoryStore;
 pub use opacity_tile::{OpacityError, OpacityTile, TILE_SIZE};
@@ -57,7 +67,11 @@ pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimensi
 #[cfg(feature = "rocksdb")]
 pub use rocks::RocksStore;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{Backup, Change, Durability, Family, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch};
+pub use store::{
+    Backup, Change, Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch,
+};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
+pub use tier::{Promotion, Tier, TierSettings};
+pub use tiers::TierMoves;
 pub use tiles::RebuildProgress;
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

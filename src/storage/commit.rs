@@ -1,18 +1,30 @@
 //! Writing a world.
 
+use super::blocks::KnownBlocks;
+use super::cluster::Unpacked;
+use super::heat::Placed;
+use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
 use super::{
-    Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, block_ticks, envelope,
-    keys, tiles,
+    ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
+    block_ticks, envelope, keys, tiles,
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;
+use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, DimensionId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How many stored values are held at a time to compare them with new ones.
 const COMPARED_AT_ONCE: usize = 256;
+
+/// More bytes of groups that become hot are not held in memory.
+const MOST_MOVES: u64 = 32 << 20;
+/// More than any chunk was changed and saved.
+const UNSEEN_VERSION: u64 = 1 << 32;
 
 /// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +49,122 @@ pub struct CommitReport {
 pub(super) struct Commit {
     pub writes: WriteBatch,
     pub report: CommitReport,
+    /// What becomes hot again, as it was before: written in front of all else.
+    moves: WriteBatch,
+    /// The groups that chunks were put into.
+    placed: BTreeMap<ChunkGroup, Placed>,
+}
+
+/// A chunk with its key.
+type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
+
+/// Adds chunks to a commit, group by group in the order of their keys.
+struct GroupWriter<'a> {
+    world: &'a WorldStore,
+    packed: PackedGroups<'a>,
+    moves: Moves<'a>,
+    blocks: Arc<KnownBlocks>,
+    commit: &'a mut Commit,
+}
+
+impl GroupWriter<'_> {
+    /// Adds the chunks of one group that changed, and gives their places. If the group is warm or cold, it becomes hot.
+    fn add(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+        batch: &SaveBatch,
+    ) -> Result<Vec<ChunkPos>, StoreError> {
+        let world = self.world;
+        let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+        let mut stored = world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
+        let packed = if stored.iter().all(Option::is_none) { self.find_packed(group)? } else { None };
+        if let Some(PackedGroup { part, .. }) = &packed {
+            let is_there = |chunk: ChunkPos| part.chunks >> ClusterScale::Small.place(chunk) & 1 == 1;
+            let unpacked = part.unpack();
+            let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
+            for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
+                let value = values.remove(&ClusterScale::Small.place(*pos)).unwrap_or(&LOST_CHUNK);
+                *stored = is_there(*pos).then(|| value.to_vec());
+            }
+        }
+        let (mut changed, mut is_new) = (Vec::new(), false);
+        for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
+            let mut value = envelope::unsealed();
+            world.encode_chunk(&self.blocks, (*dimension, *pos), chunk, &mut value)?;
+            let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
+                None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse => continue,
+                None => 0,
+                Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
+                Some((_, Ok(stored))) => stored.version.saturating_add(1),
+                Some((stored, Err(error))) => {
+                    // The world goes on with what is in memory; refusing it would lose that too.
+                    self.commit.report.replaced.push(world.corrupt(StoredItem::Chunk(*dimension, *pos), error));
+                    if stored != LOST_CHUNK {
+                        self.commit.set_aside(Family::Chunks, key, stored);
+                    }
+                    match stored.len() {
+                        // Its version is lost as well, and must not be one that somebody has seen.
+                        ..envelope::HEADER_LENGTH => UNSEEN_VERSION,
+                        _ => envelope::claimed_version(stored).saturating_add(1),
+                    }
+                }
+            };
+            is_new |= stored.is_none();
+            envelope::seal(&mut value, version);
+            self.commit.writes.put(Family::Chunks, *key, value);
+            self.commit.report.chunks += 1;
+            changed.push(*pos);
+        }
+        if changed.is_empty() {
+            return Ok(changed);
+        }
+        if let Some(packed) = packed {
+            self.moves.promote(group, &packed)?;
+            if self.moves.writes.bytes() > MOST_MOVES {
+                self.write_moves_early()?;
+            }
+        } else if is_new {
+            let is_used =
+                chunks.iter().any(|(_, (dimension, pos), _)| !batch.unused.contains(&(*dimension, pos.column())));
+            let placed = if is_used { Placed::Accessed(Tier::Hot) } else { Placed::Moved(Tier::Hot) };
+            self.commit.placed.insert(group, placed);
+        }
+        Ok(changed)
+    }
+
+    /// The group, if it is warm or cold.
+    fn find_packed(&mut self, group: ChunkGroup) -> Result<Option<PackedGroup>, StoreError> {
+        match self.packed.find(group) {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                // Nobody can tell what is in it, so it stays as it is, and the world goes on with what is in memory.
+                self.commit.report.replaced.push(error);
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// So many groups become hot that they are not all held in memory: moves change nothing, so they need not wait.
+    fn write_moves_early(&mut self) -> Result<(), StoreError> {
+        self.moves.put_cube_back();
+        let mut writes = mem::take(&mut self.moves.writes);
+        let accesses = self.world.add_heat(&mem::take(&mut self.moves.placed), &mut writes)?;
+        self.commit.report.bytes += writes.bytes();
+        self.world.write_moves(writes, Durability::Process)?;
+        self.world.heat.forget(&accesses);
+        // What was read of a cube may have changed.
+        self.packed = PackedGroups::new(self.world);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        self.moves.put_cube_back();
+        self.commit.moves = self.moves.writes;
+        self.commit.placed.append(&mut self.moves.placed);
+        Ok(())
+    }
 }
 
 impl WorldStore {
@@ -58,19 +186,26 @@ impl WorldStore {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));
         }
 
-        commit.report.bytes = commit.writes.bytes();
-        if !commit.writes.is_empty() {
-            self.write(commit.writes, durability)?;
+        let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
+        let has_moves = !commit.moves.is_empty();
+        // A chunk that was promoted and then changed is as it was changed.
+        let mut writes = commit.moves;
+        writes.append(commit.writes);
+        commit.report.bytes += writes.bytes();
+        if has_moves {
+            self.write_moves(writes, durability)?;
+        } else if !writes.is_empty() {
+            self.write(writes, durability)?;
         } else if durability == Durability::Sync {
             self.store.sync()?;
         }
+        self.heat.forget(&accesses);
         commit.report.duration = start.elapsed();
         Ok(commit.report)
     }
 
     fn add_chunks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
-        type Place = (DimensionId, ChunkPos);
-        let mut chunks: Vec<([u8; keys::CHUNK_KEY_LENGTH], Place, &Chunk)> = batch
+        let mut chunks: Vec<KeyedChunk> = batch
             .chunks
             .iter()
             .map(|(&(dimension, pos), chunk)| (keys::chunk_key(dimension, pos), (dimension, pos), &**chunk))
@@ -84,32 +219,17 @@ impl WorldStore {
                 sparse.insert(dimension);
             }
         }
-        for chunks in chunks.chunks(COMPARED_AT_ONCE) {
-            let stored = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-            let stored = self.read_to_replace(Family::Chunks, &stored, &mut commit.report)?;
-            for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
-                let mut value = envelope::unsealed();
-                self.encode_chunk(&blocks, (*dimension, *pos), chunk, &mut value)?;
-                let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
-                    None if chunk.uniform_block() == Some(BlockId::AIR) && !sparse.contains(dimension) => continue,
-                    None => 0,
-                    Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
-                    Some((_, Ok(stored))) => stored.version.saturating_add(1),
-                    Some((stored, Err(error))) => {
-                        // The world goes on with what is in memory; refusing it would lose that too.
-                        commit.report.replaced.push(self.corrupt(StoredItem::Chunk(*dimension, *pos), error));
-                        commit.set_aside(Family::Chunks, key, stored);
-                        envelope::claimed_version(stored).saturating_add(1)
-                    }
-                };
-                envelope::seal(&mut value, version);
-                commit.writes.put(Family::Chunks, *key, value);
-                commit.report.chunks += 1;
-                if sparse.contains(dimension) {
-                    outdated.insert(keys::summary_key(*dimension, pos.column()));
-                }
+        let mut groups =
+            GroupWriter { world: self, packed: PackedGroups::new(self), moves: Moves::new(self), blocks, commit };
+        for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
+            let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
+            let is_sparse = sparse.contains(&dimension);
+            let changed = groups.add(ChunkGroup::of(dimension, pos), chunks, is_sparse, batch)?;
+            if is_sparse {
+                outdated.extend(changed.into_iter().map(|pos| keys::summary_key(dimension, pos.column())));
             }
         }
+        groups.finish()?;
         // From the time when the dimension was not sparse.
         outdated.into_iter().for_each(|key| commit.writes.delete(Family::Meta, key));
         Ok(())

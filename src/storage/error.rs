@@ -1,6 +1,6 @@
 //! What can go wrong with stored data, and where.
 
-use super::Family;
+use super::{Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::fmt;
 use std::path::PathBuf;
@@ -122,6 +122,8 @@ impl fmt::Display for Operation {
 pub enum StoredItem {
     /// A chunk.
     Chunk(DimensionId, ChunkPos),
+    /// All chunks under one key of a tier, by the first chunk that it has room for.
+    Cluster(Tier, DimensionId, ChunkPos),
     /// The record of an entity.
     Entity(Uuid),
     /// The scheduled block ticks of a chunk.
@@ -140,6 +142,8 @@ pub enum StoredItem {
     Dimension(String),
     /// The number that was given to a dimension last.
     LastDimension,
+    /// How long the world has been open.
+    PlayTime,
     /// The list under this key of the registry.
     Registry(String),
     /// A key of an unknown form.
@@ -150,6 +154,9 @@ impl fmt::Display for StoredItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chunk(dimension, pos) => write!(f, "chunk {pos} of {dimension}"),
+            Self::Cluster(tier, dimension, first) => {
+                write!(f, "the {tier} cluster from chunk {first} on of {dimension}")
+            }
             Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
@@ -159,6 +166,7 @@ impl fmt::Display for StoredItem {
             Self::Header => f.write_str("the header"),
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
             Self::LastDimension => f.write_str("the number of the last dimension"),
+            Self::PlayTime => f.write_str("the play time"),
             Self::Registry(key) => write!(f, "the registry's list {key:?}"),
             Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),
         }

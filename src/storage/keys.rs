@@ -7,7 +7,7 @@
 //! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
 //! records by column or by dimension, and the record decides whether they are true.
 
-use super::Family;
+use super::{ChunkGroup, Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::ops::Range;
 use uuid::Uuid;
@@ -19,6 +19,13 @@ pub const HEADER: &[u8] = b"header";
 /// The key in `meta` of the number that was given to a dimension last.
 pub const LAST_DIMENSION: &[u8] = b"last dimension";
 
+/// The key of the world's play time in `meta`.
+pub const PLAY_TIME: &[u8] = b"play time";
+/// The key in `meta` that says how far the search for groups of chunks without heat has come.
+pub const ADOPTED: &[u8] = b"adopted";
+
+const HEAT: &[u8] = b"heat:";
+const COOLING: &[u8] = b"cooling:";
 const PLACE: &[u8] = b"place:";
 const VIEWER: &[u8] = b"viewer:";
 const BLOCK_TICKS: &[u8] = b"ticks:";
@@ -29,6 +36,7 @@ const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
 const SPARSE: &[u8] = b"sparse:";
 const DAMAGED: &[u8] = b"damaged:";
+const DAMAGED_GROUP: &[u8] = b"damaged group:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -262,6 +270,53 @@ pub fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
         let key = key.strip_prefix(family.name().as_bytes())?.strip_prefix(b":")?;
         Some((family, key))
     })
+}
+
+/// The key of what is known of when a group of chunks was accessed.
+pub fn heat_key(group: ChunkGroup) -> Vec<u8> {
+    [HEAT, &group.key()].concat()
+}
+
+/// The range of the heat of all groups of a dimension.
+pub fn heat_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let Range { start, end } = chunk_dimension_range(dimension);
+    [HEAT, &start].concat()..[HEAT, &end].concat()
+}
+
+/// The group whose heat has this key.
+pub fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
+    ChunkGroup::parse(key.strip_prefix(HEAT)?)
+}
+
+/// The key that says: this group lies in this tier, and was accessed in this second of the play time or later. Those of a
+/// tier are sorted by the time.
+pub fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8> {
+    [COOLING, &[tier.number()], &second.to_be_bytes(), &group.key()].concat()
+}
+
+/// The range of the groups of a tier that were accessed in this second of the play time or earlier.
+pub fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
+    let first = [COOLING, &[tier.number()]].concat();
+    let end = [COOLING, &[tier.number()], &last_second.to_be_bytes(), &[0xff; CHUNK_KEY_LENGTH]].concat();
+    first..after(&end)
+}
+
+/// The tier, the second and the group of a cooling key.
+pub fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
+    let (tier, rest) = key.strip_prefix(COOLING)?.split_first()?;
+    let (second, group) = rest.split_first_chunk()?;
+    Some((Tier::from_number(*tier)?, u64::from_be_bytes(*second), ChunkGroup::parse(group)?))
+}
+
+/// The key under which the bytes of a damaged group are kept for whoever can make something of them.
+pub fn damaged_group_key(group: ChunkGroup) -> Vec<u8> {
+    [DAMAGED_GROUP, &group.key()].concat()
+}
+
+/// The range of all damaged groups of a dimension.
+pub fn damaged_groups_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let Range { start, end } = chunk_dimension_range(dimension);
+    [DAMAGED_GROUP, &start].concat()..[DAMAGED_GROUP, &end].concat()
 }
 
 /// The key that comes right behind `key`.

@@ -1,17 +1,19 @@
 //! Reading a world.
 
+use super::chunk_group::GROUP_VOLUME;
+use super::tiers::{PackedGroup, PackedGroups};
 use super::{
-    EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks, envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks,
+    envelope, keys,
 };
 use crate::block::BlockId;
-use crate::chunk::Column;
+use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::{Chunk, Column};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Chunks in an aligned 4^3 group.
-const GROUP_VOLUME: usize = BATCH_SIZE * BATCH_SIZE * BATCH_SIZE;
 /// Up to this many groups are read one by one; in a taller range, those that hold something are searched for.
 const DIRECT_GROUPS: u64 = 64;
 /// Entries of a long range that are read at a time.
@@ -36,6 +38,10 @@ struct BatchLoad {
     loaded: Vec<StoredColumn>,
     /// For each column of the batch its index in `loaded`.
     indices: [Option<usize>; BATCH_SIZE * BATCH_SIZE],
+    /// The groups of chunks in which something was stored.
+    found: Vec<ChunkGroup>,
+    /// Those of them that are warm or cold.
+    packed: Vec<ChunkGroup>,
 }
 
 impl WorldStore {
@@ -59,7 +65,26 @@ impl WorldStore {
         self.load_chunks(&mut load)?;
         self.load_block_ticks(&mut load)?;
         self.load_entities(&mut load)?;
+        self.note_loaded(&load);
         Ok(load.loaded)
+    }
+
+    /// Loads the chunks of columns of one batch, for the store's own use: what nobody else needs stays cold.
+    pub(super) fn peek_batch(
+        &self,
+        dimension: DimensionId,
+        batch: BatchPos,
+        columns: &[ColumnPos],
+        chunk_heights: Range<i64>,
+    ) -> Result<Vec<StoredColumn>, StoreError> {
+        let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
+        self.load_chunks(&mut load)?;
+        Ok(load.loaded)
+    }
+
+    fn note_loaded(&self, load: &BatchLoad) {
+        self.note_accesses(load.found.iter().copied());
+        load.packed.iter().for_each(|group| self.loaded.note(*group));
     }
 
     /// What is stored of a column of a [sparse](Self::make_sparse) dimension at these chunk heights, without its entities:
@@ -76,6 +101,7 @@ impl WorldStore {
             load.want(part);
             self.load_chunks(&mut load)?;
             self.load_block_ticks(&mut load)?;
+            self.note_loaded(&load);
             part = load.loaded.remove(0);
         }
         Ok(part)
@@ -99,62 +125,72 @@ impl WorldStore {
         value.map(|value| self.entity_record(id, &value)).transpose()
     }
 
-    /// Loads the chunks, group by group: each is one range of keys.
+    /// Loads the chunks, group by group: each is one range of keys, or a part of one value.
     fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {
             return Ok(());
         }
+        // A group that moves from one tier to another while they are searched would be found in neither.
+        let _resting = self.groups_at_rest();
+        let mut packed = PackedGroups::new(self);
         let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
         if last.abs_diff(first) < DIRECT_GROUPS {
-            return (first..=last).try_for_each(|group| self.load_group(load, group << 2));
+            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut packed));
         }
-        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored.
-        let mut cubes = vec![(i64::MIN, i64::BITS)];
-        while let Some((bottom, shift)) = cubes.pop() {
+        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored in any of the families.
+        let families = vec![Family::Chunks, Family::WarmChunks, Family::ColdChunks];
+        let mut cubes = vec![(i64::MIN, i64::BITS, families)];
+        while let Some((bottom, shift, mut families)) = cubes.pop() {
             let top = bottom.wrapping_add(keys::span(shift) as i64);
             if top < load.chunk_heights.start || bottom >= load.chunk_heights.end {
                 continue;
             }
             if shift == 2 {
-                self.load_group(load, bottom)?;
+                self.load_group(load, bottom, &mut packed)?;
                 continue;
             }
             let range = keys::chunk_cube_range(load.dimension, load.group(bottom), shift);
-            let is_empty = match self.store.scan(Family::Chunks, &range.start..&range.end, 1) {
-                // There is something, and it is named when its group is read.
-                Err(StoreError::Damaged { .. }) => false,
-                found => found?.is_empty(),
+            let is_empty = |family: &Family| {
+                // Of a part of a cold cube only the value could tell.
+                if *family == Family::ColdChunks && shift < ClusterScale::Large.edge().ilog2() {
+                    return Ok(false);
+                }
+                match self.store.scan(*family, &range.start..&range.end, 1) {
+                    // There is something, and it is named when its group is read.
+                    Err(StoreError::Damaged { .. }) => Ok(false),
+                    found => found.map(|found| found.is_empty()),
+                }
             };
-            if !is_empty {
+            let mut empty = families.iter().map(is_empty).collect::<Result<Vec<_>, _>>()?.into_iter();
+            families.retain(|_| empty.next() == Some(false));
+            if !families.is_empty() {
                 let half = 1_i64 << (shift - 1);
                 // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
-                cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
+                cubes.extend([(bottom.wrapping_add(half), shift - 1, families.clone()), (bottom, shift - 1, families)]);
             }
         }
         Ok(())
     }
 
     /// Loads the group of chunks whose lowest chunk height is `bottom`.
-    fn load_group(&self, load: &mut BatchLoad, bottom: i64) -> Result<(), StoreError> {
-        let blocks = self.known_blocks()?;
-        let range = keys::chunk_group_range(load.dimension, load.group(bottom));
-        let entries = match self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME) {
+    fn load_group(&self, load: &mut BatchLoad, bottom: i64, packed: &mut PackedGroups) -> Result<(), StoreError> {
+        let group = ChunkGroup::of(load.dimension, load.group(bottom));
+        let range = group.range();
+        let values = match self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME) {
             Err(StoreError::Damaged { .. }) => self.read_group(load, bottom)?,
-            entries => entries?,
+            values => values?,
         };
-        for (key, value) in entries {
+        if values.is_empty() {
+            let Some(found) = packed.find(group)? else { return Ok(()) };
+            load.found.push(group);
+            load.packed.push(group);
+            return self.load_packed(load, group, &found);
+        }
+        load.found.push(group);
+        for (key, value) in values {
             let (dimension, pos) = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
-            if !load.chunk_heights.contains(&pos.y) {
-                continue;
-            }
-            let Some(stored) = load.column(pos.column()) else { continue };
-            let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
-            let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
-            let chunk = self.decode_chunk(&blocks, (dimension, pos), opened.payload)?;
-            let is_air = chunk.uniform_block() == Some(BlockId::AIR);
-            stored.column.set_chunk(pos.y, Arc::new(chunk));
-            if is_air {
-                stored.column.remove_chunk(pos.y);
+            if let Some(stored) = load.wanted_column(pos) {
+                stored.put_chunk(pos, self.open_chunk(dimension, pos, &value)?);
             }
         }
         Ok(())
@@ -172,6 +208,27 @@ impl WorldStore {
         let item = |index: usize| StoredItem::Chunk(load.dimension, chunks[index]);
         let values = self.read_named(Family::Chunks, &by_bytes, item)?;
         Ok(keys.iter().zip(values).filter_map(|(key, value)| Some((key.to_vec(), value?))).collect())
+    }
+
+    fn load_packed(&self, load: &mut BatchLoad, group: ChunkGroup, found: &PackedGroup) -> Result<(), StoreError> {
+        let Some(wanted) = group.chunks(found.part.chunks).find(|chunk| load.wanted_column(*chunk).is_some()) else {
+            return Ok(());
+        };
+        let damaged = |reason| self.corrupt(StoredItem::Chunk(group.dimension(), wanted), reason);
+        for (place, value) in found.part.unpack().map_err(damaged)?.values() {
+            let pos = group.chunk(place);
+            if let Some(stored) = load.wanted_column(pos) {
+                stored.put_chunk(pos, self.open_chunk(group.dimension(), pos, value)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The chunk with this stored value.
+    fn open_chunk(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<Chunk, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
+        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        self.decode_chunk(&*self.known_blocks()?, (dimension, pos), opened.payload)
     }
 
     /// Loads the scheduled block ticks.
@@ -269,12 +326,22 @@ impl StoredColumn {
     fn new(column: Column) -> Self {
         Self { column, entities: Vec::new(), block_ticks: Vec::new() }
     }
+
+    /// Puts a chunk into the column. One of air is known to be there, and takes no room.
+    fn put_chunk(&mut self, pos: ChunkPos, chunk: Chunk) {
+        let is_air = chunk.uniform_block() == Some(BlockId::AIR);
+        self.column.set_chunk(pos.y, Arc::new(chunk));
+        if is_air {
+            self.column.remove_chunk(pos.y);
+        }
+    }
 }
 
 impl BatchLoad {
     fn new(dimension: DimensionId, batch: BatchPos, columns: &[ColumnPos], chunk_heights: Range<i64>) -> Self {
         let indices = [None; BATCH_SIZE * BATCH_SIZE];
-        let mut load = Self { dimension, batch, chunk_heights, loaded: Vec::new(), indices };
+        let (loaded, found, packed) = Default::default();
+        let mut load = Self { dimension, batch, chunk_heights, loaded, indices, found, packed };
         for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
             let next = load.loaded.len();
             if *load.indices[index_in_batch(pos)].get_or_insert(next) == next {
@@ -300,6 +367,11 @@ impl BatchLoad {
     /// Some chunk of the batch's group of chunks at this height.
     fn group(&self, chunk_height: i64) -> ChunkPos {
         self.batch.column(0).chunk(chunk_height)
+    }
+
+    /// The column of a chunk, if the chunk is wanted.
+    fn wanted_column(&mut self, chunk: ChunkPos) -> Option<&mut StoredColumn> {
+        if self.chunk_heights.contains(&chunk.y) { self.column(chunk.column()) } else { None }
     }
 
     /// The column at `pos`, if it is wanted.

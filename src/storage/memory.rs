@@ -1,6 +1,6 @@
 //! A store that lives as long as the process.
 
-use super::{Durability, Family, KeyValue, KeyValueStore, PageLimit, StoreError, WriteBatch};
+use super::{Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, StoreError, WriteBatch};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -109,6 +109,13 @@ impl KeyValueStore for MemoryStore {
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {
         Ok(self.read().bytes)
+    }
+
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        let data = self.read();
+        let entries = &data.families[family as usize];
+        let bytes = entries.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        Ok(Some(FamilySize { entries: entries.len() as u64, bytes }))
     }
 }
 

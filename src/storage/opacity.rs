@@ -62,7 +62,7 @@ impl WorldStore {
     ) -> Result<OpacityTile, StoreError> {
         let columns: Vec<ColumnPos> = batch.columns().collect();
         let mut tile = OpacityTile::default();
-        for stored in self.load_batch(dimension, batch, &columns, ALL_HEIGHTS)? {
+        for stored in self.peek_batch(dimension, batch, &columns, ALL_HEIGHTS)? {
             for (y, chunk) in stored.column.chunks() {
                 tile.set_chunk(stored.column.pos(), y, chunk, |block| opaque.contains(block));
             }

@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::store::page_of;
 use super::world::DimensionRecord;
 use super::{
     CommitReport, DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch,
@@ -159,8 +160,15 @@ impl Removal<'_> {
                 return Ok(ControlFlow::Break(()));
             }
         }
+        // As with entities: only the records of heat lead to the keys by which groups cool down.
+        if self.erase(Family::Meta, keys::heat_dimension_range(dimension), Self::cooling_keys, progress)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         for (family, range) in [
             (Family::Chunks, keys::chunk_dimension_range(dimension)),
+            (Family::WarmChunks, keys::chunk_dimension_range(dimension)),
+            (Family::ColdChunks, keys::chunk_dimension_range(dimension)),
+            (Family::Meta, keys::damaged_groups_range(dimension)),
             (Family::Meta, keys::block_ticks_dimension_range(dimension)),
             (Family::Meta, keys::tile_range(dimension)),
             (Family::Meta, keys::summary_dimension_range(dimension)),
@@ -184,7 +192,7 @@ impl Removal<'_> {
     ) -> Result<ControlFlow<()>, StoreError> {
         loop {
             let writing = self.world.lock_writes();
-            let page = self.world.store.scan(family, &range.start..&range.end, self.page)?;
+            let page = self.world.store.scan(family, &range.start..&range.end, self.page.min(page_of(family)))?;
             let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
             let Some(last) = page.last() else { return Ok(ControlFlow::Continue(())) };
             // Not from the start again: a database looks at what was removed there for a while yet.
@@ -201,6 +209,10 @@ impl Removal<'_> {
                 return Ok(ControlFlow::Break(()));
             }
         }
+    }
+
+    fn cooling_keys(&self, page: &[Vec<u8>]) -> Result<BTreeSet<(Family, Vec<u8>)>, StoreError> {
+        self.world.cooling_keys_of(page)
     }
 
     /// The records that a page of place or viewer keys finds in the dimension, and all other keys that find them.

@@ -3,7 +3,7 @@
 use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
 use crate::chunk::{Chunk, ColumnSummary};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -26,6 +26,8 @@ pub struct SaveBatch {
     pub tiles: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]>,
     /// What columns look like from afar.
     pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
+    /// Columns that were generated and that nobody uses: their chunks start cold.
+    pub unused: BTreeSet<(DimensionId, ColumnPos)>,
     /// Pre-generations by their numbers; `None` for those that have ended.
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
 }
@@ -37,6 +39,7 @@ impl SaveBatch {
             *self = newer;
             return;
         }
+        self.unused.extend(newer.unused);
         self.chunks.extend(newer.chunks);
         self.block_ticks.extend(newer.block_ticks);
         self.entities.extend(newer.entities);
@@ -47,7 +50,7 @@ impl SaveBatch {
 
     /// The number of things to be saved.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries, pregenerations } = self;
+        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations } = self;
         chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
     }
 

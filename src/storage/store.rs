@@ -54,6 +54,13 @@ pub trait KeyValueStore: Send + Sync {
     /// About how much room all entries take, for statistics.
     fn approximate_bytes(&self) -> Result<u64, StoreError>;
 
+    /// About how many entries a family has and how much room they take, for statistics; `None` if nobody can tell without
+    /// looking at all of them.
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        let _ = family;
+        Ok(None)
+    }
+
     /// About how much room the entries of a range take, to tell how far a walk over it is; `None` if nobody can tell
     /// without that walk.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
@@ -142,6 +149,10 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
         (**self).approximate_bytes()
     }
 
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        (**self).approximate_family(family)
+    }
+
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         (**self).approximate_range_bytes(family, range)
     }
@@ -159,6 +170,15 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
     }
 }
 
+/// How much there is in a family, about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FamilySize {
+    /// Keys.
+    pub entries: u64,
+    /// Bytes that they and their values take in the store.
+    pub bytes: u64,
+}
+
 /// One of the ordered maps of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -172,11 +192,16 @@ pub enum Family {
     Meta,
     /// Which blocks are opaque.
     Opacity,
+    /// Chunks that nobody needed for a while: 4 x 4 x 4 of them in a value.
+    WarmChunks,
+    /// Chunks that nobody may ever need again: up to 16 x 16 x 16 of them in a value.
+    ColdChunks,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 5] = [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity];
+    pub const ALL: [Self; 7] =
+        [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity, Self::WarmChunks, Self::ColdChunks];
 
     /// The family's name on disk.
     pub const fn name(self) -> &'static str {
@@ -186,7 +211,18 @@ impl Family {
             Self::Registry => "registry",
             Self::Meta => "meta",
             Self::Opacity => "opacity",
+            Self::WarmChunks => "chunkl1",
+            Self::ColdChunks => "chunkl2",
         }
+    }
+}
+
+/// Entries of a family to be read at a time, so that a walk over all of them needs little memory.
+pub(super) const fn page_of(family: Family) -> usize {
+    match family {
+        Family::WarmChunks => 64,
+        Family::ColdChunks => 4,
+        _ => 1024,
     }
 }
 
@@ -269,6 +305,12 @@ impl WriteBatch {
     fn push(&mut self, change: Change) {
         self.bytes += (change.key.len() + change.value.as_ref().map_or(0, Vec::len)) as u64;
         self.changes.push(change);
+    }
+
+    /// Adds all of another batch behind what is here.
+    pub fn append(&mut self, later: Self) {
+        self.bytes += later.bytes;
+        self.changes.extend(later.changes);
     }
 
     /// The number of puts and deletes.

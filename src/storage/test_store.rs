@@ -1,6 +1,8 @@
 //! A store that tests can look into, damage, and let fail.
 
-use super::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch};
+use super::{
+    Durability, Family, FamilySize, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
+};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +17,8 @@ pub(super) struct TestStore(Arc<Inner>);
 struct Inner {
     memory: MemoryStore,
     fails_writes: AtomicBool,
+    /// Writes until they fail, if they are to.
+    good_writes: Mutex<Option<usize>>,
     history: Mutex<Option<Vec<MemoryStore>>>,
     scans: AtomicUsize,
     /// What lies in damaged blocks.
@@ -28,6 +32,11 @@ impl TestStore {
 
     pub(super) fn fail_writes(&self, fail: bool) {
         self.0.fails_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// Lets so many writes pass, and fails from then on.
+    pub(super) fn fail_writes_after(&self, writes: usize) {
+        *self.0.good_writes.lock().unwrap() = Some(writes);
     }
 
     /// A store that has this in it.
@@ -109,6 +118,12 @@ impl KeyValueStore for TestStore {
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        if let Some(left) = self.0.good_writes.lock().unwrap().take() {
+            match left.checked_sub(1) {
+                Some(left) => *self.0.good_writes.lock().unwrap() = Some(left),
+                None => self.fail_writes(true),
+            }
+        }
         if self.0.fails_writes.load(Ordering::SeqCst) {
             return Err(StoreError::Backend {
                 operation: Operation::Write,
@@ -134,5 +149,9 @@ impl KeyValueStore for TestStore {
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {
         self.0.memory.approximate_bytes()
+    }
+
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        self.0.memory.approximate_family(family)
     }
 }

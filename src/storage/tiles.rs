@@ -1,12 +1,22 @@
 //! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](super::envelope).
 
+use super::store::page_of;
 use super::{Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, envelope, keys};
 use crate::space::{ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-/// Entries that are read at a time.
-const PAGE: usize = 1024;
+/// What tells that a column is stored.
+fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
+    let chunks = || keys::chunk_dimension_range(dimension);
+    [
+        (Family::Meta, keys::summary_dimension_range(dimension)),
+        (Family::Chunks, chunks()),
+        (Family::WarmChunks, chunks()),
+        (Family::ColdChunks, chunks()),
+    ]
+}
+
 const BATCHES: usize = 64;
 type Masks = [u16; BATCHES];
 
@@ -57,16 +67,23 @@ impl WorldStore {
         let is_empty = |family, range: Range<Vec<u8>>| {
             self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
         };
-        Ok(is_empty(Family::Meta, keys::tile_range(dimension))?
-            && !(is_empty(Family::Meta, keys::summary_dimension_range(dimension))?
-                && is_empty(Family::Chunks, keys::chunk_dimension_range(dimension))?))
+        if !is_empty(Family::Meta, keys::tile_range(dimension))? {
+            return Ok(false);
+        }
+        for (family, range) in places_of_columns(dimension) {
+            if !is_empty(family, range)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
     /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
     /// go on meanwhile.
     ///
-    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk.
+    /// A column is found by its summary, which it has as soon as it is stored, also if it is all air, or by a chunk. The search
+    /// needs groups of chunks to stay in their tiers: a closed dimension's are moved by nobody.
     ///
     /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
     pub fn rebuild_tiles(
@@ -74,10 +91,7 @@ impl WorldStore {
         dimension: DimensionId,
         progress: impl FnMut(RebuildProgress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
-        let ranges = [
-            (Family::Meta, keys::summary_dimension_range(dimension)),
-            (Family::Chunks, keys::chunk_dimension_range(dimension)),
-        ];
+        let ranges = places_of_columns(dimension);
         let mut search = Search { store: self, tiles: BTreeMap::new(), entries: 0, progress };
         let found = search.walk(ranges)?;
         let tiles = search.tiles;
@@ -122,7 +136,7 @@ struct Search<'a, P> {
 }
 
 impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
-    fn walk(&mut self, mut ranges: [(Family, Range<Vec<u8>>); 2]) -> Result<ControlFlow<()>, StoreError> {
+    fn walk(&mut self, mut ranges: [(Family, Range<Vec<u8>>); 4]) -> Result<ControlFlow<()>, StoreError> {
         let all = self.bytes(&ranges)?;
         for at in 0..ranges.len() {
             while !ranges[at].1.is_empty() {
@@ -140,17 +154,29 @@ impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
 
     /// Notes the columns of the first entries of the range, which then begins behind them.
     fn look_at_page(&mut self, (family, range): &mut (Family, Range<Vec<u8>>)) -> Result<(), StoreError> {
-        let page = self.store.store.scan(*family, &range.start..&range.end, PAGE)?;
-        for (key, _) in &page {
-            let column = match family {
-                Family::Chunks => keys::parse_chunk_key(key).map(|(_, chunk)| chunk.column()),
-                _ => keys::parse_summary_key(key).map(|(_, column)| column),
-            };
-            insert(&mut self.tiles, column.ok_or_else(|| self.store.unknown_key(*family, key))?);
+        let limit = page_of(*family);
+        let page = self.store.store.scan(*family, &range.start..&range.end, limit)?;
+        for (key, value) in &page {
+            let unknown = || self.store.unknown_key(*family, key);
+            match family {
+                Family::Meta => {
+                    let (_, column) = keys::parse_summary_key(key).ok_or_else(unknown)?;
+                    insert(&mut self.tiles, column);
+                }
+                Family::Chunks => {
+                    let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(unknown)?;
+                    insert(&mut self.tiles, chunk.column());
+                }
+                // Their tables are whole or damaged, their groups are not looked into.
+                _ => {
+                    let columns = self.store.columns_in_cluster(*family, key, value)?;
+                    columns.into_iter().for_each(|column| insert(&mut self.tiles, column));
+                }
+            }
         }
         self.entries += page.len() as u64;
         range.start = match page.last() {
-            Some((key, _)) if page.len() == PAGE => keys::after(key),
+            Some((key, _)) if page.len() == limit => keys::after(key),
             _ => range.end.clone(),
         };
         Ok(())

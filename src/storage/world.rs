@@ -9,6 +9,8 @@ use super::RocksStore;
 use super::blocks::KnownBlocks;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
+use super::heat::Heat;
+use super::promotion::LoadedGroups;
 use super::{Durability, Family, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record};
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;
@@ -71,6 +73,11 @@ pub struct WorldStore {
     #[cfg(any(feature = "rocksdb", test))]
     _folder: Option<WorldFolder>,
     writes: Mutex<()>,
+    /// Held while groups of chunks move to other tiers; whoever looks for one in several tiers shares it.
+    pub(super) moving: RwLock<()>,
+    pub(super) heat: Heat,
+    /// What is to be promoted because it was loaded.
+    pub(super) loaded: LoadedGroups,
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
     header: Header,
@@ -285,6 +292,9 @@ impl WorldStore {
             #[cfg(any(feature = "rocksdb", test))]
             _folder: None,
             writes: Mutex::new(()),
+            moving: RwLock::new(()),
+            heat: Heat::default(),
+            loaded: LoadedGroups::default(),
             blocks: RwLock::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,
@@ -327,6 +337,9 @@ impl WorldStore {
                 }
             }
         }
+        let play_time: Option<Duration> =
+            world.read_record(Family::Meta, keys::PLAY_TIME, || StoredItem::PlayTime).map_err(damaged)?;
+        world.heat = Heat::new(play_time.unwrap_or_default());
         Ok(world)
     }
 

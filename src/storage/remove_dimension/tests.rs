@@ -5,8 +5,8 @@ use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos};
 use crate::storage::ViewerRecord;
 use crate::storage::test_store::TestStore;
 use crate::storage::{
-    KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredDimensionError,
-    StoredPregeneration,
+    ChunkGroup, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredDimensionError,
+    StoredPregeneration, Tier,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -56,6 +56,17 @@ fn content(dimension: DimensionId) -> SaveBatch {
     batch
 }
 
+/// Saves it, with chunks in every tier, and one group that was found damaged once.
+fn fill(store: &TestStore, world: &WorldStore, dimension: DimensionId) {
+    world.commit(&content(dimension), Durability::Process).unwrap();
+    let groups = [(-1, Tier::Warm), (1000, Tier::Warm), (9, Tier::Cold), (i64::MAX >> 4, Tier::Cold)];
+    let group = |place: i64| ChunkGroup::of(dimension, ChunkPos::new(place, -place.clamp(-5, 5), place));
+    world.move_groups(&groups.map(|(place, tier)| (group(place), tier))).unwrap();
+    let mut writes = WriteBatch::default();
+    writes.put(Family::Meta, keys::damaged_group_key(group(0)), vec![1, 2, 3]);
+    store.write(writes, Durability::Process).unwrap();
+}
+
 /// A world with these dimensions filled.
 fn filled(dimensions: &[u64]) -> TestStore {
     let store = TestStore::default();
@@ -64,7 +75,7 @@ fn filled(dimensions: &[u64]) -> TestStore {
         assert_eq!(world.open_dimension(name, &origin()), Ok(DimensionId(id)));
     }
     for id in dimensions {
-        world.commit(&content(DimensionId(*id)), Durability::Process).unwrap();
+        fill(&store, &world, DimensionId(*id));
     }
     store
 }
@@ -207,8 +218,9 @@ fn a_removal_may_end_after_any_write() {
     store.record_writes();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     ends.extend(store.take_history());
-    // None, the mark, three pages each of entities, chunks, ticks, tiles, summaries and pre-generations, the name.
-    assert_eq!(ends.len(), 1 + 1 + 6 * 3 + 1);
+    // None, the mark, three pages each of entities, heat, ticks, tiles, summaries and pre-generations, one of the chunks in
+    // each tier and of a damaged group, the name.
+    assert_eq!(ends.len(), 1 + 1 + 6 * 3 + 4 + 1);
     for (writes, end) in ends.into_iter().enumerate() {
         check_resumable(&TestStore::on(end), &expected, &format!("after write {writes}"));
     }
@@ -230,7 +242,7 @@ fn a_removal_whose_write_fails_can_be_gone_on_with() {
         });
         store.fail_writes(false);
         if removed.is_ok() {
-            assert!(good_pages == 19 && contents(&store) == expected);
+            assert!(good_pages == 23 && contents(&store) == expected);
             return;
         }
         assert!(matches!(removed, Err(RemoveDimensionError::Store(StoreError::Backend { .. }))), "{removed:?}");
@@ -250,7 +262,7 @@ fn a_removal_that_is_stopped_goes_on_where_it_was() {
         let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| ControlFlow::Break(())).unwrap();
         entries += removed.entries;
         if removed.finished {
-            assert!(calls == 19 && removed.entries == 0);
+            assert!(calls == 23 && removed.entries == 0);
             break;
         }
         assert!(removed.entries > 0);
@@ -304,8 +316,8 @@ fn others_may_save_between_the_writes() {
     let world = store.world();
     let mut saved = false;
     let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], |_| {
-        world.commit(&content(DimensionId(0)), Durability::Process).unwrap();
-        world.commit(&content(DimensionId(2)), Durability::Process).unwrap();
+        fill(&store, &world, DimensionId(0));
+        fill(&store, &world, DimensionId(2));
         saved = true;
         ControlFlow::Continue(())
     });

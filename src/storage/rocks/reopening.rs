@@ -72,7 +72,7 @@ pub(super) fn open_to_read(path: &Path, cache: &Cache) -> Result<DB, StoreError>
 
 fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
     Family::ALL.into_iter().map(move |family| {
-        let mut options = super::family_options(cache);
+        let mut options = super::family_options(family, cache);
         options.set_disable_auto_compactions(!compacts);
         ColumnFamilyDescriptor::new(family.name(), options)
     })

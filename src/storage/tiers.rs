@@ -1,0 +1,399 @@
+//! Groups of chunks in the three tiers: finding them, and moving them.
+//!
+//! A group is in one tier as a whole, and every move is one atomic write. Whoever looks for a group looks through the tiers
+//! one after the other, and could miss one that moves meanwhile: so moves are written under a lock that readers share.
+
+#[cfg(test)]
+mod tests;
+
+use super::chunk_group::GROUP_VOLUME;
+use super::cluster::{self, LARGEST_CLUSTER, Part, Parts};
+use super::heat::Placed;
+use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
+use crate::chunk::format::cluster::ClusterScale;
+use crate::space::{ChunkPos, ColumnPos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{PoisonError, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+/// Once so much was moved, the rest of a list is left for another call. So a commit waits for less than a second at worst.
+const MOVED_AT_ONCE: u64 = 16 << 20;
+/// In the place of a chunk whose bytes are lost: too short to be one, so that whoever reads it is told.
+pub(super) const LOST_CHUNK: [u8; 1] = [0];
+
+/// What moves between tiers came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierMoves {
+    /// Groups that became hot, warm and cold.
+    pub groups: [u64; 3],
+    /// Chunks in them.
+    pub chunks: u64,
+    /// Bytes of these chunks, before compression.
+    pub chunk_bytes: u64,
+    /// Bytes of all keys and values that were written.
+    pub written: u64,
+    /// Groups that could not be moved and stay where they are, because a cluster is damaged or they are too large.
+    pub left: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Damaged values that were found.
+    pub damaged: Vec<StoreError>,
+}
+
+impl TierMoves {
+    /// Adds what later moves came to.
+    pub fn add(&mut self, later: Self) {
+        self.groups.iter_mut().zip(later.groups).for_each(|(groups, later)| *groups += later);
+        self.chunks += later.chunks;
+        self.chunk_bytes += later.chunk_bytes;
+        self.written += later.written;
+        self.left += later.left;
+        self.duration += later.duration;
+        self.damaged.extend(later.damaged);
+    }
+}
+
+/// A group that is warm or cold, for reading.
+pub(super) struct PackedGroup {
+    pub tier: Tier,
+    pub part: Part<'static>,
+}
+
+/// Looks for groups in the warm and the cold tier. It keeps the cold cube that it read last, because the next group is most
+/// often in it too; so it must not outlive the lock that keeps groups from moving.
+pub(super) struct PackedGroups<'a> {
+    world: &'a WorldStore,
+    cube: Option<([u8; keys::CHUNK_KEY_LENGTH], Option<Vec<u8>>)>,
+}
+
+impl<'a> PackedGroups<'a> {
+    pub fn new(world: &'a WorldStore) -> Self {
+        Self { world, cube: None }
+    }
+
+    /// The group, if it is warm or cold.
+    pub fn find(&mut self, group: ChunkGroup) -> Result<Option<PackedGroup>, StoreError> {
+        let warm = self.world.find_warm(group)?;
+        if warm.is_some() {
+            return Ok(warm);
+        }
+        let key = group.cube_key();
+        if self.cube.as_ref().is_none_or(|(cube, _)| *cube != key) {
+            self.cube = Some((key, self.world.store.get(Family::ColdChunks, &key)?));
+        }
+        match &self.cube {
+            Some((_, Some(value))) => self.world.packed_group(group, Tier::Cold, value),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Moves of groups as they are put together: they change where chunks lie, and nothing else.
+pub(super) struct Moves<'a> {
+    world: &'a WorldStore,
+    pub writes: WriteBatch,
+    pub placed: BTreeMap<ChunkGroup, Placed>,
+    cube: Option<Cube>,
+}
+
+/// The cold groups of a cube, taken apart to be changed.
+struct Cube {
+    key: [u8; keys::CHUNK_KEY_LENGTH],
+    parts: Parts<'static>,
+    is_changed: bool,
+}
+
+impl<'a> Moves<'a> {
+    pub fn new(world: &'a WorldStore) -> Self {
+        Self { world, writes: WriteBatch::default(), placed: BTreeMap::new(), cube: None }
+    }
+
+    /// The cold groups around a group. Those of another cube are put back.
+    fn cube(&mut self, group: ChunkGroup) -> Result<&mut Cube, StoreError> {
+        let key = group.cube_key();
+        if self.cube.as_ref().is_none_or(|cube| cube.key != key) {
+            self.put_cube_back();
+            let value = self.world.store.get(Family::ColdChunks, &key)?;
+            let parts = value.as_deref().map_or(Ok(Parts::new()), cluster::open);
+            let parts = parts.map_err(|error| self.world.corrupt_cluster(Tier::Cold, group, error))?;
+            let parts = parts.into_iter().map(|(place, part)| (place, part.into_owned())).collect();
+            self.cube = Some(Cube { key, parts, is_changed: false });
+        }
+        Ok(self.cube.get_or_insert(Cube { key, parts: Parts::new(), is_changed: false }))
+    }
+
+    /// Writes the cube that was changed last as it is now.
+    pub fn put_cube_back(&mut self) {
+        let Some(Cube { key, parts, .. }) = self.cube.take().filter(|cube| cube.is_changed) else { return };
+        match parts.is_empty() {
+            true => self.writes.delete(Family::ColdChunks, key),
+            false => self.writes.put(Family::ColdChunks, key, cluster::encode(&parts)),
+        }
+    }
+
+    /// Takes a group out of the tier that it is packed in.
+    fn unpack(&mut self, group: ChunkGroup, tier: Tier) -> Result<(), StoreError> {
+        if tier == Tier::Warm {
+            self.writes.delete(Family::WarmChunks, group.key());
+            return Ok(());
+        }
+        let cube = self.cube(group)?;
+        cube.is_changed |= cube.parts.remove(&group.place_in_cube()).is_some();
+        Ok(())
+    }
+
+    /// Makes a packed group hot. The bytes of a damaged one are put aside, its chunks say that they are lost.
+    pub fn promote(&mut self, group: ChunkGroup, packed: &PackedGroup) -> Result<(), StoreError> {
+        let PackedGroup { tier, part } = packed;
+        self.unpack(group, *tier)?;
+        match part.unpack() {
+            Ok(unpacked) => {
+                for (place, value) in unpacked.values() {
+                    self.put_hot(group.chunk(place), group, value.to_vec());
+                }
+            }
+            Err(_) => {
+                self.writes.put(Family::Meta, keys::damaged_group_key(group), part.stored_bytes().to_vec());
+                group.chunks(part.chunks).for_each(|chunk| self.put_hot(chunk, group, LOST_CHUNK.to_vec()));
+            }
+        }
+        self.placed.insert(group, Placed::Accessed(Tier::Hot));
+        Ok(())
+    }
+
+    fn put_hot(&mut self, chunk: ChunkPos, group: ChunkGroup, value: Vec<u8>) {
+        self.writes.put(Family::Chunks, keys::chunk_key(group.dimension(), chunk), value);
+    }
+
+    /// Puts a packed group into a tier. A cube that is full leaves it warm. Gives the tier that it came into.
+    fn pack(&mut self, group: ChunkGroup, part: Part<'static>, to: Tier) -> Result<Tier, StoreError> {
+        if to == Tier::Cold {
+            let cube = self.cube(group)?;
+            let length: usize = cube.parts.values().map(Part::stored_length).sum();
+            if length + part.stored_length() <= LARGEST_CLUSTER {
+                cube.parts.insert(group.place_in_cube(), part);
+                cube.is_changed = true;
+                return Ok(Tier::Cold);
+            }
+        }
+        let value = cluster::encode(&Parts::from([(group.place_in_cube(), part)]));
+        self.writes.put(Family::WarmChunks, group.key(), value);
+        Ok(Tier::Warm)
+    }
+}
+
+impl WorldStore {
+    /// In which tier the chunks of a group lie; `None` if none of them is stored.
+    pub fn tier(&self, group: ChunkGroup) -> Result<Option<Tier>, StoreError> {
+        let _resting = self.groups_at_rest();
+        let range = group.range();
+        if !self.store.scan(Family::Chunks, &range.start..&range.end, 1)?.is_empty() {
+            return Ok(Some(Tier::Hot));
+        }
+        Ok(PackedGroups::new(self).find(group)?.map(|packed| packed.tier))
+    }
+
+    /// Moves groups to other tiers, those of a cube of 16 x 16 x 16 chunks in one atomic write. Gives what it did, and
+    /// how many of the groups, in an order of its own, it did not come to: after 16 MiB it stops.
+    ///
+    /// A group that is there already stays so, and what is damaged moves as it is. A group that is too large to be packed,
+    /// more than 64 MiB, is left where it is, as is one whose cluster cannot be read; both count as accessed now, so that
+    /// they are not tried again at once.
+    pub fn move_groups(&self, groups: &[(ChunkGroup, Tier)]) -> Result<(TierMoves, usize), StoreError> {
+        let mut groups = groups.to_vec();
+        groups.sort_by_cached_key(|(group, _)| group.key());
+        groups.dedup_by_key(|(group, _)| *group);
+        let (mut moves, mut left) = (TierMoves::default(), groups.len());
+        for groups in groups.chunk_by(|(a, _), (b, _)| a.cube_key() == b.cube_key()) {
+            if moves.chunk_bytes >= MOVED_AT_ONCE {
+                break;
+            }
+            left -= self.move_in_cube(groups, &mut moves)?;
+        }
+        Ok((moves, left))
+    }
+
+    /// Gives how many of the groups it came to.
+    fn move_in_cube(&self, groups: &[(ChunkGroup, Tier)], report: &mut TierMoves) -> Result<usize, StoreError> {
+        let _writing = self.lock_writes();
+        let start = Instant::now();
+        let mut moves = Moves::new(self);
+        let mut done = TierMoves::default();
+        let mut count = 0;
+        for &(group, to) in groups {
+            if report.chunk_bytes + done.chunk_bytes >= MOVED_AT_ONCE {
+                break;
+            }
+            count += 1;
+            match self.move_group(group, to, &mut moves, &mut done) {
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    // The cluster with all that is in it stays as it is, for whoever can make something of it.
+                    done.damaged.push(error);
+                    done.left += 1;
+                    moves.placed.insert(group, Placed::Postponed);
+                }
+                moved => moved?,
+            }
+        }
+        moves.put_cube_back();
+        let Moves { mut writes, placed, .. } = moves;
+        let written = self.add_heat(&placed, &mut writes)?;
+        if !writes.is_empty() {
+            done.written = writes.bytes();
+            self.write_moves(writes, Durability::Process)?;
+        }
+        self.heat.forget(&written);
+        done.duration = start.elapsed();
+        report.add(done);
+        Ok(count)
+    }
+
+    fn move_group(
+        &self,
+        group: ChunkGroup,
+        to: Tier,
+        moves: &mut Moves,
+        done: &mut TierMoves,
+    ) -> Result<(), StoreError> {
+        let range = group.range();
+        let values = self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME)?;
+        if values.is_empty() {
+            let Some(packed) = self.find_for_move(group, moves)? else {
+                moves.placed.insert(group, Placed::Gone);
+                return Ok(());
+            };
+            return self.move_packed(group, packed, to, moves, done);
+        }
+        if to == Tier::Hot {
+            moves.placed.insert(group, Placed::Moved(Tier::Hot));
+            return Ok(());
+        }
+        let Some(part) = self.pack_values(&values)? else {
+            done.left += 1;
+            moves.placed.insert(group, Placed::Postponed);
+            return Ok(());
+        };
+        let to = moves.pack(group, part, to)?;
+        for (key, value) in values {
+            done.chunks += 1;
+            done.chunk_bytes += value.len() as u64;
+            moves.writes.delete(Family::Chunks, key);
+        }
+        done.groups[usize::from(to.number())] += 1;
+        moves.placed.insert(group, Placed::Moved(to));
+        Ok(())
+    }
+
+    /// The packed group as the moves in one write have left it.
+    fn find_for_move(&self, group: ChunkGroup, moves: &mut Moves) -> Result<Option<PackedGroup>, StoreError> {
+        let packed = self.find_warm(group)?;
+        if packed.is_some() {
+            return Ok(packed);
+        }
+        let part = moves.cube(group)?.parts.get(&group.place_in_cube()).cloned();
+        Ok(part.map(|part| PackedGroup { tier: Tier::Cold, part }))
+    }
+
+    fn move_packed(
+        &self,
+        group: ChunkGroup,
+        packed: PackedGroup,
+        to: Tier,
+        moves: &mut Moves,
+        done: &mut TierMoves,
+    ) -> Result<(), StoreError> {
+        if packed.tier == to {
+            moves.placed.insert(group, Placed::Moved(to));
+            return Ok(());
+        }
+        done.chunks += u64::from(packed.part.chunks.count_ones());
+        done.chunk_bytes += packed.part.length() as u64;
+        if to == Tier::Hot {
+            moves.promote(group, &packed)?;
+            if let Err(error) = packed.part.unpack() {
+                done.damaged.extend(
+                    group
+                        .chunks(packed.part.chunks)
+                        .map(|chunk| self.corrupt(StoredItem::Chunk(group.dimension(), chunk), &error)),
+                );
+            }
+        } else {
+            // Whatever fails does so before the group is taken out of where it is.
+            if moves.pack(group, packed.part, to)? == packed.tier {
+                done.left += 1;
+                moves.placed.insert(group, Placed::Postponed);
+                return Ok(());
+            }
+            moves.unpack(group, packed.tier)?;
+            moves.placed.insert(group, Placed::Moved(to));
+        }
+        done.groups[usize::from(to.number())] += 1;
+        Ok(())
+    }
+
+    fn find_warm(&self, group: ChunkGroup) -> Result<Option<PackedGroup>, StoreError> {
+        match self.store.get(Family::WarmChunks, &group.key())? {
+            Some(value) => self.packed_group(group, Tier::Warm, &value),
+            None => Ok(None),
+        }
+    }
+
+    /// The group in a cluster, if it is there.
+    fn packed_group(&self, group: ChunkGroup, tier: Tier, value: &[u8]) -> Result<Option<PackedGroup>, StoreError> {
+        let mut parts = cluster::open(value).map_err(|error| self.corrupt_cluster(tier, group, error))?;
+        Ok(parts.remove(&group.place_in_cube()).map(|part| PackedGroup { tier, part: part.into_owned() }))
+    }
+
+    /// Packs a hot group as it is stored; `None` if it is too large.
+    fn pack_values(&self, values: &[KeyValue]) -> Result<Option<Part<'static>>, StoreError> {
+        let place = |key: &[u8]| {
+            let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(Family::Chunks, key))?;
+            Ok(ClusterScale::Small.place(chunk))
+        };
+        // A value without bytes is none to a cluster, and must still be known as damaged.
+        fn bytes((_, value): &KeyValue) -> &[u8] {
+            if value.is_empty() { &LOST_CHUNK } else { value }
+        }
+        let places = values.iter().map(|(key, _)| place(key)).collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(Part::pack(places.into_iter().zip(values.iter().map(bytes))))
+    }
+
+    /// Held while groups are looked for in more than one tier.
+    pub(super) fn groups_at_rest(&self) -> RwLockReadGuard<'_, ()> {
+        self.moving.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The columns that have chunks in the cluster with this key.
+    pub(super) fn columns_in_cluster(
+        &self,
+        family: Family,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<BTreeSet<ColumnPos>, StoreError> {
+        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(family, key))?;
+        let group = ChunkGroup::of(dimension, first);
+        let tier = if family == Family::ColdChunks { Tier::Cold } else { Tier::Warm };
+        let parts = cluster::open(value).map_err(|error| self.corrupt_cluster(tier, group, error))?;
+        let chunks = |(place, part): (u8, Part)| match tier {
+            Tier::Cold => ChunkGroup::in_cube(dimension, first, place).chunks(part.chunks),
+            _ => group.chunks(part.chunks),
+        };
+        Ok(parts.into_iter().flat_map(chunks).map(ChunkPos::column).collect())
+    }
+
+    /// Writes a batch in which groups move. Nobody looks for groups meanwhile.
+    pub(super) fn write_moves(&self, writes: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        {
+            let _moving = self.moving.write().unwrap_or_else(PoisonError::into_inner);
+            self.write(writes, Durability::Process)?;
+        }
+        // The disk's slowest part is not waited for under the lock.
+        if durability == Durability::Sync { self.store.sync() } else { Ok(()) }
+    }
+
+    pub(super) fn corrupt_cluster(&self, tier: Tier, group: ChunkGroup, reason: impl ToString) -> StoreError {
+        let key = if tier == Tier::Cold { group.cube_key() } else { group.key() };
+        let first = keys::parse_chunk_key(&key).map_or(group.first(), |(_, first)| first);
+        self.corrupt(StoredItem::Cluster(tier, group.dimension(), first), reason)
+    }
+}
