@@ -36,7 +36,9 @@ pub mod view;
 pub mod prelude {
     pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
+    pub use crate::coordinator::{
+        Backlog, DimensionStatistics, RegionFaults, RegionStatistics, SaveDurability, TickMode, TickWindow,
+    };
     pub use crate::generation::{
         Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
         Flat, GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,

@@ -5,7 +5,7 @@ use crate::block::{
 };
 use crate::coordinator::{
     CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
-    TickMode, coordinator_app,
+    SaveDurability, TickMode, coordinator_app,
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
@@ -122,9 +122,23 @@ impl TerranePlugin {
         self
     }
 
-    /// The time between two saves of everything that changed; five seconds by default.
+    /// What changed is saved after this time, two ticks and the time that the disk takes, at the latest; five seconds by
+    /// default. Regions are saved in turns, spread over the period.
     pub fn with_autosave_period(mut self, period: Duration) -> Self {
         self.config.autosave_period = period;
+        self
+    }
+
+    /// When what was saved survives a loss of power too; by default at once.
+    pub fn with_save_durability(mut self, durability: SaveDurability) -> Self {
+        self.config.save_durability = durability;
+        self
+    }
+
+    /// With so many things (chunks, entities and so on; at least one) on their way into a store that cannot keep up, no new
+    /// ground is ordered; with twice as many the regions do not tick until it has caught up. 65,536 by default.
+    pub fn with_unsaved_limit(mut self, things: usize) -> Self {
+        self.config.unsaved_limit = things.max(1);
         self
     }
 

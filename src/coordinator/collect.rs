@@ -29,6 +29,10 @@ use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;
 
+/// Edits that wait for one region at most. In a tick it makes more than are sent in a frame; one that does not tick must
+/// not gather them without end.
+const MOST_EDITS: usize = 1 << 18;
+
 /// What most of the coordinator's work needs at hand.
 #[derive(SystemParam)]
 pub(super) struct Desk<'w> {
@@ -121,13 +125,14 @@ impl Desk<'_> {
             let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))
         });
-        match inbox {
-            Some(inbox) => inbox.edits.push(BlockEdit { block: position, to: block }),
-            None => {
-                let error = BlockAccessError::OutsideRegion(position);
-                self.publisher.event(BlockRefused { request, error });
+        let error = match inbox {
+            Some(inbox) if inbox.edits.len() < MOST_EDITS => {
+                return inbox.edits.push(BlockEdit { block: position, to: block });
             }
-        }
+            Some(_) => BlockAccessError::TooManyEdits(position),
+            None => BlockAccessError::OutsideRegion(position),
+        };
+        self.publisher.event(BlockRefused { request, error });
     }
 
     pub fn open_dimension(&mut self, spec: DimensionSpec) {
@@ -149,7 +154,7 @@ impl Desk<'_> {
             Ok(Opening::Lost(id)) => self.rebuild(id, spec),
             // What it opens with would lack whoever went there and is not stored yet.
             Ok(Opening::Open(dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
-                self.dimensions.late.push((spec, self.saves.durable_with()));
+                self.dimensions.late.push((spec, self.saves.stored_with()));
                 self.saves.request_commit(self.clock.now);
             }
             Ok(Opening::Open(dimension, viewers)) => self.begin_dimension(*dimension, &viewers),
@@ -458,12 +463,12 @@ impl Desk<'_> {
         }
         kept.into_iter().for_each(|column| dimension.keep(column));
         self.take_cut(id, cut);
-        let until = self.saves.durable_with();
+        let until = self.saves.stored_with();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for loaded in left {
             let column = loaded.column.pos();
             dimension.forget(column);
-            if !self.saves.is_durable(until) {
+            if !self.saves.is_stored(until) {
                 dimension.departed.insert(Departed { loaded, until });
             }
             self.publisher.unloaded(id, column);

@@ -87,7 +87,7 @@ impl Desk<'_> {
         // The answer to an older claim may be older than what has been done since.
         if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
             if was_for_store && is_new && !dimension.columns.contains_key(&column) {
-                let until = self.saves.durable_with();
+                let until = self.saves.stored_with();
                 dimension.departed.insert(Departed { loaded, until });
             }
             return;
@@ -96,7 +96,7 @@ impl Desk<'_> {
             dimension.forget(column);
             self.publisher.unloaded(id, column);
             if generated {
-                let until = self.saves.durable_with();
+                let until = self.saves.stored_with();
                 dimension.departed.insert(Departed { loaded, until });
             }
             return;

@@ -2,7 +2,7 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::holders::Holder;
 use super::progress::CountTimer;
-use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
+use super::{Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
@@ -94,8 +94,10 @@ pub struct Statistics {
     pub bytes_saved: u64,
     /// Time the commits took.
     pub save_time: Duration,
-    /// Things that wait for the next commit.
+    /// Things that regions handed out and the store does not have yet.
     pub unsaved: usize,
+    /// Whether the world waits for the store.
+    pub backlog: Backlog,
     /// Every open dimension, by its number.
     pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
@@ -339,7 +341,8 @@ impl Desk<'_> {
             saves: self.saves.count,
             bytes_saved: self.saves.bytes,
             save_time: self.saves.time,
-            unsaved: self.saves.pending.len(),
+            unsaved: self.saves.unwritten_len(),
+            backlog: self.saves.backlog(),
             dimensions,
             regions,
             viewers,
