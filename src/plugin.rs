@@ -1,5 +1,7 @@
 //! [`TerranePlugin`]: puts the rooms together.
 
+mod signals;
+
 use crate::block::{
     BlockComponent, BlockId, BlockRegistry, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema,
 };
@@ -14,7 +16,6 @@ use crate::simulation::{
 };
 use crate::storage::{RegistryLists, StorageConfig, StoreError, WorldOpenError, WorldStore};
 use crate::view;
-use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::relationship::Relationship;
 use bevy::log::LogPlugin;
@@ -295,11 +296,7 @@ impl Plugin for TerranePlugin {
         if let Err(failure) = self.prepare(app) {
             fail(app, failure);
         }
-        if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>()
-            && ctrlc::try_set_handler(TerminalCtrlCHandlerPlugin::gracefully_exit).is_ok()
-        {
-            app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
-        }
+        signals::handle(app);
     }
 
     fn cleanup(&self, app: &mut App) {

@@ -92,6 +92,9 @@ pub struct Statistics {
     pub saves: u64,
     /// Bytes handed to the store since the app began.
     pub bytes_saved: u64,
+    /// Bytes that the store really wrote since the app began, with its log and what it writes again to tidy up; `None` if
+    /// the backend does not know.
+    pub bytes_written: Option<u64>,
     /// Time the commits took.
     pub save_time: Duration,
     /// Things that regions handed out and the store does not have yet.
@@ -114,6 +117,11 @@ impl Statistics {
     pub fn slowest_region(&self) -> Option<f64> {
         let ticking = self.regions.iter().filter(|region| !region.halted && !region.paused);
         ticking.filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
+    }
+
+    /// How many bytes the store wrote for each that was saved; `None` before anything was saved, or if it does not know.
+    pub fn written_per_saved(&self) -> Option<f64> {
+        self.bytes_written.filter(|_| self.bytes_saved > 0).map(|written| written as f64 / self.bytes_saved as f64)
     }
 
     /// The median of the regions' ticks a second, over five seconds.
@@ -340,6 +348,7 @@ impl Desk<'_> {
             splits: self.totals.splits,
             saves: self.saves.count,
             bytes_saved: self.saves.bytes,
+            bytes_written: self.store.0.written_bytes(),
             save_time: self.saves.time,
             unsaved: self.saves.unwritten_len(),
             backlog: self.saves.backlog(),

@@ -4,6 +4,7 @@ use super::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, Options, ReadOptions,
     WriteOptions, properties,
+    statistics::{StatsLevel, Ticker},
 };
 use std::ops::Range;
 use std::path::Path;
@@ -24,6 +25,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// and never repaired: RocksDB's repair may drop data that could still be read.
 pub struct RocksStore {
     database: DB,
+    /// What it was opened with: they hold its counters.
+    options: Options,
 }
 
 impl RocksStore {
@@ -31,15 +34,14 @@ impl RocksStore {
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let families = Family::ALL.map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&cache)));
-        let database = DB::open_cf_descriptors(&database_options(create), path, families).map_err(|error| {
-            StoreError::Backend {
-                operation: Operation::Open,
-                family: None,
-                path: path.to_path_buf(),
-                reason: error.into_string(),
-            }
+        let options = database_options(create);
+        let database = DB::open_cf_descriptors(&options, path, families).map_err(|error| StoreError::Backend {
+            operation: Operation::Open,
+            family: None,
+            path: path.to_path_buf(),
+            reason: error.into_string(),
         })?;
-        Ok(Self { database })
+        Ok(Self { database, options })
     }
 
     fn family(&self, operation: Operation, family: Family) -> Result<&ColumnFamily, StoreError> {
@@ -72,6 +74,9 @@ fn database_options(create: bool) -> Options {
     options.set_bytes_per_sync(MEBIBYTE as u64);
     options.set_keep_log_file_num(4);
     options.set_max_log_file_size(4 * MEBIBYTE);
+    // Counters alone, no clocks: they tell how much is written.
+    options.enable_statistics();
+    options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     options
 }
 
@@ -174,6 +179,12 @@ impl KeyValueStore for RocksStore {
         Ok(bytes)
     }
 
+    fn written_bytes(&self) -> Option<u64> {
+        // What flushes and compactions write includes blob files.
+        let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
+        Some(parts.into_iter().map(|part| self.options.get_ticker_count(part)).sum())
+    }
+
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         let handle = self.family(Operation::Measure, family)?;
         // Of what is in files; the little that is in memory alone is left out.
@@ -234,6 +245,26 @@ mod tests {
         let part = bytes(1_000) / bytes(0);
         assert!((0.4..0.6).contains(&part), "{part}");
         assert_eq!(bytes(2_000), 0.0);
+    }
+
+    #[test]
+    fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RocksStore::open(folder.path(), true).unwrap();
+        let written = || store.written_bytes().unwrap();
+        let before = written();
+        let noise = |key: u64| {
+            (0..1_000).map(|place| (key * 1_000 + place).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
+        };
+        let mut batch = WriteBatch::default();
+        (0..1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
+        let bytes = batch.bytes();
+        store.write(batch, Durability::Process).unwrap();
+        let logged = written() - before;
+        assert!((bytes..bytes + bytes / 20).contains(&logged), "{logged} bytes in the log for {bytes}");
+        store.database.flush_cf(store.family(Operation::Sync, Family::Chunks).unwrap()).unwrap();
+        let flushed = written() - before - logged;
+        assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
     }
 
     #[test]

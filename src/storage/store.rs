@@ -32,6 +32,12 @@ pub trait KeyValueStore: Send + Sync {
     /// About how much room all entries take, for statistics.
     fn approximate_bytes(&self) -> Result<u64, StoreError>;
 
+    /// The bytes that were written to the disk since the store was opened, whatever for: logs, tables, and what is written
+    /// again to tidy up. `None` if the backend does not know.
+    fn written_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// About how much room the entries of a range take, to tell how far a walk over it is; `None` if nobody can tell
     /// without that walk.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
@@ -68,6 +74,10 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {
         (**self).approximate_bytes()
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        (**self).written_bytes()
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
