@@ -10,16 +10,14 @@ pub(super) fn handle(app: &mut App) {
         Ok(()) if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>() => {
             app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
         }
-        // Bevy's plugin sees to it, or the game does.
-        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => {}
+        Ok(()) => {}
+        // Bevy's plugin sees to it, or the game does, or some are ignored.
         Err(_) => handle_each(app),
     }
 }
 
 #[cfg(not(unix))]
-fn handle_each(_: &mut App) {
-    warn!("signals cannot be handled: the world is saved at the end of the app, but not if the process is stopped");
-}
+fn handle_each(_: &mut App) {}
 
 /// `ctrlc` handles all three signals or none, and none if one of them is ignored, as SIGINT and SIGHUP are in a process
 /// that a script began in the background or with `nohup`. So each is handled by itself then that nobody else handles.
@@ -34,9 +32,9 @@ fn handle_each(app: &mut App) {
 
     let ends = ENDS.get_or_init(|| {
         let ends = Arc::<AtomicBool>::default();
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ours: &[i32] = if status.is_empty() { &[SIGTERM] } else { &[SIGINT, SIGTERM, SIGHUP] };
-        for signal in ours.iter().copied().filter(|signal| !is_taken(&status, *signal)) {
+        // Systems that do not tell who handles what are left as they are.
+        let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return ends };
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_taken(&status, *signal)) {
             // A second one ends the process at once: it comes first, so that it does not see what the first one sets.
             let twice = signal_hook::flag::register_conditional_shutdown(signal, EXIT_CODE.into(), ends.clone());
             if let Err(error) = twice.and_then(|_| signal_hook::flag::register(signal, ends.clone())) {

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod asking;
+mod autosave;
 mod block_ticks;
 mod blocks;
 mod clock;
@@ -10,6 +11,7 @@ mod completions;
 mod coupling;
 mod crossing;
 mod dimensions;
+mod disk;
 mod entities;
 mod failing_store;
 mod failures;
@@ -21,6 +23,7 @@ mod halting;
 mod heights;
 mod idle;
 mod independence;
+mod items;
 mod lockstep;
 mod overlay;
 mod plugins;
