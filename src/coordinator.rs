@@ -31,6 +31,7 @@ mod order_queue;
 mod outlook;
 mod pacing;
 mod panic;
+mod players;
 mod post;
 mod pregeneration;
 mod progress;
@@ -56,8 +57,9 @@ pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    LetterLost, RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-    RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent, WorldSaved,
+    LetterLost, LogInRefused, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
+    WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -66,6 +68,7 @@ pub use fault::RegionFault;
 pub use generation_control::{DimensionGeneration, RetryColumns};
 pub use history::{TickHistory, TickWindow, Window};
 pub use pacing::Pacing;
+pub use players::LogInError;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
@@ -249,6 +252,7 @@ pub fn coordinator_app(
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clock::Clock>()
         .init_resource::<coupling::Couplings>()
+        .init_resource::<players::Players>()
         .init_resource::<post::Directory>()
         .init_resource::<dispatch::Deadlines>()
         .insert_resource(save::Saves::new(&config))
@@ -269,7 +273,9 @@ pub fn coordinator_app(
         .add_systems(
             CoordinatorMain,
             (
-                (clock::advance_clocks, collect::collect).chain().in_set(CoordinatorSystems::Collect),
+                (clock::advance_clocks, collect::collect, players::tend_players)
+                    .chain()
+                    .in_set(CoordinatorSystems::Collect),
                 (stream::stream, pregeneration::pregenerate).chain().in_set(CoordinatorSystems::Stream),
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (

@@ -53,9 +53,9 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, EntityIndex,
-        EntityMoved, LetterSender, Migration, MoveCause, PlacedMessage, Position, Post, Received, RegionBlocks,
-        RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare, RegionSystems, RegionTick,
-        Returned, StableId, Undeliverable, Viewer,
+        EntityMoved, LetterSender, LoggedOut, Migration, MoveCause, PlacedMessage, Player, Position, Post, Received,
+        RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare,
+        RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::StorageConfig;
@@ -63,11 +63,12 @@ pub mod prelude {
         BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
         ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
         DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone,
-        FarColumnReceived, FarColumns, FarView, LetterLost, Mirror, MirrorIndex, Pacing, Pregeneration,
-        PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState, PublishedBlocks,
-        PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
-        RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed,
-        SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        FarColumnReceived, FarColumns, FarView, LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror,
+        MirrorIndex, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded, PregenerationOrder,
+        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
+        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+        RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed, SaveWorld, SetBlock, StepDimension,
+        ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -11,6 +11,7 @@ use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
 use super::holders::Holder;
 use super::pacing::InFlightLimit;
+use super::players::Players;
 use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
@@ -48,6 +49,7 @@ pub(super) struct Desk<'w> {
     pub totals: ResMut<'w, Totals>,
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
+    pub players: ResMut<'w, Players>,
     pub far_views: ResMut<'w, FarViews>,
     pub limit: ResMut<'w, InFlightLimit>,
 }
@@ -107,6 +109,8 @@ impl Desk<'_> {
             }
             FromMain::ControlPregeneration { entity, order } => self.control_pregeneration(entity, order),
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
+            FromMain::LogIn { name, first_place } => self.log_in(name, first_place),
+            FromMain::LogOut { name } => self.log_out(&name),
             FromMain::Save(number) => self.saves.requested.push(number),
             FromMain::SetFarView { listener, life, wish } => {
                 self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);

@@ -7,6 +7,7 @@ use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, Wo
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::pacing::{FrameTimes, Pacing};
+use super::players::PlayerRead;
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::rebuild::GraphRebuilt;
 use super::statistics::Statistics;
@@ -118,6 +119,18 @@ pub enum FromMain {
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
+    /// A player is to come into the world.
+    LogIn {
+        /// Its name.
+        name: String,
+        /// The dimension's entity and the block where it begins if it is new.
+        first_place: Option<(Entity, BlockPos)>,
+    },
+    /// A player is to leave the world.
+    LogOut {
+        /// Its name.
+        name: String,
+    },
     /// What generated columns look like is to be sent to a listener, or otherwise than before.
     SetFarView {
         /// The listener's entity in the main world.
@@ -149,6 +162,7 @@ pub(super) enum Event {
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
+    PlayerRead(PlayerRead),
     Shutdown,
 }
 
@@ -162,6 +176,7 @@ pub(super) struct Inbound {
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
+    pub players: Vec<PlayerRead>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -177,6 +192,7 @@ impl Inbound {
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
+            Event::PlayerRead(read) => self.players.push(read),
             Event::Shutdown => self.shutdown = true,
         }
     }

@@ -5,6 +5,7 @@ use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
 use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
+use super::players::PlayerRead;
 use super::rebuild::Search;
 use super::statistics::Totals;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -312,6 +313,24 @@ impl Threads {
             let _ = sender.send(Event::ColumnsReady(ColumnsReady { claim, dimension, generated, columns }));
         })
         .detach();
+    }
+
+    /// What the world's random numbers come from.
+    pub fn seed(&self) -> u64 {
+        self.template.seed
+    }
+
+    /// Has the player of this name looked for; an event tells what was found. In lockstep that is with the next pass.
+    pub fn read_player(&self, name: String) {
+        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let read = move || {
+            let found = store.player(&name).map_err(|error| error.to_string());
+            let _ = sender.send(Event::PlayerRead(PlayerRead { name, found }));
+        };
+        match self.is_lockstep {
+            true => read(),
+            false => self.loading.spawn(async move { read() }).detach(),
+        }
     }
 
     /// Has summaries read; an event tells when they are there.
