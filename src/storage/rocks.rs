@@ -254,7 +254,7 @@ mod tests {
         let written = || store.written_bytes().unwrap();
         let before = written();
         let noise = |key: u64| {
-            (0..1_000).map(|place| (key * 1_000 + place).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
+            (0..1_000).map(move |place| (key * 1_000 + place).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
         };
         let mut batch = WriteBatch::default();
         (0..1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
