@@ -7,6 +7,7 @@
 //! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
 //! `save`), `publish`.
 
+mod autosave;
 mod clock;
 mod close;
 mod collect;
@@ -31,6 +32,7 @@ mod order_queue;
 mod outlook;
 mod pacing;
 mod panic;
+mod players;
 mod post;
 mod pregeneration;
 mod progress;
@@ -57,9 +59,9 @@ pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    GroundRegenerated, LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent,
-    WorldSaved,
+    GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated,
+    RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed,
+    SetBlock, StepDimension, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -69,6 +71,7 @@ pub use generation_control::{DimensionGeneration, RetryColumns};
 pub use history::{TickHistory, TickWindow, Window};
 pub use opacity::{AskOpacity, OpacityFailure};
 pub use pacing::Pacing;
+pub use players::LogInError;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
@@ -118,6 +121,49 @@ pub enum TickMode {
     Lockstep,
 }
 
+/// When what was saved survives a loss of power, and not only the end of the process. A save is atomic either way: what
+/// is lost is lost as if it had not happened, the newest first. A `SaveWorld` is answered when it survives both, and so
+/// does what the end of the app saves.
+///
+/// | | `kill -9`, a crash of the process | a loss of power, a crash of the system |
+/// |---|---|---|
+/// | [`EachSave`](Self::EachSave) | costs what was not saved yet, the autosave period at most | the same |
+/// | [`EachSecond`](Self::EachSecond) | the same | costs up to a second more |
+/// | [`AtShutdown`](Self::AtShutdown) | the same | may cost all since the last `SaveWorld` or start, though rarely more than the half minute after which systems write by themselves |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SaveDurability {
+    /// Each save is synced.
+    #[default]
+    EachSave,
+    /// What was saved is synced within a second.
+    EachSecond,
+    /// Only the end of the app and a `SaveWorld` sync.
+    AtShutdown,
+}
+
+impl SaveDurability {
+    /// Whether a save is to be synced now that nobody waits for. `is_second_over` says whether the last sync is a second ago.
+    fn is_sync_due(self, is_second_over: bool) -> bool {
+        match self {
+            Self::EachSave => true,
+            Self::EachSecond => is_second_over,
+            Self::AtShutdown => false,
+        }
+    }
+}
+
+/// How far the store is behind, and what waits for it: the world slows down before memory grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backlog {
+    /// It keeps up.
+    #[default]
+    None,
+    /// No new ground is ordered, and regions keep to themselves what is unsaved.
+    OrdersWait,
+    /// The regions do not tick either.
+    TicksWait,
+}
+
 /// What it means that a region's tick panics. In [`TickMode::Lockstep`] the panic goes on to the app in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RegionFaults {
@@ -148,10 +194,15 @@ pub struct CoordinatorConfig {
     /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
     /// generation thread.
     pub pregeneration_in_flight: Option<usize>,
-    /// The time between two saves of everything that changed.
+    /// What changed is in the store after this time, two ticks and the time of a commit at the latest.
     pub autosave_period: Duration,
     /// When chunks move to colder tiers and back.
     pub tiers: TierSettings,
+    /// What a save outlives.
+    pub save_durability: SaveDurability,
+    /// With so many things (chunks, entities and so on) on their way into the store no new ground is ordered; with twice
+    /// as many the regions do not tick until the store has caught up.
+    pub unsaved_limit: usize,
     /// How long the end of the app waits for regions that are still ticking.
     pub shutdown_patience: Duration,
     /// A region whose task takes longer than this is reported as hung.
@@ -179,6 +230,8 @@ impl Default for CoordinatorConfig {
             pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
             tiers: TierSettings::default(),
+            save_durability: SaveDurability::default(),
+            unsaved_limit: 65_536,
             shutdown_patience: Duration::from_secs(10),
             watchdog_limit: Duration::from_secs(5),
             strict: false,
@@ -210,9 +263,10 @@ pub fn coordinator_app(
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clock::Clock>()
         .init_resource::<coupling::Couplings>()
+        .init_resource::<players::Players>()
         .init_resource::<post::Directory>()
         .init_resource::<dispatch::Deadlines>()
-        .init_resource::<save::Saves>()
+        .insert_resource(save::Saves::new(&config))
         .init_resource::<statistics::Totals>()
         .init_resource::<tiers::Tiers>()
         .init_resource::<far_view::FarViews>()
@@ -231,7 +285,9 @@ pub fn coordinator_app(
         .add_systems(
             CoordinatorMain,
             (
-                (clock::advance_clocks, collect::collect).chain().in_set(CoordinatorSystems::Collect),
+                (clock::advance_clocks, collect::collect, players::tend_players)
+                    .chain()
+                    .in_set(CoordinatorSystems::Collect),
                 (stream::stream, pregeneration::pregenerate).chain().in_set(CoordinatorSystems::Stream),
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (

@@ -36,7 +36,9 @@ pub mod view;
 pub mod prelude {
     pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, ComponentId, Schema};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::{DimensionStatistics, RegionFaults, RegionStatistics, TickMode, TickWindow};
+    pub use crate::coordinator::{
+        Backlog, DimensionStatistics, RegionFaults, RegionStatistics, SaveDurability, TickMode, TickWindow,
+    };
     pub use crate::generation::{
         Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
         Flat, GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
@@ -51,8 +53,8 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, DamagedGround,
-        EntityIndex, EntityMoved, LetterSender, Migration, MoveCause, PlacedMessage, Position, Post, Received,
-        RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare,
+        EntityIndex, EntityMoved, LetterSender, LoggedOut, Migration, MoveCause, PlacedMessage, Player, Position, Post,
+        Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare,
         RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
@@ -61,11 +63,12 @@ pub mod prelude {
         AskOpacity, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
         ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
         DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone,
-        FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, Mirror, MirrorIndex, OpacityAnswer,
-        Pacing, Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
-        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
-        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns,
-        SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut,
+        Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded,
+        PregenerationOrder, PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns,
+        RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
+        RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed, SaveWorld,
+        SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

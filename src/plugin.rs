@@ -1,11 +1,13 @@
 //! [`TerranePlugin`]: puts the rooms together.
 
+mod signals;
+
 use crate::block::{
     BlockComponent, BlockId, BlockRegistry, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema,
 };
 use crate::coordinator::{
     CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
-    TickMode, coordinator_app,
+    SaveDurability, TickMode, coordinator_app,
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
@@ -14,7 +16,6 @@ use crate::simulation::{
 };
 use crate::storage::{RegistryLists, StorageConfig, StoreError, TierSettings, WorldOpenError, WorldStore};
 use crate::view;
-use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::relationship::Relationship;
 use bevy::log::LogPlugin;
@@ -122,7 +123,8 @@ impl TerranePlugin {
         self
     }
 
-    /// The time between two saves of everything that changed; five seconds by default.
+    /// What changed is saved after this time, two ticks and the time that the disk takes, at the latest; five seconds by
+    /// default. Regions are saved in turns, spread over the period.
     pub fn with_autosave_period(mut self, period: Duration) -> Self {
         self.config.autosave_period = period;
         self
@@ -131,6 +133,19 @@ impl TerranePlugin {
     /// When chunks that nobody needs move to colder tiers of the store, and when they come back.
     pub fn with_tiers(mut self, settings: TierSettings) -> Self {
         self.config.tiers = settings;
+        self
+    }
+
+    /// When what was saved survives a loss of power too; by default at once.
+    pub fn with_save_durability(mut self, durability: SaveDurability) -> Self {
+        self.config.save_durability = durability;
+        self
+    }
+
+    /// With so many things (chunks, entities and so on; at least one) on their way into a store that cannot keep up, no new
+    /// ground is ordered; with twice as many the regions do not tick until it has caught up. 65,536 by default.
+    pub fn with_unsaved_limit(mut self, things: usize) -> Self {
+        self.config.unsaved_limit = things.max(1);
         self
     }
 
@@ -293,11 +308,7 @@ impl Plugin for TerranePlugin {
         if let Err(failure) = self.prepare(app) {
             fail(app, failure);
         }
-        if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>()
-            && ctrlc::try_set_handler(TerminalCtrlCHandlerPlugin::gracefully_exit).is_ok()
-        {
-            app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
-        }
+        signals::handle(app);
     }
 
     fn cleanup(&self, app: &mut App) {

@@ -25,6 +25,7 @@ mod journey;
 mod letter;
 mod mail;
 mod messages;
+mod player;
 mod pool;
 mod position;
 mod post;
@@ -60,6 +61,7 @@ pub use letter::{
 };
 pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
 pub use messages::PlacedMessage;
+pub use player::{LoggedOut, Player};
 pub use pool::WorldPool;
 pub use position::{Position, Viewer, ViewerRadii};
 pub(crate) use post::schedule;

@@ -16,10 +16,11 @@ mod requests;
 
 pub use crate::coordinator::{
     AskOpacity, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, GroundRegenerated, LetterLost, OpacityAnswer,
-    OpacityFailure, Pacing, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated,
-    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
-    RetryColumns, SaveFailed, SetBlock, StepDimension, WorldSaved,
+    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, GroundRegenerated, LetterLost, LogInError,
+    LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder,
+    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed, SetBlock, StepDimension,
+    WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
@@ -28,7 +29,7 @@ pub use mirror::{Mirror, MirrorIndex};
 pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use regions::Regions;
-pub use requests::{RegionCommands, SaveWorld};
+pub use requests::{LogIn, LogOut, RegionCommands, SaveWorld};
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
 use crate::simulation::RegionComponents;
@@ -70,6 +71,8 @@ pub(crate) fn build(app: &mut App) {
         .add_message::<RetryColumns>()
         .add_message::<SaveWorld>()
         .add_message::<AskOpacity>()
+        .add_message::<LogIn>()
+        .add_message::<LogOut>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
         .add_message::<RemoveDimension>()
@@ -100,6 +103,7 @@ pub(crate) fn build(app: &mut App) {
                     requests::send_orders,
                     requests::send_generation,
                     requests::send_letters,
+                    requests::send_players,
                     requests::send_edits,
                     requests::send_saves,
                     opacity::send,

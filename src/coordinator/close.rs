@@ -16,7 +16,7 @@ pub(super) fn close(mut desk: Desk) {
         desk.end_removal(removed);
     }
     let saves = &desk.saves;
-    let stored: Vec<_> = desk.dimensions.late.extract_if(.., |(_, until)| saves.is_durable(*until)).collect();
+    let stored: Vec<_> = desk.dimensions.late.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
     stored.into_iter().for_each(|(spec, _)| desk.open_dimension(spec));
     let closing: Vec<_> =
         desk.dimensions.open.iter().filter(|(_, open)| open.is_closing()).map(|(id, _)| *id).collect();
@@ -138,7 +138,7 @@ impl Desk<'_> {
         }
     }
 
-    /// When nothing is left in memory and all of it is durable, the dimension is closed.
+    /// When nothing is left in memory and all of it is stored, the dimension is closed.
     fn finish_closing(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_away = self.deadlines.running.range((id, crate::region::RegionId::new(0))..).next();
@@ -149,8 +149,8 @@ impl Desk<'_> {
             return;
         }
         let Some(closing) = &mut dimension.closing else { return };
-        let until = *closing.until.get_or_insert_with(|| self.saves.durable_with());
-        if !self.saves.is_durable(until) {
+        let until = *closing.until.get_or_insert_with(|| self.saves.stored_with());
+        if !self.saves.is_stored(until) {
             self.saves.request_commit(self.clock.now);
             return;
         }

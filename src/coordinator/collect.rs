@@ -11,6 +11,7 @@ use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
 use super::holders::Holder;
 use super::pacing::InFlightLimit;
+use super::players::Players;
 use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
@@ -30,6 +31,10 @@ use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;
 
+/// Edits that wait for one region at most. In a tick it makes more than are sent in a frame; one that does not tick must
+/// not gather them without end.
+const MOST_EDITS: usize = 1 << 18;
+
 /// What most of the coordinator's work needs at hand.
 #[derive(SystemParam)]
 pub(super) struct Desk<'w> {
@@ -45,6 +50,7 @@ pub(super) struct Desk<'w> {
     pub totals: ResMut<'w, Totals>,
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
+    pub players: ResMut<'w, Players>,
     pub far_views: ResMut<'w, FarViews>,
     pub limit: ResMut<'w, InFlightLimit>,
 }
@@ -105,6 +111,8 @@ impl Desk<'_> {
             }
             FromMain::ControlPregeneration { entity, order } => self.control_pregeneration(entity, order),
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
+            FromMain::LogIn { name, first_place } => self.log_in(name, first_place),
+            FromMain::LogOut { name } => self.log_out(&name),
             FromMain::Save(number) => self.saves.requested.push(number),
             FromMain::AskOpacity(ask, loaded) => self.ask_opacity(ask, loaded),
             FromMain::SetFarView { listener, life, wish } => {
@@ -124,13 +132,14 @@ impl Desk<'_> {
             let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))
         });
-        match inbox {
-            Some(inbox) => inbox.edits.push(BlockEdit { block: position, to: block }),
-            None => {
-                let error = BlockAccessError::OutsideRegion(position);
-                self.publisher.event(BlockRefused { request, error });
+        let error = match inbox {
+            Some(inbox) if inbox.edits.len() < MOST_EDITS => {
+                return inbox.edits.push(BlockEdit { block: position, to: block });
             }
-        }
+            Some(_) => BlockAccessError::TooManyEdits(position),
+            None => BlockAccessError::OutsideRegion(position),
+        };
+        self.publisher.event(BlockRefused { request, error });
     }
 
     pub fn open_dimension(&mut self, spec: DimensionSpec) {
@@ -152,7 +161,7 @@ impl Desk<'_> {
             Ok(Opening::Lost(id)) => self.rebuild(id, spec),
             // What it opens with would lack whoever went there and is not stored yet.
             Ok(Opening::Open(dimension, _)) if self.saves.has_unwritten_entities(dimension.id) => {
-                self.dimensions.late.push((spec, self.saves.durable_with()));
+                self.dimensions.late.push((spec, self.saves.stored_with()));
                 self.saves.request_commit(self.clock.now);
             }
             Ok(Opening::Open(dimension, viewers)) => self.begin_dimension(*dimension, &viewers),
@@ -461,14 +470,14 @@ impl Desk<'_> {
         }
         kept.into_iter().for_each(|column| dimension.keep(column));
         self.take_cut(id, cut);
-        let until = self.saves.durable_with();
+        let until = self.saves.stored_with();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for loaded in left {
             let column = loaded.column.pos();
             let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
             self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
             dimension.forget(column);
-            if !self.saves.is_durable(until) {
+            if !self.saves.is_stored(until) {
                 dimension.departed.insert(Departed { loaded, until });
             }
             self.publisher.unloaded(id, column);

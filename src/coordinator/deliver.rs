@@ -100,7 +100,7 @@ impl Desk<'_> {
         if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
             if was_for_store && is_new && !dimension.columns.contains_key(&column) {
                 self.saves.pending.unused.insert((id, column));
-                let until = self.saves.durable_with();
+                let until = self.saves.stored_with();
                 dimension.departed.insert(Departed { loaded, until });
             }
             return;
@@ -109,7 +109,7 @@ impl Desk<'_> {
             dimension.forget(column);
             self.publisher.unloaded(id, column);
             if generated {
-                let until = self.saves.durable_with();
+                let until = self.saves.stored_with();
                 dimension.departed.insert(Departed { loaded, until });
             }
             return;

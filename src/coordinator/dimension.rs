@@ -115,7 +115,7 @@ pub(super) struct Dimensions {
     pub by_entity: FxHashMap<Entity, DimensionId>,
     /// Dimensions to open as soon as those of the same name are closed.
     pub reopen: Vec<DimensionSpec>,
-    /// Dimensions to open as soon as this commit is durable.
+    /// Dimensions to open as soon as the store has this commit.
     pub late: Vec<(DimensionSpec, u64)>,
     /// Dimensions that waited so and are to be erased too: they hear of the end of the removal.
     pub unopened: Vec<DimensionSpec>,
@@ -192,7 +192,7 @@ pub(super) struct Dimension {
     pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
-    /// Columns that regions gave up and that are not durable yet.
+    /// Columns that regions gave up and that are not stored yet.
     pub departed: Arc<DepartedColumns>,
     /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
     pub fetched: FxHashMap<ColumnPos, u64>,
@@ -204,7 +204,7 @@ pub(super) struct Dimension {
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that could not be read: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
-    /// Columns of a halted region that a live one took over, and the commit that must be durable before.
+    /// Columns of a halted region that a live one took over, and the commit that the store must have before.
     pub reload: BTreeMap<ColumnPos, u64>,
     /// Those of them that are being read.
     pub reloading: BTreeSet<ColumnPos>,
@@ -226,7 +226,7 @@ pub(super) struct Dimension {
 pub(super) struct Closing {
     /// What is stored of it is to be removed then.
     pub remove: bool,
-    /// The commit with which everything of it is durable, once all of it has been handed out.
+    /// The commit with which everything of it is stored, once all of it has been handed out.
     pub until: Option<u64>,
 }
 

@@ -4,6 +4,7 @@ use super::CoordinatorConfig;
 use super::clock::{Clock, LONG_WAIT};
 use super::collect::Desk;
 use super::region_slot::RegionSlot;
+use super::save::Saves;
 use super::threads::{RegionJob, RegionTask};
 use crate::region::{RegionId, RegionState};
 use crate::simulation::{Assignment, Inbox, Letter, Task};
@@ -73,6 +74,10 @@ pub(super) fn until_next_deadline(world: &mut World) -> Duration {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
+    if world.resource::<Saves>().holds_ticks() {
+        // So does a commit that ends.
+        return Duration::MAX;
+    }
     let now = world.resource::<Clock>().began.elapsed();
     let next = world.resource::<Deadlines>().heap.peek().map(|Reverse((due, ..))| *due);
     next.map_or(Duration::MAX, |due| due.saturating_sub(now))
@@ -84,6 +89,9 @@ fn most_load(config: &CoordinatorConfig) -> usize {
 
 pub(super) fn dispatch(mut desk: Desk) {
     desk.tend_idle();
+    if desk.saves.holds_ticks() {
+        return;
+    }
     if desk.config.mode.is_lockstep() {
         // Everything is due.
         desk.deadlines.heap.clear();
@@ -157,7 +165,8 @@ impl Desk<'_> {
         let period = dimension.time.period(own_rate);
         let (clock, delta) = slot.begin_tick(&dimension.time, period);
         let saves = self.saves.wants(id, region);
-        let task = Task::Tick { clock, delta, period, save: saves.is_some() };
+        let save = self.saves.is_due(&mut slot.save_turn, self.clock.now) || saves.is_some();
+        let task = Task::Tick { clock, delta, period, save };
         let running = Running { is_tick: true, saves, ..Running::waiting(slot) };
         self.begin_task(id, region, running, task)
     }
@@ -174,6 +183,9 @@ impl Desk<'_> {
         let home = dimension.home.clone();
         let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
         let parked = mem::take(running.slot.parked.get());
+        if !matches!(task, Task::Tick { save: false, .. }) {
+            self.saves.autosave.end_turn(&mut running.slot.save_turn, self.clock.now);
+        }
         let number = self.deadlines.next_assignment();
         let progress = running.slot.progress.clone();
         progress.reset();
@@ -215,7 +227,9 @@ impl Desk<'_> {
                 let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
                 let has_work = !columns.is_empty() || !give_up.is_empty() || !cut.is_empty() || !absorbed.is_empty();
                 let has_world = slot.parked.get().world.is_some();
-                if (slot.halted.is_none() || has_world) && (has_work || self.saves.wants(*id, region).is_some()) {
+                let is_due = self.saves.is_due(&mut slot.save_turn, self.clock.now);
+                let is_asked = is_due || self.saves.wants(*id, region).is_some();
+                if (slot.halted.is_none() || has_world) && (has_work || is_asked) {
                     idle.push((*id, region));
                 }
             }

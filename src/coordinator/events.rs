@@ -1,6 +1,6 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{DimensionError, OpacityFailure, RegionFault};
+use super::{DimensionError, LogInError, OpacityFailure, RegionFault};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
@@ -9,6 +9,7 @@ use crate::storage::OpacityTile;
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
 /// that is published; [`BlockRefused`] comes back if it cannot be.
@@ -253,6 +254,33 @@ events! {
         dimension: DimensionId,
         /// Its name.
         name: String,
+    }
+    /// A player is in the world: on [`StableId`](crate::simulation::StableId) `id`, where it was when it left.
+    PlayerLoggedIn {
+        /// Its name.
+        name: String,
+        /// Its stable id, the same in every session.
+        id: Uuid,
+        /// Its dimension.
+        dimension: DimensionId,
+        /// Where it is.
+        block: BlockPos,
+        /// It has never been in the world before.
+        is_new: bool,
+    }
+    /// A player does not come into the world.
+    LogInRefused {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: LogInError,
+    }
+    /// A player is in the world no more: it logged out, died, or its region halted. It can log in again.
+    PlayerLoggedOut {
+        /// Its name.
+        name: String,
+        /// Its stable id.
+        id: Uuid,
     }
     /// Everything that was unsaved when the `SaveWorld` with this number was sent is durable.
     WorldSaved {

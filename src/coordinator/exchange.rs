@@ -8,6 +8,7 @@ use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::opacity::AskOpacity;
 use super::pacing::{FrameTimes, Pacing};
+use super::players::PlayerRead;
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::rebuild::GraphRebuilt;
 use super::statistics::Statistics;
@@ -122,6 +123,18 @@ pub enum FromMain {
     Save(u64),
     /// Which blocks of a batch of columns are opaque; those of it that are published.
     AskOpacity(AskOpacity, Vec<Column>),
+    /// A player is to come into the world.
+    LogIn {
+        /// Its name.
+        name: String,
+        /// The dimension's entity and the block where it begins if it is new.
+        first_place: Option<(Entity, BlockPos)>,
+    },
+    /// A player is to leave the world.
+    LogOut {
+        /// Its name.
+        name: String,
+    },
     /// What generated columns look like is to be sent to a listener, or otherwise than before.
     SetFarView {
         /// The listener's entity in the main world.
@@ -155,6 +168,7 @@ pub(super) enum Event {
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
     TierStep(Box<Result<StepDone, StoreError>>),
+    PlayerRead(PlayerRead),
     Shutdown,
 }
 
@@ -170,6 +184,7 @@ pub(super) struct Inbound {
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
     pub tier_steps: Vec<Result<StepDone, StoreError>>,
+    pub players: Vec<PlayerRead>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -187,6 +202,7 @@ impl Inbound {
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
             Event::TierStep(done) => self.tier_steps.push(*done),
+            Event::PlayerRead(read) => self.players.push(read),
             Event::Shutdown => self.shutdown = true,
         }
     }

@@ -1,7 +1,7 @@
 //! Sends to far views what generated columns look like, near to far, coarser with distance, under a cap of bytes.
 //!
 //! A listener's [`Tracker`] chooses columns from the dimension's graph of stored columns. Their newest summaries come from
-//! what is not durable yet, all others from the store, on the loading threads; they are sent in the order of the choices as
+//! what is not stored yet, all others from the store, on the loading threads; they are sent in the order of the choices as
 //! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
 //! has not taken.
 

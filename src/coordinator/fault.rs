@@ -105,7 +105,7 @@ impl Desk<'_> {
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             self.lose_part(id, *part, &fallen);
         }
-        let until = self.saves.durable_with();
+        let until = self.saves.stored_with();
         self.saves.request_commit(self.clock.now);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
@@ -161,7 +161,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The columns that are lost, with the commit that must be durable before they are read again: what left the region
+    /// The columns that are lost, with the commit that the store must have before they are read again: what left the region
     /// before must not come back a second time.
     fn lose(
         &mut self,
@@ -170,7 +170,7 @@ impl Desk<'_> {
         mut columns: Vec<ColumnPos>,
         fallen: &Fallen,
     ) -> Vec<(ColumnPos, u64)> {
-        let until = self.saves.durable_with();
+        let until = self.saves.stored_with();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
         columns.retain(|column| !fallen.kept.contains(column));
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {

@@ -7,13 +7,17 @@ use crate::region::RegionId;
 use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 /// Where each entity with a stable id is.
 #[derive(Resource, Default)]
 pub(super) struct Directory {
     places: FxHashMap<Uuid, Whereabouts>,
+    /// Somebody of whom it was known where he is may be nowhere any more.
+    pub has_lost: bool,
+    /// Who was in a region and is not any more, since somebody took this.
+    pub left: FxHashSet<Uuid>,
 }
 
 /// Where an entity is.
@@ -34,6 +38,7 @@ impl Directory {
     }
 
     pub fn forget_journey(&mut self, traveller: &Traveller) {
+        self.has_lost = true;
         for id in traveller.ids() {
             self.places.remove(id);
         }
@@ -44,6 +49,8 @@ impl Directory {
         for id in appeared {
             self.places.insert(*id, Whereabouts::Region(dimension, region));
         }
+        self.has_lost |= !gone.is_empty();
+        self.left.extend(gone);
         for id in gone {
             // It may have been reported by the region that this one absorbed, or by nobody yet.
             self.places.remove(id);
@@ -57,6 +64,7 @@ impl Directory {
 
     /// What was in a halted region, or had just arrived there, is in no region any more. Gives its ids.
     pub fn forget_fallen(&mut self, dimension: DimensionId, is_gone: impl Fn(&Uuid, Whereabouts) -> bool) -> Vec<Uuid> {
+        self.has_lost = true;
         let is_here = |at: &Whereabouts| match at {
             Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of == dimension,
         };
@@ -64,6 +72,7 @@ impl Directory {
     }
 
     pub fn forget_dimension(&mut self, dimension: DimensionId) {
+        self.has_lost = true;
         self.places.retain(|_, place| match place {
             Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of != dimension,
         });
@@ -154,6 +163,9 @@ impl Desk<'_> {
     pub fn undeliverable(&mut self, letter: Letter, reason: Undeliverable) {
         if letter.is_returned() {
             return self.lose_letter(letter);
+        }
+        if let Some(id) = letter.brings() {
+            return self.lose_arrival(id, reason);
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {

@@ -183,7 +183,7 @@ impl Desk<'_> {
         }
         let closing = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.closing.as_mut());
         if let Some(closing) = closing {
-            // Saved once more, and closed when that is durable.
+            // Saved once more, and closed when that is stored.
             closing.until = None;
             self.save_pregenerations(id);
         }

@@ -1,5 +1,6 @@
 //! What the coordinator keeps of each region.
 
+use super::autosave::SaveTurn;
 use super::clock::DimensionTime;
 use super::save::Saves;
 use super::{RegionFault, TickHistory};
@@ -17,6 +18,8 @@ pub(super) struct RegionSlot {
     pub parked: Exclusive<Parked>,
     /// When it is to tick next, on the coordinator's clock.
     pub due: Duration,
+    /// When it hands out next what is unsaved.
+    pub save_turn: SaveTurn,
     pub control: Control,
     /// The dimension's clock at its last tick; `None` if a pause came in between.
     pub last_clock: Option<Duration>,
@@ -27,8 +30,8 @@ pub(super) struct RegionSlot {
     pub halted: Option<Halted>,
     /// It is away, and halts when it is back.
     pub is_to_halt: bool,
-    /// Columns whose blocks went with a halted world: read again from the store when the region lives again and the
-    /// commit with this number is durable.
+    /// Columns whose blocks went with a halted world: read again from it when the region lives again and the
+    /// store has the commit with this number.
     pub lost: Vec<(ColumnPos, u64)>,
     pub history: TickHistory,
     /// The part of its period that a tick takes, averaged over the last ones.
@@ -154,11 +157,11 @@ impl RegionSlot {
         let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
         let until = known.unwrap_or_else(|| {
             // It was delivered after the halt, and may be new.
-            let until = saves.durable_with();
+            let until = saves.stored_with();
             self.lost.push((column, until));
             until
         });
-        if !saves.is_durable(until) {
+        if !saves.is_stored(until) {
             return None;
         }
         self.lost.retain(|(lost, _)| *lost != column);
@@ -168,7 +171,7 @@ impl RegionSlot {
 
 /// What a region has to do that was halted and lives again.
 pub(super) struct Revived {
-    /// Its columns that are to be read again, each with the commit that must be durable before.
+    /// Its columns that are to be read again, each with the commit that the store must have before.
     pub lost: Vec<(ColumnPos, u64)>,
     /// What waits for them and for who comes back with them.
     pub waiting: Inbox,
@@ -185,6 +188,7 @@ impl RegionData for RegionSlot {
         Self {
             parked: Default::default(),
             due: Duration::ZERO,
+            save_turn: SaveTurn::default(),
             control: Control::default(),
             last_clock: None,
             made_steps: None,
@@ -214,6 +218,7 @@ impl RegionData for RegionSlot {
         }
         own.inbox.append(absorbed.inbox);
         self.due = self.due.max(other.due);
+        self.save_turn.merge(other.save_turn);
         // A pause of one of them is no long tick of both.
         self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
@@ -247,6 +252,7 @@ impl RegionData for RegionSlot {
         let part = |part: &RegionPart| Self {
             parked: Exclusive::new(Parked { inbox: part_inbox(part), world: None }),
             due: self.due,
+            save_turn: self.save_turn.part(),
             control: self.control.clone(),
             last_clock: self.last_clock,
             made_steps: self.made_steps,

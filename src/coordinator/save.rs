@@ -1,12 +1,18 @@
 //! Saving: one pending batch over all regions, committed as a whole.
 //!
-//! A save asks every region for what is unsaved at the end of its next tick, and commits when all have answered. What
-//! leaves a region in between brings the region's unsaved state along, so the pending batch is consistent at any time
-//! and may be committed early.
+//! Regions hand out what is unsaved at the end of a tick, in turns (see `autosave`). What leaves a region in between
+//! brings the region's unsaved state along, so the pending batch is consistent at any time, and whenever it is
+//! committed, as a whole, a crash finds nothing twice and loses nothing that was stored before. A save that the game asks
+//! for asks every region, and is answered when all have answered, and what they handed out survives a loss of power.
+//!
+//! A store that cannot keep up slows the world down before memory grows: first nothing new is ordered and the regions are
+//! not asked, then they do not tick.
 
+use super::autosave::{Autosave, SaveTurn};
 use super::collect::Desk;
 use super::dimension::Dimensions;
 use super::events::{SaveFailed, WorldSaved};
+use super::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -17,18 +23,20 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A pending batch of this many things is committed before the regions are asked.
-const EARLY_COMMIT: usize = 16_384;
-/// With so much unsaved the store is too slow: nothing new is ordered.
-const BEHIND: usize = 4 * EARLY_COMMIT;
-/// An autosave does not wait longer for a region that hangs.
+/// What the others handed out does not wait longer for a region that hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The wait after a failed commit.
 const RETRY: Duration = Duration::from_secs(1);
+/// The time within which commits are synced by [`SaveDurability::EachSecond`].
+const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
-#[derive(Resource, Default)]
+#[derive(Resource)]
 pub(super) struct Saves {
     pub pending: SaveBatch,
+    pub autosave: Autosave,
+    durability: SaveDurability,
+    /// With so many things on their way into the store it is behind; with twice as many the regions do not tick.
+    limit: usize,
     /// Saves that the game asked for and that have not begun.
     pub requested: Vec<u64>,
     /// Rounds of asking the regions that are not finished, oldest first.
@@ -36,14 +44,21 @@ pub(super) struct Saves {
     last_round: u64,
     /// The number of the last commit that was handed to the storage thread.
     commits: u64,
-    /// The number of the last commit that is durable.
+    /// The number of the last commit that the store has.
     acknowledged: u64,
     in_flight: bool,
     /// What is in flight.
     sent: Option<Arc<SaveBatch>>,
-    /// Requests that the commit in flight answers.
+    /// The commit in flight is synced, and all before it with it.
+    sent_sync: bool,
+    /// The store has commits that a loss of power may take back.
+    is_unsynced: bool,
+    /// Requests that are answered by the next commit that is synced.
     answers: Vec<u64>,
-    began: Duration,
+    /// What is pending is committed then.
+    commit_at: Duration,
+    /// What is not synced is synced then, if each second is.
+    sync_at: Duration,
     retry_at: Duration,
     pub last_commit: Option<crate::storage::CommitReport>,
     pub bytes: u64,
@@ -63,18 +78,46 @@ struct Round {
 }
 
 impl Saves {
-    /// The number of the commit with which everything that was handed out up to now is durable.
-    pub fn durable_with(&self) -> u64 {
+    pub fn new(config: &CoordinatorConfig) -> Self {
+        let autosave = Autosave::new(config.autosave_period);
+        let commit_at = autosave.commit_within;
+        Self {
+            pending: SaveBatch::default(),
+            autosave,
+            durability: config.save_durability,
+            limit: config.unsaved_limit.max(1),
+            requested: Vec::new(),
+            rounds: Vec::new(),
+            last_round: 0,
+            commits: 0,
+            acknowledged: 0,
+            in_flight: false,
+            sent: None,
+            sent_sync: false,
+            is_unsynced: false,
+            answers: Vec::new(),
+            commit_at,
+            sync_at: Duration::ZERO,
+            retry_at: Duration::ZERO,
+            last_commit: None,
+            bytes: 0,
+            time: Duration::ZERO,
+            count: 0,
+        }
+    }
+
+    /// The number of the commit with which the store has everything that was handed out up to now.
+    pub fn stored_with(&self) -> u64 {
         if self.pending.is_empty() { self.commits } else { self.commits + 1 }
     }
 
-    /// The last commit that is durable.
-    pub fn last_durable(&self) -> u64 {
+    /// The last commit that the store has.
+    pub fn last_stored(&self) -> u64 {
         self.acknowledged
     }
 
-    /// Whether that commit is durable.
-    pub fn is_durable(&self, commit: u64) -> bool {
+    /// Whether the store has that commit. A loss of power may take back the last ones, in their order, unless they are synced.
+    pub fn is_stored(&self, commit: u64) -> bool {
         commit <= self.acknowledged
     }
 
@@ -103,9 +146,34 @@ impl Saves {
         records.any(|record| record.dimension == dimension)
     }
 
-    /// Whether the store cannot keep up.
+    /// How many things are on their way into the store.
+    pub fn unwritten_len(&self) -> usize {
+        self.unwritten_batches().map(SaveBatch::len).sum()
+    }
+
+    /// How far the store is behind.
+    pub fn backlog(&self) -> Backlog {
+        match self.unwritten_len() {
+            len if len > self.limit.saturating_mul(2) => Backlog::TicksWait,
+            len if len > self.limit => Backlog::OrdersWait,
+            _ => Backlog::None,
+        }
+    }
+
+    /// Whether the store cannot keep up: nothing new is ordered.
     pub fn is_behind(&self) -> bool {
-        self.pending.len() > BEHIND
+        self.backlog() != Backlog::None
+    }
+
+    /// Whether the store is so far behind that regions do not tick.
+    pub fn holds_ticks(&self) -> bool {
+        self.backlog() == Backlog::TicksWait
+    }
+
+    /// Whether the region is to hand out what is unsaved though nobody asks for it.
+    pub fn is_due(&mut self, turn: &mut SaveTurn, now: Duration) -> bool {
+        // What is unsaved costs nothing as long as the region has it.
+        self.autosave.is_due(turn, now) && !self.is_behind()
     }
 
     /// What is pending is written as soon as it may be; nobody is asked for more.
@@ -167,12 +235,10 @@ impl Saves {
     }
 }
 
-/// Decides whether to ask the regions for what is unsaved.
+/// Asks the regions for what is unsaved, if the game asked for that.
 pub(super) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
     let now = desk.clock.now;
-    let due = now.saturating_sub(saves.began) >= desk.config.autosave_period;
-    let wanted = due || !saves.requested.is_empty();
-    if saves.rounds.iter().any(|round| !round.overdue && round.number != 0) || !wanted {
+    if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue && round.number != 0) {
         return;
     }
     let mut wanted = BTreeSet::new();
@@ -189,12 +255,10 @@ pub(super) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
     saves.last_round += 1;
     let number = saves.last_round;
     saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
-    saves.began = now;
 }
 
 #[derive(bevy::ecs::system::SystemParam)]
 pub(super) struct SaveDesk<'w> {
-    config: Res<'w, super::CoordinatorConfig>,
     clock: Res<'w, super::clock::Clock>,
     dimensions: ResMut<'w, Dimensions>,
 }
@@ -207,7 +271,9 @@ pub(super) fn commit(mut desk: Desk) {
     if saves.in_flight || now < saves.retry_at {
         return;
     }
-    let mut submit = saves.pending.len() >= EARLY_COMMIT;
+    let is_long = saves.pending.len() >= saves.limit / 4;
+    let mut submit = !saves.pending.is_empty() && (is_long || now >= saves.commit_at);
+    submit |= saves.is_unsynced && saves.durability == SaveDurability::EachSecond && now >= saves.sync_at;
     for round in saves.rounds.extract_if(.., |round| round.wanted.is_empty()) {
         saves.answers.extend(round.requests);
         submit = true;
@@ -222,32 +288,45 @@ pub(super) fn commit(mut desk: Desk) {
     if !submit {
         return;
     }
-    desk.submit();
+    desk.submit(false);
     if desk.config.mode.is_lockstep() {
         desk.wait_for_commit();
     }
 }
 
 impl Desk<'_> {
-    /// Hands what is pending to the storage thread.
-    pub fn submit(&mut self) {
+    /// Hands what is pending to the storage thread, and has it synced if it must be or `sync` says so.
+    pub fn submit(&mut self, sync: bool) {
+        let now = self.clock.now;
         let saves = &mut *self.saves;
-        if saves.pending.is_empty() {
+        let sync = sync || !saves.answers.is_empty() || saves.durability.is_sync_due(now >= saves.sync_at);
+        if saves.pending.is_empty() && !(sync && saves.is_unsynced) {
             for number in mem::take(&mut saves.answers) {
                 self.publisher.event(WorldSaved { request: number });
             }
             return;
         }
         let batch = Arc::new(mem::take(&mut saves.pending));
-        match self.threads.storage.try_submit(batch.clone(), Durability::Sync, saves.commits + 1) {
+        let durability = if sync { Durability::Sync } else { Durability::Process };
+        match self.threads.storage.try_submit(batch.clone(), durability, saves.commits + 1) {
             Ok(()) => {
                 saves.commits += 1;
                 saves.in_flight = true;
                 saves.sent = Some(batch);
+                saves.sent_sync = sync;
+                saves.commit_at = now.saturating_add(saves.autosave.commit_within);
+                if sync {
+                    saves.sync_at = now.saturating_add(SYNC_WITHIN);
+                }
             }
             // Only one commit is under way at a time, so this means that the thread has ended.
             Err(_) => saves.pending = Arc::unwrap_or_clone(batch),
         }
+    }
+
+    /// Whether everything that was handed out is in the store and survives a loss of power.
+    pub fn is_all_synced(&self) -> bool {
+        self.saves.pending.is_empty() && !self.saves.in_flight && !self.saves.is_unsynced
     }
 
     pub fn wait_for_commit(&mut self) {
@@ -261,9 +340,9 @@ impl Desk<'_> {
     }
 
     /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
-    fn note_new_sparse_ground(&mut self, durable: Option<&SaveBatch>) {
+    fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
         let is_sparse = |id: &DimensionId| self.dimensions.open.get(id).is_some_and(|open| open.sparse.is_some());
-        let chunks = durable.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
+        let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
         let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
         for (id, column) in columns {
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
@@ -290,7 +369,9 @@ impl Desk<'_> {
                     for dimension in self.dimensions.open.values_mut() {
                         dimension.departed.forget_until(ticket);
                     }
-                    for number in mem::take(&mut self.saves.answers) {
+                    self.saves.is_unsynced = !self.saves.sent_sync;
+                    let answered = if self.saves.is_unsynced { Vec::new() } else { mem::take(&mut self.saves.answers) };
+                    for number in answered {
                         self.publisher.event(WorldSaved { request: number });
                     }
                 }

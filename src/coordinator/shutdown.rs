@@ -219,13 +219,16 @@ impl Desk<'_> {
         for attempt in 1..=LAST_COMMIT_TRIES {
             // One that is on its way already; what it could not write comes back.
             self.wait_for_commit();
-            self.submit();
+            self.submit(true);
             self.wait_for_commit();
-            if self.saves.pending.is_empty() {
+            if self.is_all_synced() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(100 * u64::from(attempt)));
         }
-        error!("{} things could not be saved: the store holds the state before them", self.saves.pending.len());
+        match self.saves.pending.len() {
+            0 => error!("what was saved last could not be synced: a loss of power may take it back"),
+            unsaved => error!("{unsaved} things could not be saved: the store holds the state before them"),
+        }
     }
 }

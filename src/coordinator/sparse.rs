@@ -316,7 +316,7 @@ impl Desk<'_> {
         if cut.is_empty() {
             return;
         }
-        let until = self.saves.durable_with();
+        let until = self.saves.stored_with();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         for loaded in cut {
             let column = loaded.column.pos();
@@ -329,7 +329,7 @@ impl Desk<'_> {
                 }
                 sparse.revise(column);
             }
-            if !self.saves.is_durable(until) {
+            if !self.saves.is_stored(until) {
                 dimension.departed.insert_part(Departed { loaded, until });
             }
             self.publisher.cut(id, column, &heights);

@@ -3,7 +3,7 @@ use super::dimension::{Dimension, Stage};
 use super::holders::Holder;
 use super::progress::CountTimer;
 use super::tiers::{TierStatistics, Tiers};
-use super::{DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
+use super::{Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
@@ -93,12 +93,17 @@ pub struct Statistics {
     pub saves: u64,
     /// Bytes handed to the store since the app began.
     pub bytes_saved: u64,
+    /// Bytes that the store really wrote since the app began, with its log and what it writes again to tidy up; `None` if
+    /// the backend does not know.
+    pub bytes_written: Option<u64>,
     /// Time the commits took.
     pub save_time: Duration,
-    /// Things that wait for the next commit.
+    /// Things that regions handed out and the store does not have yet.
     pub unsaved: usize,
     /// What the store's tiers hold, and what moves between them.
     pub tiers: TierStatistics,
+    /// Whether the world waits for the store.
+    pub backlog: Backlog,
     /// Every open dimension, by its number.
     pub dimensions: Vec<DimensionStatistics>,
     /// Every region, by dimension and id.
@@ -115,6 +120,11 @@ impl Statistics {
     pub fn slowest_region(&self) -> Option<f64> {
         let ticking = self.regions.iter().filter(|region| !region.halted && !region.paused);
         ticking.filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
+    }
+
+    /// How many bytes the store wrote for each that was saved; `None` before anything was saved, or if it does not know.
+    pub fn written_per_saved(&self) -> Option<f64> {
+        self.bytes_written.filter(|_| self.bytes_saved > 0).map(|written| written as f64 / self.bytes_saved as f64)
     }
 
     /// The median of the regions' ticks a second, over five seconds.
@@ -341,8 +351,10 @@ impl Desk<'_> {
             splits: self.totals.splits,
             saves: self.saves.count,
             bytes_saved: self.saves.bytes,
+            bytes_written: self.store.0.written_bytes(),
             save_time: self.saves.time,
-            unsaved: self.saves.pending.len(),
+            unsaved: self.saves.unwritten_len(),
+            backlog: self.saves.backlog(),
             tiers: tiers.statistics(now),
             dimensions,
             regions,

@@ -62,7 +62,7 @@ impl Desk<'_> {
         dimension.reload.retain(|column, _| dimension.columns.contains_key(column));
         let ready: Vec<_> = dimension
             .reload
-            .extract_if(.., |_, until| self.saves.is_durable(*until))
+            .extract_if(.., |_, until| self.saves.is_stored(*until))
             .map(|(column, _)| column)
             .collect();
         for column in ready {
@@ -80,7 +80,7 @@ impl Desk<'_> {
     /// A viewer whose region halted holds the ground around it as far as the store knows one; another is no more.
     fn settle_orphans(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let due: Vec<_> = dimension.orphans.extract_if(.., |(_, until)| self.saves.is_durable(*until)).collect();
+        let due: Vec<_> = dimension.orphans.extract_if(.., |(_, until)| self.saves.is_stored(*until)).collect();
         if due.is_empty() {
             return;
         }

@@ -6,6 +6,7 @@ use super::far_view::SummaryOrder;
 use super::opacity::OpacityOrder;
 use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
+use super::players::PlayerRead;
 use super::rebuild::Search;
 use super::statistics::Totals;
 use super::tiers::StepDone;
@@ -323,6 +324,24 @@ impl Threads {
     pub fn order_opacity(&self, order: OpacityOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
         let read = move || drop(sender.send(Event::OpacityKnown(order.read(&store, &blocks))));
+        match self.is_lockstep {
+            true => read(),
+            false => self.loading.spawn(async move { read() }).detach(),
+        }
+    }
+
+    /// What the world's random numbers come from.
+    pub fn seed(&self) -> u64 {
+        self.template.seed
+    }
+
+    /// Has the player of this name looked for; an event tells what was found. In lockstep that is with the next pass.
+    pub fn read_player(&self, name: String) {
+        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let read = move || {
+            let found = store.player(&name).map_err(|error| error.to_string());
+            let _ = sender.send(Event::PlayerRead(PlayerRead { name, found }));
+        };
         match self.is_lockstep {
             true => read(),
             false => self.loading.spawn(async move { read() }).detach(),

@@ -16,7 +16,7 @@ use uuid::Uuid;
 pub(super) struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Waiting>>,
     has_new: bool,
-    /// The last commit that was durable when it was looked for those who are stored.
+    /// The last commit that the store had when it was looked for those who are stored.
     looked_at: u64,
 }
 
@@ -57,16 +57,16 @@ impl Transit {
     /// Those whom the next one to read their place from the store finds there. `is_away` says that nobody is reading a
     /// column, or has read it and not been told of them.
     fn take_stored(&mut self, saves: &Saves, is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool) -> Vec<Traveller> {
-        let durable = saves.last_durable();
-        if !std::mem::take(&mut self.has_new) && self.looked_at == durable {
+        let last = saves.last_stored();
+        if !std::mem::take(&mut self.has_new) && self.looked_at == last {
             return Vec::new();
         }
-        self.looked_at = durable;
+        self.looked_at = last;
         let mut stored = Vec::new();
         for column in self.columns.values_mut() {
             let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {
-                let until = *stored_with.get_or_insert(saves.durable_with());
-                traveller.viewers.is_empty() && saves.is_durable(until) && traveller.stored_in.iter().all(&is_away)
+                let until = *stored_with.get_or_insert(saves.stored_with());
+                traveller.viewers.is_empty() && saves.is_stored(until) && traveller.stored_in.iter().all(&is_away)
             };
             stored.extend(column.extract_if(.., is_stored).map(|waiting| waiting.traveller));
         }

@@ -1,5 +1,5 @@
 use super::format::{bytes, count, duration, rate};
-use crate::coordinator::Statistics;
+use crate::coordinator::{Backlog, Statistics};
 use bevy_egui::egui::{Grid, RichText, Ui};
 
 /// What is true of the whole simulation, in three columns of names and values.
@@ -16,10 +16,10 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
         ("saves", count(statistics.saves)),
         ("remaining", size(statistics.remaining)),
         ("slowest TPS", rate(statistics.slowest_region())),
-        ("stored", bytes(statistics.bytes_saved)),
+        ("stored", saved(statistics)),
         ("in flight", format!("{} of {}", size(statistics.in_flight), size(statistics.in_flight_limit))),
         ("median tick", tick(statistics.tick_time_median)),
-        ("unsaved", size(statistics.unsaved)),
+        ("unsaved", unsaved(statistics)),
         ("generated", count(statistics.generated)),
         ("worst tick", tick(statistics.tick_time_worst)),
         ("save time", duration(statistics.save_time)),
@@ -39,4 +39,34 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
             ui.end_row();
         }
     });
+}
+
+/// The bytes that were saved, and how many were written for each.
+fn saved(statistics: &Statistics) -> String {
+    let bytes = bytes(statistics.bytes_saved);
+    statistics.written_per_saved().map_or(bytes.clone(), |written| format!("{bytes}, written × {written:.1}"))
+}
+
+/// What waits for the store, and what waits with it if the store cannot keep up.
+fn unsaved(statistics: &Statistics) -> String {
+    let unsaved = count(statistics.unsaved as u64);
+    match statistics.backlog {
+        Backlog::None => unsaved,
+        Backlog::OrdersWait => format!("{unsaved}: the disk is slow, no new ground"),
+        Backlog::TicksWait => format!("{unsaved}: the disk is slow, no ticks"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_does_is_told() {
+        let mut statistics = Statistics { bytes_saved: 2_048, unsaved: 7, ..Statistics::default() };
+        assert_eq!((saved(&statistics).as_str(), unsaved(&statistics).as_str()), ("2.0 KiB", "7"));
+        (statistics.bytes_written, statistics.backlog) = (Some(3_072), Backlog::TicksWait);
+        assert_eq!(saved(&statistics), "2.0 KiB, written × 1.5");
+        assert_eq!(unsaved(&statistics), "7: the disk is slow, no ticks");
+    }
 }

@@ -28,6 +28,10 @@ pub enum BlockAccessError {
     /// The dimension is sparse, and the column is here, but not at this height.
     #[error("block {0} lies at a height of its column that is not loaded")]
     UnloadedHeight(BlockPos),
+    /// Too many edits wait already for the region that owns the block, since it does not tick: it is paused or hung, or the
+    /// store is so far behind that the world waits for it.
+    #[error("block {0} is not changed: too many edits wait for its region, which does not tick")]
+    TooManyEdits(BlockPos),
     /// The dimension ends below or above.
     #[error("block {block} lies outside the dimension's height range {low}..{high}")]
     OutsideHeights {

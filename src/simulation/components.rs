@@ -3,7 +3,7 @@ use super::relationships::RelationshipFunctions;
 use super::resources::ResourceFunctions;
 use super::saved_type::{self, SavedType, SavedVersionError};
 use super::ticks::{Ages, ChangeClock};
-use super::{Position, RegionResource, RegionTemplateError, StableId, Viewer};
+use super::{LoggedOut, Player, Position, RegionResource, RegionTemplateError, StableId, Viewer};
 use crate::block::Schema;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
@@ -99,6 +99,8 @@ impl RegionComponents {
         components.register::<UnclaimedComponents>();
         components.register::<Stored>();
         components.register::<Viewer>();
+        components.register::<LoggedOut>();
+        components.register_saved::<Player>();
         components.register::<Name>();
         components.register::<Disabled>();
         components.register::<Transform>();

@@ -75,6 +75,8 @@ pub struct EntityMoved {
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
     pub(super) despawned: Vec<Uuid>,
+    /// An entity is a player no more, since this was looked at: dead, or on a journey.
+    pub(super) has_lost_player: bool,
     /// Ids that came or went since the last outbox.
     touched: Vec<Uuid>,
     reported_duplicate: bool,
@@ -86,6 +88,7 @@ impl EntityIndex {
         Self {
             entities: FxHashMap::default(),
             despawned: Vec::new(),
+            has_lost_player: false,
             touched: Vec::new(),
             reported_duplicate: false,
             ids: [SplitMix64::new(0), SplitMix64::new(0)],

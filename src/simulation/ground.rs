@@ -45,12 +45,12 @@ pub enum ColumnError {
     },
 }
 
-/// A column that a region gave up, until it is durable.
+/// A column that a region gave up, until it is stored.
 #[derive(Clone, Debug)]
 pub struct Departed {
     /// The column, with the entities that were in it.
     pub loaded: LoadedColumn,
-    /// The commit that makes it durable.
+    /// The commit that stores it.
     pub until: u64,
 }
 
@@ -101,7 +101,7 @@ impl DepartedColumns {
         self.lost().get(&column).cloned().unwrap_or_default()
     }
 
-    /// Keeps a column until its commit is durable.
+    /// Keeps a column until its commit is stored.
     pub fn insert(&self, departed: Departed) {
         let column = departed.loaded.column.pos();
         let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
@@ -109,17 +109,17 @@ impl DepartedColumns {
         self.columns().insert(column, departed);
     }
 
-    /// Whether the column was given up and is not durable yet.
+    /// Whether the column was given up and is not stored yet.
     pub fn contains(&self, column: ColumnPos) -> bool {
         self.columns().contains_key(&column)
     }
 
-    /// The column as it was given up. It stays here until it is durable: what the store has is older.
+    /// The column as it was given up. It stays here until it is stored: what the store has is older.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
         self.columns().get(&column).map(|departed| departed.loaded.clone())
     }
 
-    /// Keeps a part of a column until its commit is durable.
+    /// Keeps a part of a column until its commit is stored.
     pub fn insert_part(&self, part: Departed) {
         let column = part.loaded.column.pos();
         let heights = part.loaded.column.loaded().cloned().unwrap_or_default();
@@ -132,12 +132,12 @@ impl DepartedColumns {
         parts.push(part);
     }
 
-    /// The parts of the column that were given up and are not durable yet.
+    /// The parts of the column that were given up and are not stored yet.
     fn parts(&self, column: ColumnPos) -> Vec<LoadedColumn> {
         self.all_parts().get(&column).into_iter().flatten().map(|part| part.loaded.clone()).collect()
     }
 
-    /// Forgets what is durable with `commit`.
+    /// Forgets what is stored with `commit`.
     pub fn forget_until(&self, commit: u64) {
         self.columns().retain(|_, departed| departed.until > commit);
         self.all_parts().retain(|_, parts| {
@@ -370,7 +370,7 @@ mod tests {
         expect([2, 2, 4, 4, 4, 4, 1, 1]);
         ground.departed.insert_part(part(5..7, 5));
         expect([2, 2, 4, 4, 4, 5, 5, 1]);
-        // What is durable is in the store, as far as this test goes with other blocks.
+        // What is stored is in the store, as far as this test goes with other blocks.
         ground.departed.forget_until(3);
         expect([1, 1, 4, 4, 4, 5, 5, 1]);
         ground.departed.forget_until(5);

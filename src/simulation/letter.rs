@@ -117,6 +117,8 @@ pub struct Letter {
     content: Content,
     /// It is on its way back, for this reason.
     returned: Option<Undeliverable>,
+    /// Who comes into the world with it.
+    brings: Option<Uuid>,
 }
 
 enum Content {
@@ -199,23 +201,41 @@ impl Handed {
 impl Letter {
     /// A message.
     pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
-        Self { to, from, delay: 0, content: Content::Message(Box::new(message)), returned: None }
+        Self { to, from, delay: 0, content: Content::Message(Box::new(message)), returned: None, brings: None }
     }
 
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
-        Self { to, from, delay: 0, content: Content::Run(run), returned: None }
+        Self { to, from, delay: 0, content: Content::Run(run), returned: None, brings: None }
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
-        Self { to: Address::Entity(id), from, delay: 0, content: Content::RunOn(run, retired), returned: None }
+        Self {
+            to: Address::Entity(id),
+            from,
+            delay: 0,
+            content: Content::RunOn(run, retired),
+            returned: None,
+            brings: None,
+        }
     }
 
     /// The same letter, handed over so many ticks later.
     pub fn with_delay(mut self, ticks: u64) -> Self {
         self.delay = ticks;
         self
+    }
+
+    /// The same letter, with which this entity comes into the world.
+    pub fn bringing(mut self, id: Uuid) -> Self {
+        self.brings = Some(id);
+        self
+    }
+
+    /// Who comes into the world with it, if somebody does.
+    pub fn brings(&self) -> Option<Uuid> {
+        self.brings
     }
 
     /// The block that it goes to, if it goes to a place.
@@ -266,7 +286,7 @@ impl Letter {
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
         let Self { to, from, delay, returned, .. } = *self;
-        Some(Self { to, from, delay, content: Content::Message(message.copy()), returned })
+        Some(Self { to, from, delay, content: Content::Message(message.copy()), returned, brings: None })
     }
 
     /// What it is, for messages about it.
@@ -279,10 +299,10 @@ impl Letter {
 
     /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
     pub fn hand_over(self, world: &mut World) -> Option<(Self, Undeliverable)> {
-        let Self { to, from, delay, returned, .. } = self;
+        let Self { to, from, delay, returned, brings, .. } = self;
         // Noted before it runs: it may panic.
         let note = |world: &mut World, content: Content| {
-            let left = Self { to, from, delay, content, returned };
+            let left = Self { to, from, delay, content, returned, brings };
             note(world, Handed::Closure(left));
         };
         if let Some(reason) = self.returned {

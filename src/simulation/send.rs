@@ -4,6 +4,7 @@ use super::departure::{depart_all, family, place, roots};
 use super::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
 use super::fault::raise;
 use super::letter::Undeliverable;
+use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
 use super::records::record;
 use super::strict::StrictMode;
@@ -33,11 +34,17 @@ pub(super) struct SendQueries {
     mirrored: QueryState<MirroredData>,
     /// Of disabled entities too: they travel like others.
     positions: QueryState<Ref<'static, Position>, Allow<Disabled>>,
+    players: QueryState<Entity, PlayersToTend>,
 }
 
 impl SendQueries {
     fn new(world: &mut World) -> Self {
-        Self { viewers: world.query(), mirrored: world.query(), positions: world.query_filtered() }
+        Self {
+            viewers: world.query(),
+            mirrored: world.query(),
+            positions: world.query_filtered(),
+            players: world.query_filtered(),
+        }
     }
 }
 
@@ -58,6 +65,7 @@ pub(super) fn send(world: &mut World) {
     // What every tick looks for is found by queries that remember where they looked.
     let known = state.queries.take();
     let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
+    tend_players(world, &components, &mut queries.players, &mut outbox);
     report_viewers(world, &components, &mut queries.viewers, &mut outbox);
     let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
     let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
@@ -66,6 +74,7 @@ pub(super) fn send(world: &mut World) {
     let mut index = world.resource_mut::<EntityIndex>();
     outbox.entities = index.len();
     let despawned = mem::take(&mut index.despawned);
+    let has_lost_player = mem::take(&mut index.has_lost_player);
     world.resource_mut::<RegionState>().despawned.extend(despawned);
     outbox.mirrors = mirror(world, &components, &mut queries.mirrored);
 
@@ -86,7 +95,7 @@ pub(super) fn send(world: &mut World) {
 
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
     let sends = !world.resource_mut::<Post>().is_empty();
-    if save || sends || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
+    if save || sends || has_lost_player || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         let dimension = world.resource::<RegionInfo>().dimension;
         collect_unsaved(world, &components, dimension, &mut outbox);
     }
@@ -253,6 +262,8 @@ fn give_up_columns(
         let family = family(world, components, root, &mut taken);
         // Whatever follows it without being its child has a record of its own, and waits in the same column.
         let stored = family.iter().filter_map(|entity| record(world, components, *entity));
+        // A player leaves the world with its ground, and has been handed out.
+        let stored = stored.filter(|record| record.player().is_none());
         records.entry(column).or_default().extend(stored);
         for entity in &family {
             let Some(StableId(id)) = world.get::<StableId>(*entity).copied() else { continue };

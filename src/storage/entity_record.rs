@@ -78,8 +78,12 @@ impl EntityRecord {
         own.into_iter().chain(self.children.iter().filter_map(of_child))
     }
 
-    /// The keys in `meta` by which it is found: its place, and itself if it or a child is a viewer.
+    /// The keys in `meta` by which it is found: its place, and itself if it or a child is a viewer; a player by its name
+    /// alone.
     pub(super) fn index_keys(&self) -> Vec<Vec<u8>> {
+        if let Some(name) = self.player() {
+            return vec![keys::player_key(&name, self.id)];
+        }
         let mut keys = vec![keys::place_key(self.dimension, self.column(), self.id)];
         if self.viewers().next().is_some() {
             keys.push(keys::viewer_key(self.dimension, self.id));

@@ -29,8 +29,15 @@ const MARKER_LIMIT: u64 = 4096;
 pub(super) struct WorldFolder {
     path: PathBuf,
     is_new: bool,
-    // Closing the file gives the lock back.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for WorldFolder {
+    /// Closing the file would give the lock back only when nobody else has it open: a process that this one is starting at
+    /// this moment has, until it is another program.
+    fn drop(&mut self) {
+        _ = self.lock.unlock();
+    }
 }
 
 impl WorldFolder {
@@ -52,7 +59,7 @@ impl WorldFolder {
         is_new(path)?;
         let lock = lock(path)?;
         let is_new = is_new(path)?;
-        Ok(Self { path: path.to_path_buf(), is_new, _lock: lock })
+        Ok(Self { path: path.to_path_buf(), is_new, lock })
     }
 
     /// Locks the world in `path`, which must be there.

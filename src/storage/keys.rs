@@ -5,7 +5,8 @@
 //! 2^n chunks a side is one contiguous range.
 //!
 //! Entities are stored under their UUID alone. *Place keys* and *viewer keys* in `meta` carry no value; they only find
-//! records by column or by dimension, and the record decides whether they are true.
+//! records by column or by dimension, and the record decides whether they are true. *Player keys* find those of players by
+//! name, which have no other keys.
 
 use super::{ChunkGroup, Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
@@ -29,6 +30,7 @@ const COOLING: &[u8] = b"cooling:";
 const DAMAGED: &[u8] = b"damaged:";
 const PLACE: &[u8] = b"place:";
 const VIEWER: &[u8] = b"viewer:";
+const PLAYER: &[u8] = b"player:";
 const BLOCK_TICKS: &[u8] = b"ticks:";
 const TILE: &[u8] = b"stored:";
 const SUMMARY: &[u8] = b"summary:";
@@ -134,6 +136,24 @@ pub fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
 pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     let (dimension, id) = key.strip_prefix(VIEWER)?.split_first_chunk::<8>()?;
     Some((DimensionId(u64::from_be_bytes(*dimension)), Uuid::from_slice(id).ok()?))
+}
+
+/// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
+/// so that no name's range holds another's.
+pub fn player_key(name: &str, id: Uuid) -> Vec<u8> {
+    [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes(), id.as_bytes()].concat()
+}
+
+/// The range of the player keys of a name.
+pub fn player_range(name: &str) -> Range<Vec<u8>> {
+    player_key(name, Uuid::nil())..after(&player_key(name, Uuid::max()))
+}
+
+/// The entity of a player key.
+pub fn parse_player_key(key: &[u8]) -> Option<Uuid> {
+    let (length, rest) = key.strip_prefix(PLAYER)?.split_first_chunk::<4>()?;
+    let name = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    Uuid::from_slice(rest.get(name..)?).ok()
 }
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.

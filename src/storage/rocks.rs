@@ -13,6 +13,7 @@ use reopening::{Database, Failure};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
     properties,
+    statistics::{StatsLevel, Ticker},
 };
 use std::ffi::CStr;
 use std::num::NonZeroU32;
@@ -49,6 +50,8 @@ pub struct RocksStore {
     // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
     // has the database open either.
     writing: Mutex<Option<Failure>>,
+    /// What it was opened with: they hold its counters.
+    options: Options,
 }
 
 impl RocksStore {
@@ -59,8 +62,9 @@ impl RocksStore {
     /// database that is open already. Nothing in it is changed then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let database = RwLock::new(Database::Whole(reopening::open(path, create, true, &cache)?));
-        Ok(Self { path: path.to_path_buf(), is_writable: true, cache, database, writing: Mutex::default() })
+        let options = database_options(create);
+        let database = RwLock::new(Database::Whole(reopening::open(path, &options, true, &cache)?));
+        Ok(Self { path: path.to_path_buf(), is_writable: true, cache, options, database, writing: Mutex::default() })
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
@@ -69,8 +73,9 @@ impl RocksStore {
     /// RocksDB's own, as a [`StoreError::Backend`] that names the folder; each write is refused later on.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &cache)?));
-        Ok(Self { path: path.to_path_buf(), is_writable: false, cache, database, writing: Mutex::default() })
+        let options = database_options(false);
+        let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &options, &cache)?));
+        Ok(Self { path: path.to_path_buf(), is_writable: false, cache, options, database, writing: Mutex::default() })
     }
 
     /// Does something with the database and one of its families.
@@ -154,6 +159,9 @@ fn database_options(create: bool) -> Options {
     options.set_bytes_per_sync(MEBIBYTE as u64);
     options.set_keep_log_file_num(4);
     options.set_max_log_file_size(4 * MEBIBYTE);
+    // Counters alone, no clocks: they tell how much is written.
+    options.enable_statistics();
+    options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     options
 }
 
@@ -328,6 +336,12 @@ impl KeyValueStore for RocksStore {
             bytes = bytes.saturating_add(self.family_size(family)?.bytes);
         }
         Ok(bytes)
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        // What flushes and compactions write includes blob files.
+        let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
+        Some(parts.into_iter().map(|part| self.options.get_ticker_count(part)).sum())
     }
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {

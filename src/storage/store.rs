@@ -61,6 +61,12 @@ pub trait KeyValueStore: Send + Sync {
         Ok(None)
     }
 
+    /// The bytes that were written to the disk since the store was opened, whatever for: logs, tables, and what is written
+    /// again to tidy up. `None` if the backend does not know.
+    fn written_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// About how much room the entries of a range take, to tell how far a walk over it is; `None` if nobody can tell
     /// without that walk.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
@@ -151,6 +157,10 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         (**self).approximate_family(family)
+    }
+
+    fn written_bytes(&self) -> Option<u64> {
+        (**self).written_bytes()
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {

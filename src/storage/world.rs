@@ -381,6 +381,12 @@ impl WorldStore {
         self.store.approximate_family(family)
     }
 
+    /// The bytes that were written to the disk since the world was opened, whatever for; `None` if the backend does not
+    /// know.
+    pub fn written_bytes(&self) -> Option<u64> {
+        self.store.written_bytes()
+    }
+
     /// Makes every commit so far survive a loss of power.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()

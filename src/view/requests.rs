@@ -24,6 +24,25 @@ pub struct SaveWorld {
     pub request: u64,
 }
 
+/// Brings a player into the world, where it was when it left. [`PlayerLoggedIn`](super::PlayerLoggedIn) or
+/// [`LogInRefused`](super::LogInRefused) answers.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LogIn {
+    /// Its name: 1 to 255 bytes.
+    pub name: String,
+    /// The dimension's entity and the block where it begins if nobody of this name has been in the world; `None` if such a
+    /// one is to be refused. What a new player has the game gives to its entity when it is there.
+    pub first_place: Option<(Entity, BlockPos)>,
+}
+
+/// Has a player saved and taken out of the world: [`PlayerLoggedOut`](super::PlayerLoggedOut) answers. If no player of this
+/// name is in the world, nothing happens; one who is on the way is not waited for any more, or leaves when it is there.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LogOut {
+    /// Its name.
+    pub name: String,
+}
+
 /// What the main world can send to regions: the same as they send to each other with
 /// [`Post`](crate::simulation::Post), and entities to spawn and despawn.
 ///
@@ -218,6 +237,19 @@ pub(super) fn place_of(
 pub(super) fn send_edits(link: Res<MainLink>, mut edits: MessageReader<SetBlock>) {
     for edit in edits.read() {
         link.send(FromMain::Edit(*edit));
+    }
+}
+
+pub(super) fn send_players(
+    link: Res<MainLink>,
+    mut log_outs: MessageReader<LogOut>,
+    mut log_ins: MessageReader<LogIn>,
+) {
+    for LogOut { name } in log_outs.read() {
+        link.send(FromMain::LogOut { name: name.clone() });
+    }
+    for LogIn { name, first_place } in log_ins.read() {
+        link.send(FromMain::LogIn { name: name.clone(), first_place: *first_place });
     }
 }
 

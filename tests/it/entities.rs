@@ -87,7 +87,8 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
-    let mut app = game(lockstep());
+    // Once it is saved, it is left to the store.
+    let mut app = game(lockstep().with_autosave_period(std::time::Duration::from_secs(3_600)));
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);

@@ -281,7 +281,8 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
     assert_eq!(mobs(&mut app, dimension), [bob]);
     drop(app);
     let lists = WorldStore::open(&StorageConfig::Custom(disk.0.clone())).unwrap().registry_lists().unwrap();
-    assert_eq!(lists.entity_types, ["it::support::Walker", OLD_PATH, "it::registry::Mob@1"]);
+    let player = "bevy_terrane::simulation::player::Player";
+    assert_eq!(lists.entity_types, [player, "it::support::Walker", OLD_PATH, "it::registry::Mob@1"]);
 }
 
 #[test]

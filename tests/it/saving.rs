@@ -264,3 +264,32 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
         world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == 7)
     });
 }
+
+/// As a script's `&` and `nohup` begin a process.
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let test = ["--exact", "saving::process_that_is_terminated", "--nocapture"];
+    let mut process = Command::new("sh")
+        .args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(test)
+        .env(WORLD, &path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
+    for signal in ["-INT", "-TERM"] {
+        Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(process.wait().unwrap().success(), "the ignored signal did nothing, the other one is an orderly end");
+
+    let (mut app, dimension) = open(at(&path));
+    let stone = id_of(app.world(), "terrane:stone");
+    assert!(edits(0).all(|position| block_at(app.world_mut(), dimension, position) == Some(stone)));
+}

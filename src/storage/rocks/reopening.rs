@@ -9,7 +9,7 @@
 
 use super::{Operation, RocksStore, StoreError};
 use crate::storage::Family;
-use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind};
+use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
 use std::mem;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -59,15 +59,14 @@ impl Failure {
 }
 
 /// Opens the database in this folder; it compacts its tables in the background, or leaves them as they are.
-pub(super) fn open(path: &Path, create: bool, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
+pub(super) fn open(path: &Path, options: &Options, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
     let families = families(cache, compacts);
-    DB::open_cf_descriptors(&super::database_options(create), path, families).map_err(cannot_open(path))
+    DB::open_cf_descriptors(options, path, families).map_err(cannot_open(path))
 }
 
 /// Opens it beside whoever can write it. By its families, since opened without them a database may deny what it holds.
-pub(super) fn open_to_read(path: &Path, cache: &Cache) -> Result<DB, StoreError> {
-    let options = super::database_options(false);
-    DB::open_cf_descriptors_read_only(&options, path, families(cache, false), false).map_err(cannot_open(path))
+pub(super) fn open_to_read(path: &Path, options: &Options, cache: &Cache) -> Result<DB, StoreError> {
+    DB::open_cf_descriptors_read_only(options, path, families(cache, false), false).map_err(cannot_open(path))
 }
 
 fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
@@ -112,10 +111,13 @@ impl RocksStore {
     fn reopen(&self, compacts: bool) -> Result<(), StoreError> {
         let is_whole = !matches!(*self.database.read().unwrap_or_else(PoisonError::into_inner), Database::StandIn(_));
         if is_whole {
-            let stand_in = open_to_read(&self.path, &self.cache).map_or(Database::Closed, Database::StandIn);
+            let stand_in =
+                open_to_read(&self.path, &self.options, &self.cache).map_or(Database::Closed, Database::StandIn);
             drop(self.replace(stand_in));
         }
-        let whole = open(&self.path, false, compacts, &self.cache)?;
+        let mut options = self.options.clone();
+        options.create_if_missing(false);
+        let whole = open(&self.path, &options, compacts, &self.cache)?;
         drop(self.replace(Database::Whole(whole)));
         Ok(())
     }

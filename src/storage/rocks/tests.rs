@@ -124,3 +124,23 @@ fn a_damaged_table_keeps_nothing_else_from_being_read_and_written() {
     assert_eq!(store.get(Family::Chunks, &[20]), Ok(Some(noise(59))));
     read_all(&store);
 }
+
+#[test]
+fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RocksStore::open(folder.path(), true).unwrap();
+    let written = || store.written_bytes().unwrap();
+    let before = written();
+    let noise = |key: u64| {
+        (0..1_000).map(move |place| (key * 1_000 + place).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
+    };
+    let mut batch = WriteBatch::default();
+    (0..1_000_u64).for_each(|key| batch.put(Family::Chunks, key.to_be_bytes(), noise(key).collect()));
+    let bytes = batch.bytes();
+    store.write(batch, Durability::Process).unwrap();
+    let logged = written() - before;
+    assert!((bytes..bytes + bytes / 20).contains(&logged), "{logged} bytes in the log for {bytes}");
+    store.with(Operation::Sync, Family::Chunks, |database, handle| database.flush_cf(handle)).unwrap();
+    let flushed = written() - before - logged;
+    assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
+}

@@ -1,0 +1,114 @@
+//! A disk that tests can look at, stop, and copy as a crash would leave it.
+
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A handle to a store in memory that outlives the world on it.
+#[derive(Clone, Default)]
+pub struct Disk(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    store: MemoryStore,
+    is_stopped: AtomicBool,
+    keeps_copies: AtomicBool,
+    log: Mutex<Vec<Wrote>>,
+    copies: Mutex<Vec<MemoryStore>>,
+}
+
+/// Something that was asked of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrote {
+    /// Puts and deletes; none if it was only a sync.
+    pub changes: usize,
+    pub is_synced: bool,
+}
+
+impl Disk {
+    pub fn plugin(&self) -> TerranePlugin {
+        TerranePlugin::stored_in(self.storage())
+    }
+
+    pub fn storage(&self) -> StorageConfig {
+        StorageConfig::Custom(Arc::new(self.clone()))
+    }
+
+    /// A disk with this on it.
+    pub fn with(store: MemoryStore) -> Self {
+        Self(Arc::new(Inner { store, ..Inner::default() }))
+    }
+
+    /// What it holds now, on a disk of its own.
+    pub fn copy(&self) -> Self {
+        Self::with(self.0.store.snapshot())
+    }
+
+    /// While it is stopped, whoever writes waits.
+    pub fn stop(&self, is_stopped: bool) {
+        self.0.is_stopped.store(is_stopped, Ordering::SeqCst);
+    }
+
+    /// From now on it is remembered what it holds after each write.
+    pub fn keep_copies(&self) {
+        self.0.keeps_copies.store(true, Ordering::SeqCst);
+    }
+
+    /// What it held after each write since the last call.
+    pub fn take_copies(&self) -> Vec<Self> {
+        self.0.copies.lock().unwrap().drain(..).map(Self::with).collect()
+    }
+
+    /// What was asked of it since the last call.
+    pub fn take_log(&self) -> Vec<Wrote> {
+        self.0.log.lock().unwrap().drain(..).collect()
+    }
+
+    fn note(&self, changes: usize, is_synced: bool) {
+        self.0.log.lock().unwrap().push(Wrote { changes, is_synced });
+    }
+}
+
+impl KeyValueStore for Disk {
+    fn path(&self) -> &Path {
+        self.0.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.store.get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.0.store.multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.0.store.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        while self.0.is_stopped.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let changes = batch.len();
+        self.0.store.write(batch, durability)?;
+        self.note(changes, durability == Durability::Sync);
+        if self.0.keeps_copies.load(Ordering::SeqCst) {
+            self.0.copies.lock().unwrap().push(self.0.store.snapshot());
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.note(0, true);
+        self.0.store.sync()
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.0.store.approximate_bytes()
+    }
+}

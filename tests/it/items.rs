@@ -1,0 +1,248 @@
+//! The classic: a player puts an item into a chest and walks into another region while the process is killed. Whatever is
+//! saved first, and whoever halts in between, the item is there once.
+
+use crate::disk::Disk;
+use crate::faults::{HERE, THERE};
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a player has with it. It has two items: one that it puts into a chest, and one that it lays beside it.
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Inventory {
+    coin: bool,
+    apple: bool,
+}
+
+/// An item that lies about.
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Item;
+
+/// Whether the player plays.
+#[derive(Resource, Clone, Default)]
+struct Plays(Arc<AtomicBool>);
+
+/// The chest of each region, as a block that says whether something is in it.
+fn chest(player: &Position) -> BlockPos {
+    let BlockPos { x, y, z } = if player.block.x < 1_000 { HERE } else { THERE };
+    BlockPos::new(x + 1, y, z)
+}
+
+/// In each tick the player does one thing and walks into the other region: it puts down what it has, or takes what it finds.
+fn play(
+    plays: Res<Plays>,
+    types: Res<BlockTypes>,
+    mut blocks: RegionBlocks,
+    mut players: Query<(&mut Inventory, &mut Position), Without<Item>>,
+    items: Query<Entity, With<Item>>,
+    mut commands: Commands,
+) {
+    let id = |name| types.id(name).expect("a block of the game");
+    if !plays.0.load(Ordering::SeqCst) {
+        return;
+    }
+    for (mut inventory, mut position) in &mut players {
+        let chest = chest(&position);
+        let Ok(found) = blocks.block(chest) else { continue };
+        if inventory.coin && inventory.apple {
+            blocks.set_block(chest, id("game:full_chest")).expect("its own ground");
+            commands.spawn((Position::new(position.dimension, chest), Item));
+            *inventory = Inventory { coin: false, apple: false };
+        } else if found == id("game:full_chest")
+            && let Some(item) = items.iter().next()
+        {
+            blocks.set_block(chest, id("game:empty_chest")).expect("its own ground");
+            commands.entity(item).despawn();
+            *inventory = Inventory { coin: true, apple: true };
+        }
+        let other = if position.block.x < 1_000 { THERE } else { HERE };
+        *position = Position::new(position.dimension, other);
+    }
+}
+
+fn world(plugin: TerranePlugin) -> (App, Entity, Plays) {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, plugin))
+        .register_saved_component::<Inventory>()
+        .register_saved_component::<Item>()
+        .mirror_region_component::<Inventory>()
+        .mirror_region_component::<Item>();
+    for name in ["game:empty_chest", "game:full_chest"] {
+        app.register_block(BlockType::new(name)).unwrap();
+    }
+    let plays = Plays::default();
+    let copy = plays.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, play);
+    });
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    for block in [HERE, THERE] {
+        viewer(&mut app, dimension, block.x as f32, 0.0, 0);
+    }
+    start(&mut app);
+    (app, dimension, plays)
+}
+
+/// How often the coin and the apple are there, if the player is there.
+fn count(world: &mut World, dimension: Entity) -> Option<(usize, usize)> {
+    let player = world.query_filtered::<&Inventory, With<Mirror>>().single(world).ok()?.clone();
+    let full = world.resource::<BlockTypes>().id("game:full_chest")?;
+    let mut coins = usize::from(player.coin);
+    for block in [HERE, THERE] {
+        let chest = BlockPos::new(block.x + 1, block.y, block.z);
+        coins += usize::from(block_at(world, dimension, chest)? == full);
+    }
+    let apples = world.query_filtered::<&Item, With<Mirror>>().iter(world).count();
+    Some((coins, usize::from(player.apple) + apples))
+}
+
+/// A new world with a player in it that has both items.
+fn begin(app: &mut App, dimension: Entity) {
+    let player = (Inventory { coin: true, apple: true }, Viewer::new().with_radius(0));
+    app.world_mut().commands().spawn_in_region(dimension, HERE, player);
+    app.world_mut().flush();
+}
+
+/// What a disk holds at this moment is a whole world.
+fn check(disk: &Disk, when: &str) {
+    let (mut app, dimension, _) = world(disk.plugin().with_tick_mode(TickMode::Lockstep));
+    update(&mut app, 16);
+    assert_eq!(count(app.world_mut(), dimension), Some((1, 1)), "{when}");
+}
+
+/// Plays in lockstep, with the turns of the regions and the commits at other moments for each seed. Now and then a region
+/// halts and is restarted from the store. Gives how many moments were looked at.
+fn play_on(seed: u64, halts: bool) -> u64 {
+    let disk = Disk::default();
+    let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
+    let period = Duration::from_millis([100, 350, 900, 3_600_000][seed as usize % 4]);
+    let plugin = disk.plugin().with_tick_mode(TickMode::Lockstep).with_autosave_period(period).with_seed(seed);
+    let (mut app, dimension, plays) = world(plugin);
+    update(&mut app, 10);
+    begin(&mut app, dimension);
+    update(&mut app, 3);
+    app.world_mut().write_message(SaveWorld { request: 0 });
+    update(&mut app, 5);
+    assert_eq!(heard::<WorldSaved>(&app).len(), 1);
+    plays.0.store(true, Ordering::SeqCst);
+    disk.keep_copies();
+    let mut moments = 0;
+    let mut halted: Option<(ColumnPos, u64)> = None;
+    for tick in 0..60 {
+        if random.below(9) == 0 {
+            app.world_mut().write_message(SaveWorld { request: tick + 1 });
+        }
+        match halted {
+            None if halts && random.below(8) == 0 => {
+                let column = [HERE, THERE][random.below(2) as usize].column();
+                order(&mut app, dimension, column, RegionOrder::Halt);
+                halted = Some((column, tick + 6 + u64::from(random.below(6))));
+            }
+            Some((column, until)) if until <= tick => {
+                order(&mut app, dimension, column, RegionOrder::Restart);
+                halted = None;
+            }
+            _ => {}
+        }
+        app.update();
+        for copy in disk.take_copies() {
+            check(&copy, &format!("seed {seed}, after tick {tick}"));
+            moments += 1;
+        }
+    }
+    if let Some((column, _)) = halted {
+        order(&mut app, dimension, column, RegionOrder::Restart);
+    }
+    plays.0.store(false, Ordering::SeqCst);
+    update(&mut app, 20);
+    assert_eq!(count(app.world_mut(), dimension), Some((1, 1)), "seed {seed}, at the end");
+    drop(app);
+    check(&disk, &format!("seed {seed}, after the end"));
+    moments + 1
+}
+
+#[test]
+fn whatever_is_saved_first_a_crash_finds_each_item_once() {
+    let moments: u64 = (0..rounds(4)).map(|seed| play_on(seed, false)).sum();
+    assert!(moments > 10 * rounds(4), "only {moments} moments");
+}
+
+#[test]
+fn a_region_that_halts_and_is_restarted_from_the_store_has_each_item_once() {
+    let moments: u64 = (0..rounds(4)).map(|seed| play_on(seed, true)).sum();
+    assert!(moments > 5 * rounds(4), "only {moments} moments");
+}
+
+#[cfg(feature = "rocksdb")]
+mod killed {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::path::{Path, PathBuf};
+    use std::process::{Child, Command, Stdio};
+
+    /// The path of the world for a test that runs as a process of its own.
+    const WORLD: &str = "TERRANE_TEST_WORLD";
+    /// What the process writes when it has counted, with what it found.
+    const FOUND: &str = "found";
+
+    /// Runs only in the process that `a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once` starts and
+    /// kills; by itself it does nothing.
+    #[test]
+    fn process_that_plays() {
+        let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+        let is_new = !path.exists();
+        // Regions are saved often, and in turns: now the one that gives comes first, now the one that receives.
+        let plugin = TerranePlugin::at(&path).with_autosave_period(Duration::from_millis(40));
+        let (mut app, dimension, plays) =
+            world(plugin.with_ticks_per_second(200.0).with_save_durability(SaveDurability::AtShutdown));
+        if is_new {
+            begin(&mut app, dimension);
+        }
+        update_until(&mut app, "the player is there", |world| count(world, dimension).is_some());
+        if is_new {
+            app.world_mut().write_message(SaveWorld { request: 0 });
+            update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+        }
+        // Whoever may come twice has come by then.
+        let ticks = app.world().resource::<WorldStatistics>().ticks;
+        update_until(&mut app, "all regions ticked", |world| world.resource::<WorldStatistics>().ticks > ticks + 10);
+        let (coins, apples) = count(app.world_mut(), dimension).expect("the player is there");
+        println!("\n{FOUND} {coins} {apples}");
+        plays.0.store(true, Ordering::SeqCst);
+        loop {
+            app.update();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn process(path: &Path) -> Child {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "items::killed::process_that_plays", "--nocapture"])
+            .env(WORLD, path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The full count is 500 rounds.
+    #[test]
+    fn a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once() {
+        let mut random = bevy_terrane::simulation::SplitMix64::new(rounds(50));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world");
+        for round in 0..=rounds(50) {
+            let mut process = process(&path);
+            let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let found = lines.find(|line| line.starts_with(FOUND));
+            std::thread::sleep(Duration::from_micros(random.below(120_000).into()));
+            process.kill().unwrap();
+            process.wait().unwrap();
+            assert_eq!(found.as_deref(), Some("found 1 1"), "after {round} kills");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Players come with a log-in and go with a log-out, and are where they left, whatever happened in between.
+
+use crate::disk::Disk;
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use std::time::Duration;
+use uuid::Uuid;
+
+const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
+
+/// A world in lockstep that nothing but players holds loaded, and that is saved on demand.
+fn world(disk: &Disk) -> (App, Entity) {
+    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(3_600));
+    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    app.mirror_region_component::<Player>();
+    listen::<PlayerLoggedIn>(&mut app);
+    listen::<LogInRefused>(&mut app);
+    listen::<PlayerLoggedOut>(&mut app);
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    (app, dimension)
+}
+
+fn send_in(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) {
+    app.world_mut().write_message(LogIn { name: name.to_owned(), first_place });
+}
+
+fn log_in(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) -> PlayerLoggedIn {
+    let before = heard::<PlayerLoggedIn>(app).len();
+    send_in(app, name, first_place);
+    update(app, 20);
+    assert!(heard::<LogInRefused>(app).is_empty(), "{:?}", heard::<LogInRefused>(app));
+    assert_eq!(heard::<PlayerLoggedIn>(app).len(), before + 1);
+    heard::<PlayerLoggedIn>(app)[before].clone()
+}
+
+fn log_out(app: &mut App, name: &str) {
+    let before = heard::<PlayerLoggedOut>(app).len();
+    app.world_mut().write_message(LogOut { name: name.to_owned() });
+    update(app, 5);
+    assert_eq!(heard::<PlayerLoggedOut>(app).len(), before + 1);
+}
+
+fn refused(app: &mut App, name: &str, first_place: Option<(Entity, BlockPos)>) -> LogInError {
+    let before = heard::<LogInRefused>(app).len();
+    send_in(app, name, first_place);
+    update(app, 5);
+    assert_eq!(heard::<LogInRefused>(app).len(), before + 1);
+    let LogInRefused { name: of, reason } = heard::<LogInRefused>(app)[before].clone();
+    assert_eq!(of, name);
+    reason
+}
+
+/// The players that the main world sees, and where.
+fn seen(app: &mut App) -> Vec<(String, BlockPos)> {
+    let mut players = app.world_mut().query_filtered::<(&Player, &Position), With<Mirror>>();
+    let mut found: Vec<_> = players.iter(app.world()).map(|(it, at)| (it.name().to_owned(), at.block)).collect();
+    found.sort();
+    found
+}
+
+fn on_player(app: &mut App, id: Uuid, run: impl FnOnce(EntityWorldMut) + Send + 'static) {
+    app.world_mut().commands().run_on_region_entity(id, 0, run, |_, reason| panic!("{reason}"));
+    app.world_mut().flush();
+    update(app, 3);
+}
+
+fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
+    on_player(app, id, move |mut player| {
+        player.insert(walker("", blocks_a_tick));
+    });
+}
+
+fn save(app: &mut App) {
+    let request = heard::<WorldSaved>(app).len() as u64;
+    app.world_mut().write_message(SaveWorld { request });
+    update(app, 5);
+    assert_eq!(heard::<WorldSaved>(app).len() as u64, request + 1);
+}
+
+#[test]
+fn a_player_that_logs_out_is_gone_and_comes_back_where_it_left_with_what_it_had() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    let first = log_in(&mut app, "Zoë", Some((dimension, SPAWN)));
+    assert!(first.is_new);
+    assert_eq!((first.dimension, first.block), (dimension_id(&app, dimension), SPAWN));
+    assert_eq!(seen(&mut app), [("Zoë".to_owned(), SPAWN)]);
+    // Through many columns, and its ground with it.
+    walk_on(&mut app, first.id, 2.0);
+    update(&mut app, 200);
+    walk_on(&mut app, first.id, 0.0);
+    let there = seen(&mut app)[0].1;
+    assert!(there.x > 350, "{there}");
+    log_out(&mut app, "Zoë");
+    assert_eq!(heard::<PlayerLoggedOut>(&app)[0].id, first.id);
+    assert!(seen(&mut app).is_empty());
+    update(&mut app, 60);
+    assert_eq!(block_at(app.world_mut(), dimension, there), None, "it holds no ground any more");
+
+    // At once from what is pending, later from the store, and by another session.
+    for session in 0..3 {
+        if session == 2 {
+            drop(app);
+            (app, _) = world(&disk);
+            update(&mut app, 20);
+            assert!(seen(&mut app).is_empty(), "nobody is there before the log-in");
+        }
+        let back = log_in(&mut app, "Zoë", None);
+        assert_eq!((back.id, back.block, back.is_new), (first.id, there, false), "session {session}");
+        assert_eq!(seen(&mut app), [("Zoë".to_owned(), there)]);
+        assert_eq!(walkers(app.world_mut()).len(), 1, "with its components");
+        log_out(&mut app, "Zoë");
+        if session == 0 {
+            save(&mut app);
+        }
+    }
+}
+
+#[test]
+fn after_a_crash_a_player_comes_back_where_it_was_saved_last() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    let first = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    walk_on(&mut app, first.id, 1.0);
+    update(&mut app, 30);
+    save(&mut app);
+    walk_on(&mut app, first.id, 1.0);
+    let crashed = disk.copy();
+    let (mut app, dimension) = world(&crashed);
+    // Whoever comes to its place finds nobody there.
+    viewer(&mut app, dimension, SPAWN.x as f32 + 30.0, 8.0, 3);
+    update(&mut app, 30);
+    assert!(seen(&mut app).is_empty());
+    let back = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    assert_eq!((back.id, back.is_new), (first.id, false));
+    assert!((SPAWN.x + 25..SPAWN.x + 45).contains(&back.block.x), "{}", back.block);
+    update(&mut app, 30);
+    assert_eq!(seen(&mut app).len(), 1, "it is there once");
+}
+
+#[test]
+fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    let place = Some((dimension, SPAWN));
+    assert_eq!(refused(&mut app, "bob", None), LogInError::UnknownName);
+    assert_eq!(refused(&mut app, "", place), LogInError::InvalidName(0));
+    assert_eq!(refused(&mut app, &"b".repeat(256), place), LogInError::InvalidName(256));
+    let nowhere = Entity::from_raw_u32(7_777).unwrap();
+    assert_eq!(refused(&mut app, "bob", Some((nowhere, SPAWN))), LogInError::NotADimension(nowhere));
+    app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
+
+    let bob = log_in(&mut app, "bob", place);
+    assert_eq!(refused(&mut app, "bob", place), LogInError::AlreadyThere);
+    // Two at once: one of them comes.
+    for _ in 0..2 {
+        send_in(&mut app, "eve", place);
+    }
+    update(&mut app, 20);
+    assert_eq!(heard::<PlayerLoggedIn>(&app).len(), 2);
+    assert_eq!(heard::<LogInRefused>(&app).len(), 2);
+    assert_eq!(seen(&mut app).len(), 2);
+    app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
+
+    // A name whose player died is a new one, whether the store knows of the death already or not.
+    for saves in [false, true] {
+        let bob = heard::<PlayerLoggedIn>(&app).iter().rfind(|it| it.name == "bob").unwrap().id;
+        save(&mut app);
+        on_player(&mut app, bob, |player| player.despawn());
+        assert_eq!(heard::<PlayerLoggedOut>(&app).last().map(|it| it.id), Some(bob));
+        if saves {
+            save(&mut app);
+        }
+        let other = log_in(&mut app, "bob", place);
+        assert!(other.is_new && other.id != bob);
+    }
+    assert_ne!(heard::<PlayerLoggedIn>(&app).last().map(|it| it.id), Some(bob.id));
+}
+
+#[test]
+fn a_player_whose_dimension_is_not_open_waits_for_it_in_the_store() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    app.world_mut().despawn(dimension);
+    update(&mut app, 20);
+    assert_eq!(heard::<PlayerLoggedOut>(&app).iter().map(|it| it.id).collect::<Vec<_>>(), [bob.id]);
+    assert_eq!(refused(&mut app, "bob", None), LogInError::DimensionNotOpen(bob.dimension));
+    app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
+    flat(&mut app);
+    update(&mut app, 5);
+    assert_eq!(log_in(&mut app, "bob", None).id, bob.id);
+}
+
+#[test]
+fn a_player_of_a_halted_region_logs_in_again_and_comes_when_that_is_restarted() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    // Somebody else holds the ground.
+    viewer(&mut app, dimension, 8.0, 8.0, 1);
+    let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    save(&mut app);
+    update(&mut app, 10);
+    order(&mut app, dimension, SPAWN.column(), RegionOrder::Halt);
+    update(&mut app, 10);
+    assert_eq!(heard::<PlayerLoggedOut>(&app).len(), 1);
+    send_in(&mut app, "bob", None);
+    update(&mut app, 20);
+    assert_eq!(heard::<PlayerLoggedIn>(&app).len(), 1, "it waits");
+    order(&mut app, dimension, SPAWN.column(), RegionOrder::Restart);
+    update(&mut app, 30);
+    let back = heard::<PlayerLoggedIn>(&app).last().unwrap();
+    assert_eq!((back.id, back.is_new, heard::<PlayerLoggedIn>(&app).len()), (bob.id, false, 2));
+    assert_eq!(seen(&mut app), [("bob".to_owned(), SPAWN)]);
+}
+
+#[test]
+fn who_leaves_on_its_way_in_leaves() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    send_in(&mut app, "bob", Some((dimension, SPAWN)));
+    app.update();
+    app.update();
+    app.world_mut().write_message(LogOut { name: "bob".to_owned() });
+    app.world_mut().write_message(LogOut { name: "nobody".to_owned() });
+    update(&mut app, 30);
+    assert!(seen(&mut app).is_empty());
+    assert_eq!(heard::<PlayerLoggedIn>(&app).len(), heard::<PlayerLoggedOut>(&app).len());
+}
+
+#[test]
+fn a_player_that_is_made_a_child_stays_one_of_its_own() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    on_player(&mut app, bob.id, |mut player| {
+        let place = *player.get::<Position>().unwrap();
+        let boat = player.world_scope(|region| region.spawn((walker("boat", 0.0), place)).id());
+        player.insert(ChildOf(boat));
+    });
+    save(&mut app);
+    let (mut app, _) = world(&disk.copy());
+    assert_eq!(log_in(&mut app, "bob", None).block, SPAWN);
+}
+
+#[test]
+fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
+    let disk = Disk::default();
+    let (mut app, dimension) = world(&disk);
+    viewer(&mut app, dimension, 8.0, 8.0, 1);
+    let bob = log_in(&mut app, "bob", Some((dimension, SPAWN)));
+    walk_on(&mut app, bob.id, 0.0);
+    save(&mut app);
+    disk.keep_copies();
+    // What it had is a component of it, and becomes an entity of its region.
+    on_player(&mut app, bob.id, |mut player| {
+        let place = *player.get::<Position>().unwrap();
+        let had = player.take::<Walker>().unwrap();
+        player.world_scope(|region| {
+            region.spawn((had, place));
+        });
+        player.insert(LoggedOut);
+    });
+    update(&mut app, 5);
+    let copies = [disk.take_copies(), vec![disk.copy()]].concat();
+    save(&mut app);
+    for disk in copies.into_iter().chain(disk.take_copies()) {
+        let (mut app, dimension) = world(&disk);
+        viewer(&mut app, dimension, 8.0, 8.0, 1);
+        log_in(&mut app, "bob", None);
+        assert_eq!(walkers(app.world_mut()).len(), 1);
+    }
+}
