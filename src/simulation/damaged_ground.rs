@@ -93,3 +93,103 @@ impl Ground {
         Some(column.chunk(chunk.y).cloned().unwrap_or_else(|| Arc::new(Chunk::uniform(BlockId::AIR))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockRegistry;
+    use crate::chunk::Column;
+    use crate::generation::{Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+    use crate::space::{DimensionId, HeightSet};
+    use crate::storage::{Family, KeyValueStore, MemoryStore, WriteBatch, keys};
+
+    const DIMENSION: DimensionId = DimensionId(0);
+    const COLUMN: ColumnPos = ColumnPos::new(2, -3);
+
+    /// Makes no ground.
+    struct Broken;
+
+    impl Generator for Broken {
+        fn identity(&self) -> GeneratorIdentity {
+            GeneratorIdentity::new("broken", 1, 0)
+        }
+
+        fn generate(&self, _request: &GenerateRequest) -> Result<Column, GenerateError> {
+            Err(GenerateError::UnknownBlock { name: "game:ground".into() })
+        }
+    }
+
+    /// Ground of four stored chunks, of which those at these heights are damaged.
+    fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (Ground, Arc<WorldStore>) {
+        let disk = Arc::new(MemoryStore::new());
+        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        if is_sparse {
+            store.make_sparse(DIMENSION).unwrap();
+        }
+        let chunk = Arc::new(Chunk::uniform(BlockId::new(3)));
+        let chunks = (-2..2).map(|y| ((DIMENSION, COLUMN.chunk(y)), chunk.clone())).collect();
+        store.commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync).unwrap();
+        for height in damaged {
+            let mut writes = WriteBatch::default();
+            writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(*height)), vec![7; 40]);
+            // Behind the world's back.
+            disk.write(writes, Durability::Sync).unwrap();
+        }
+        let mut blocks = BlockRegistry::new();
+        blocks.register_basic_blocks();
+        let ground = Ground {
+            dimension: DIMENSION,
+            heights: -64..64,
+            chunk_heights: -4..4,
+            is_sparse,
+            generator: Arc::new(Flat::new()),
+            blocks: Arc::new(blocks),
+            store: Arc::downgrade(&store),
+            departed: Arc::default(),
+            repairs: Repairs::new(policy),
+        };
+        (ground, store)
+    }
+
+    fn read(ground: &Ground) -> Result<Column, String> {
+        let heights = HeightSet::from(-2..2);
+        ground.stored(COLUMN, &heights).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {
+        for is_sparse in [false, true] {
+            let (ground, store) = ground(DamagedGround::Regenerate, is_sparse, &[-1, 1]);
+            let found = read(&ground).unwrap();
+            let request = GenerateRequest { column: COLUMN, heights: -64..64, blocks: &ground.blocks };
+            let generated = ground.generator.generate(&request).unwrap();
+            let is_new = |y| found.chunk(y) == generated.chunk(y);
+            assert_eq!([-2, -1, 0, 1].map(is_new), [false, true, false, true]);
+            assert_eq!(found.chunk(0), Some(&Arc::new(Chunk::uniform(BlockId::new(3)))));
+            let told = ground.repairs.take();
+            assert_eq!(told.iter().map(|made| made.chunk.y).collect::<BTreeSet<_>>(), BTreeSet::from([-1, 1]));
+            assert!(told.iter().all(|made| made.error.to_string().contains(&made.chunk.to_string())));
+            assert_eq!(store.set_aside().unwrap().len(), 2);
+            // They are stored now.
+            assert_eq!(read(&ground), Ok(found));
+            assert!(ground.repairs.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn what_may_not_or_cannot_be_made_anew_stays_as_it_is() {
+        for is_sparse in [false, true] {
+            for policy in [DamagedGround::Refuse, DamagedGround::Regenerate] {
+                let (mut ground, store) = ground(policy, is_sparse, &[0]);
+                if policy == DamagedGround::Regenerate {
+                    ground.generator = Arc::new(Broken);
+                }
+                for _ in 0..2 {
+                    let error = read(&ground).unwrap_err();
+                    assert!(error.contains("chunk [2, 0, -3] of dimension 0") && error.contains("checksum"), "{error}");
+                }
+                assert!(ground.repairs.take().is_empty() && store.set_aside().unwrap().is_empty());
+            }
+        }
+    }
+}

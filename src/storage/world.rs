@@ -331,6 +331,8 @@ impl WorldStore {
             writes.put(Family::Meta, keys::HEADER, fence.clone());
             world.fence = Some(fence);
             match world.store.write(writes, Durability::Sync) {
+                // A backend that finds damage in the background refuses one write and then goes on around it.
+                Err(StoreError::Backend { .. }) if attempt == 1 => {}
                 // Somebody else opened it at the same moment: the session after theirs is ours.
                 Err(StoreError::PreconditionFailed { .. }) if attempt < MOST_OPENING_ATTEMPTS => {}
                 written => {

@@ -211,6 +211,8 @@ fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
         assert!(errors[0].to_string().contains(disk.text()), "{}", errors[0]);
         let is_told = |error: &StoreError| matches!(error, StoreError::ReadOnly { .. } | StoreError::Backend { .. });
         assert!(errors.iter().all(is_told), "{errors:?}");
+        let is_read_only = |error: &StoreError| matches!(error, StoreError::ReadOnly { .. });
+        assert!(errors.iter().any(is_read_only), "nobody is told that it can only be read: {errors:?}");
         assert!(written.iter().all(|round| has(&store, *round, bytes)), "all can be read meanwhile");
         disk.fails(false);
         let patience = Instant::now() + Duration::from_secs(20);

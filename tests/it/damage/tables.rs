@@ -93,6 +93,42 @@ fn a_flipped_bit_in_a_table_takes_no_more_than_the_chunks_of_its_block() {
     columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
 }
 
+/// RocksDB reads a log up to what it cannot read. So this can cost the last saves, which nobody can tell from a log that
+/// was cut; but it never costs a part of one.
+#[test]
+fn a_flipped_bit_in_the_log_never_leaves_half_a_save() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let world = open(&path).unwrap();
+    const ROUNDS: u32 = 40;
+    (0..ROUNDS).for_each(|number| drop(world.commit(&round(number), Durability::Process).unwrap()));
+    drop(world);
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
+    let length = |path: &PathBuf| fs::metadata(path).unwrap().len();
+    let log = files(&path).into_keys().filter(is_log).max_by_key(length).unwrap();
+    let log = log.strip_prefix(&path).unwrap();
+    let (mut found, flips) = (Vec::new(), rounds(12));
+    for flip in 0..flips {
+        let copy = folder.path().join(flip.to_string());
+        copy_folder(&path, &copy);
+        let mut bytes = fs::read(copy.join(log)).unwrap();
+        let at = bytes.len() * (2 * flip as usize + 1) / (2 * flips as usize);
+        bytes[at] ^= 1 << (flip % 8);
+        fs::write(copy.join(log), bytes).unwrap();
+        let world = open(&copy).unwrap();
+        let Some(entity) = world.entity(Uuid::from_u128(5)).unwrap() else { continue };
+        let last = u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap());
+        let column = ColumnPos::new(0, 0);
+        let loaded = world.load_batch(OVERWORLD, column.batch(), &[column], 0..4).unwrap().remove(0);
+        assert_eq!(loaded.column.chunk(0), Some(&chunk(last.into())), "byte {at}");
+        assert_eq!(loaded.block_ticks[0].remaining, u64::from(last), "byte {at}");
+        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(0, 0, [last as u16; 64])], "byte {at}");
+        found.push(last);
+        fs::remove_dir_all(&copy).unwrap();
+    }
+    assert!(found.is_sorted() && found.last() > Some(&(ROUNDS / 2)), "{found:?}");
+}
+
 #[test]
 fn a_missing_file_is_told_and_nothing_else_is_touched() {
     let folder = tempfile::tempdir().unwrap();
