@@ -264,7 +264,8 @@ mod tests {
         assert!((bytes..bytes + bytes / 20).contains(&logged), "{logged} bytes in the log for {bytes}");
         store.database.flush_cf(store.family(Operation::Sync, Family::Chunks).unwrap()).unwrap();
         let flushed = written() - before - logged;
-        assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
+        // It is compressed.
+        assert!((bytes / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
     }
 
     #[test]
