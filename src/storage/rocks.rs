@@ -2,7 +2,7 @@
 
 use super::{Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind, Options,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind, Options,
     ReadOptions, WriteOptions, properties,
 };
 use std::ffi::CStr;
@@ -44,6 +44,19 @@ impl RocksStore {
             }
         })?;
         Ok(Self { database })
+    }
+
+    /// Gives the room back that deleted and replaced values still take, as far as the settings of each family allow. That takes
+    /// as long as it takes to write everything anew.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        for family in Family::ALL {
+            let handle = self.family(Operation::Write, family)?;
+            self.database.flush_cf(handle).map_err(self.error(Operation::Write, Some(family)))?;
+            self.database.compact_range_cf_opt(handle, None::<&[u8]>, None::<&[u8]>, &options);
+        }
+        Ok(())
     }
 
     fn family(&self, operation: Operation, family: Family) -> Result<&ColumnFamily, StoreError> {

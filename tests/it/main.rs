@@ -33,4 +33,5 @@ mod render;
 mod saving;
 mod support;
 mod talk;
+mod tiers;
 mod travel;
