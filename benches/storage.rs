@@ -110,7 +110,10 @@ fn size_of_terrain(terrain: &Chunks, folder: &Path) {
         move_all(&world, terrain, tier);
         drop(world);
         let [hot, warm, cold] = sizes(&path);
-        println!("C5 terrain42 {tier}: {:.2} MB (hot {hot:.2}, warm {warm:.2}, cold {cold:.2}), goal {goal} MB", hot + warm + cold);
+        println!(
+            "C5 terrain42 {tier}: {:.2} MB (hot {hot:.2}, warm {warm:.2}, cold {cold:.2}), goal {goal} MB",
+            hot + warm + cold
+        );
     }
 }
 
@@ -191,7 +194,11 @@ fn cold(terrain: &Chunks, folder: &Path) {
     let mega = bytes as f64 / 1e6;
     println!(
         "K4 demote {} chunks, {mega:.0} MB: {:.0} MB/s, raw read and write {:.0} MB/s: {:.0} % of it, goal 70 %; {:.1} MB written",
-        chunks.len(), mega / ours, mega / raw, 100.0 * raw / ours, written as f64 / 1e6
+        chunks.len(),
+        mega / ours,
+        mega / raw,
+        100.0 * raw / ours,
+        written as f64 / 1e6
     );
     tell_loads("cold, read where it lies", &load_squares(&world, |_| {}), ", goal 40 ms");
     world.set_promotion(Promotion::OnLoad);

@@ -2,8 +2,8 @@
 
 use super::{Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch};
 use rocksdb::{
-    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind, Options,
-    ReadOptions, WriteOptions, properties,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamily, ColumnFamilyDescriptor, CompactOptions, DB,
+    DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions, properties,
 };
 use std::ffi::CStr;
 use std::ops::Range;
@@ -310,8 +310,12 @@ mod tests {
     }
 
     /// Bytes that do not compress.
-    fn noise(length: u64, from: u64) -> Vec<u8> {
-        (from..from + length).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8 ^ (n >> 8) as u8).collect()
+    fn noise(length: u64, mut state: u64) -> Vec<u8> {
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..length).map(|_| next()).collect()
     }
 
     fn put(store: &RocksStore, family: Family, key: &[u8], value: Vec<u8>) {
@@ -353,7 +357,8 @@ mod tests {
             values.iter().zip([b"a", b"b"]).for_each(|(value, key)| put(&store, family, key, value.clone()));
             drop(store);
             let is_blob = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "blob");
-            let mut blobs: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).filter(is_blob).collect();
+            let mut blobs: Vec<_> =
+                fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).filter(is_blob).collect();
             blobs.sort();
             assert_eq!(blobs.len(), 2, "large values are in files of their own");
             let mut bytes = fs::read(&blobs[0]).unwrap();

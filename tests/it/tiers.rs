@@ -219,7 +219,11 @@ fn check_world(path: &Path) {
         let (dimension, pos, value) = chunk.unwrap();
         let chunk = format::decode(envelope::open(value).unwrap().payload).unwrap().chunk;
         assert_eq!(found.insert(pos, chunk), None, "{pos} is in two tiers");
-        assert_eq!(*tiers.entry(ChunkGroup::of(dimension, pos)).or_insert(tier), tier, "{pos} is not where its group is");
+        assert_eq!(
+            *tiers.entry(ChunkGroup::of(dimension, pos)).or_insert(tier),
+            tier,
+            "{pos} is not where its group is"
+        );
         ControlFlow::Continue(())
     });
     assert!(visited.unwrap().is_continue());
