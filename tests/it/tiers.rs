@@ -1,12 +1,16 @@
 //! Chunks move between the store's tiers while the world runs, and whatever happens each is in exactly one of them.
 
+#![cfg(feature = "rocksdb")]
+
 use crate::support::*;
 use bevy_terrane::chunk::{Chunk, format};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{ChunkGroup, Durability, MemoryStore, SaveBatch, Tier, WorldStore, envelope};
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,7 +173,6 @@ fn save(world: &WorldStore, round: u64) {
 }
 
 /// Runs only in the process that `a_kill_during_moves_leaves_every_chunk_in_one_tier` starts and kills.
-#[cfg(feature = "rocksdb")]
 #[test]
 fn process_that_moves_chunks() {
     let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
@@ -185,11 +188,8 @@ fn process_that_moves_chunks() {
     }
 }
 
-#[cfg(feature = "rocksdb")]
 #[test]
 fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
     let folder = tempfile::tempdir().unwrap();
     for number in 0..rounds(20) {
         let path = folder.path().join((number / 10).to_string());
@@ -210,7 +210,6 @@ fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
 }
 
 /// Each chunk is there once, and as it was in the same round as those that changed with it.
-#[cfg(feature = "rocksdb")]
 fn check_world(path: &Path) {
     let world = WorldStore::open(&StorageConfig::Path(path.to_owned())).unwrap();
     let mut found = BTreeMap::new();
