@@ -207,6 +207,8 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     }
     options.set_blob_compression_type(DBCompressionType::Zstd);
     options.set_compression_type(DBCompressionType::Zstd);
+    // Of a small world the first levels are all there is.
+    options.set_bottommost_compression_type(DBCompressionType::Zstd);
     // The other three are the defaults: window bits and strategy of zlib, no dictionary (no gain was measured).
     options.set_compression_options(-14, ZSTD_LEVEL, 0, 0);
     // The first levels are soon written again.

@@ -43,4 +43,5 @@ mod render;
 mod saving;
 mod support;
 mod talk;
+mod tiers;
 mod travel;

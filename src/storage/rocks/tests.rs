@@ -144,3 +144,98 @@ fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
     let flushed = written() - before - logged;
     assert!((bytes / 10..bytes * 11 / 10).contains(&flushed), "{flushed} bytes flushed for {bytes}");
 }
+
+/// Bytes that do not compress.
+fn noise(length: u64, mut state: u64) -> Vec<u8> {
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn put(store: &RocksStore, family: Family, key: &[u8], value: Vec<u8>) {
+    let mut batch = WriteBatch::default();
+    batch.put(family, key, value);
+    store.write(batch, Durability::Process).unwrap();
+    store.with(Operation::Write, family, |database, handle| database.flush_cf(handle)).unwrap();
+}
+
+#[test]
+fn a_database_from_before_the_tiers_opens_and_an_older_program_leaves_a_newer_one_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let older = Family::ALL.into_iter().filter(|family| !is_packed(*family)).map(Family::name);
+    let older: Vec<&str> = older.collect();
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    let database = DB::open_cf(&options, folder.path(), &older).unwrap();
+    database.put_cf(database.cf_handle("chunkl0").unwrap(), b"key", b"old").unwrap();
+    drop(database);
+    let store = RocksStore::open(folder.path(), false).unwrap();
+    assert_eq!(store.get(Family::Chunks, b"key"), Ok(Some(b"old".to_vec())));
+    put(&store, Family::ColdChunks, b"key", b"new".to_vec());
+    drop(store);
+    let error = DB::open_cf(&options, folder.path(), &older).err().unwrap().into_string();
+    assert!(error.contains("Column families not opened"), "{error}");
+    let store = RocksStore::open(folder.path(), false).unwrap();
+    assert_eq!(store.get(Family::Chunks, b"key"), Ok(Some(b"old".to_vec())));
+    assert_eq!(store.get(Family::ColdChunks, b"key"), Ok(Some(b"new".to_vec())));
+}
+
+#[test]
+fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let values = [noise(100_000, 0), noise(100_000, 7)];
+    for family in [Family::WarmChunks, Family::ColdChunks, Family::Chunks] {
+        let path = folder.path().join(family.name());
+        let store = RocksStore::open(&path, true).unwrap();
+        values.iter().zip([b"a", b"b"]).for_each(|(value, key)| put(&store, family, key, value.clone()));
+        drop(store);
+        let is_blob = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "blob");
+        let mut blobs: Vec<_> =
+            fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).filter(is_blob).collect();
+        blobs.sort();
+        assert_eq!(blobs.len(), 2, "large values are in files of their own");
+        let mut bytes = fs::read(&blobs[0]).unwrap();
+        bytes[50_000] ^= 1;
+        fs::write(&blobs[0], bytes).unwrap();
+        let store = RocksStore::open(&path, false).unwrap();
+        assert_eq!(store.get(family, b"b").unwrap().as_ref(), Some(&values[1]));
+        match store.get(family, b"a") {
+            Ok(found) => {
+                let found = found.unwrap();
+                let differ = found.iter().zip(&values[0]).filter(|(found, value)| found != value).count();
+                assert!(is_packed(family) && found.len() == 100_000 && differ == 1, "{family}");
+            }
+            // What has no checksums of its own is refused.
+            Err(error) => assert!(!is_packed(family) && error.to_string().contains("Corruption"), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_chunk_of_megabytes_is_in_a_file_of_its_own_and_gives_its_room_back() {
+    const LARGE: u64 = 4 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let store = RocksStore::open(folder.path(), true).unwrap();
+    let blobs = || {
+        let size = |database: &DB, handle: &ColumnFamily| database.property_int_value_cf(handle, LIVE_BLOB_FILE_SIZE);
+        store.with(Operation::Measure, Family::Chunks, size).unwrap().unwrap()
+    };
+    put(&store, Family::Chunks, b"ordinary", noise(40_000, 1));
+    assert_eq!(blobs(), 0);
+    let began = std::time::Instant::now();
+    (0..8).for_each(|round| put(&store, Family::Chunks, b"library", noise(LARGE, round)));
+    let saved = began.elapsed() / 8;
+    let before = blobs();
+    store.compact(Family::Chunks).unwrap();
+    let began = std::time::Instant::now();
+    assert!(store.get(Family::Chunks, b"library").unwrap() == Some(noise(LARGE, 7)));
+    println!(
+        "4 MiB chunk: saved and flushed in {saved:?}, read in {:?}; 8 versions took {before} bytes, then {}",
+        began.elapsed(),
+        blobs()
+    );
+    assert!((LARGE..LARGE + LARGE / 4).contains(&blobs()), "{} bytes", blobs());
+}

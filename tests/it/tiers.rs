@@ -1,0 +1,243 @@
+//! Chunks move between the store's tiers while the world runs, and whatever happens each is in exactly one of them.
+
+#![cfg(feature = "rocksdb")]
+
+use crate::support::*;
+use bevy_terrane::chunk::{Chunk, format};
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{ChunkGroup, Durability, MemoryStore, SaveBatch, Tier, WorldStore, envelope};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DIMENSION: DimensionId = DimensionId(0);
+
+/// A world that a second look can be taken at while it runs.
+struct Shared(Arc<MemoryStore>);
+
+impl Shared {
+    fn new() -> Self {
+        Self(Arc::new(MemoryStore::new()))
+    }
+
+    /// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
+    fn plugin(&self, promotion: Promotion) -> TerranePlugin {
+        let settings = TierSettings {
+            promotion,
+            warm_after: Duration::from_secs(5),
+            cold_after: Duration::from_secs(30),
+            cold_beyond: 320,
+            ..default()
+        };
+        TerranePlugin::stored_in(StorageConfig::Custom(self.0.clone()))
+            .with_tick_mode(TickMode::Lockstep)
+            .with_tiers(settings)
+    }
+
+    fn tier(&self, block: BlockPos) -> Option<Tier> {
+        // A copy, so that the running world's session is left alone.
+        let world = WorldStore::from_store(Box::new(self.0.snapshot())).unwrap();
+        world.tier(ChunkGroup::of(DIMENSION, block.chunk())).unwrap()
+    }
+}
+
+fn seconds(app: &mut App, seconds: usize) {
+    update(app, seconds * 20);
+}
+
+fn start_at(shared: &Shared, promotion: Promotion) -> (App, Entity, Entity) {
+    let mut app = game(shared.plugin(promotion));
+    let dimension = flat(&mut app);
+    let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
+    start(&mut app);
+    (app, dimension, viewer)
+}
+
+const HOME: BlockPos = BlockPos::new(3, 2, 3);
+const NEAR: BlockPos = BlockPos::new(200, 2, 3);
+const FAR: BlockPos = BlockPos::new(900, 2, 3);
+
+#[test]
+fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_not() {
+    let shared = Shared::new();
+    let (mut app, dimension, viewer) = start_at(&shared, Promotion::OnSave);
+    seconds(&mut app, 20);
+    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "it is loaded");
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: HOME, block: stone });
+    seconds(&mut app, 6);
+    move_viewer(&mut app, viewer, NEAR.x as f32, 0.0);
+    seconds(&mut app, 4);
+    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "five seconds have not passed since it was left");
+    seconds(&mut app, 6);
+    assert_eq!(shared.tier(HOME), Some(Tier::Warm), "the viewer is near");
+    seconds(&mut app, 10);
+    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
+    seconds(&mut app, 15);
+    assert_eq!(shared.tier(HOME), Some(Tier::Cold), "half a minute has passed");
+    move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
+    seconds(&mut app, 12);
+    assert_eq!((shared.tier(NEAR), shared.tier(FAR)), (Some(Tier::Cold), Some(Tier::Hot)), "the viewer is far away");
+    // It comes back as it was, from where it lies, and becomes hot when it is changed.
+    move_viewer(&mut app, viewer, 0.0, 0.0);
+    seconds(&mut app, 2);
+    assert_eq!(block_at(app.world_mut(), dimension, HOME), Some(stone));
+    assert_eq!(shared.tier(HOME), Some(Tier::Cold));
+    let dirt = id_of(app.world(), "terrane:dirt");
+    app.world_mut().write_message(SetBlock { dimension, position: HOME, block: dirt });
+    seconds(&mut app, 7);
+    assert_eq!(shared.tier(HOME), Some(Tier::Hot));
+    let statistics = &app.world().resource::<WorldStatistics>().tiers;
+    assert!(statistics.moved[1] > 0 && statistics.moved[2] > 0 && statistics.left == 0, "{statistics:?}");
+    let sizes = [statistics.sizes[0], statistics.sizes[2]];
+    assert!(sizes.iter().all(|size| size.entries > 0 && size.bytes > 0), "{statistics:?}");
+    assert!(statistics.moved_bytes > statistics.written_bytes / 4 && statistics.written_bytes > 0);
+}
+
+#[test]
+fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
+    let shared = Shared::new();
+    let (mut app, dimension, viewer) = start_at(&shared, Promotion::OnLoad);
+    seconds(&mut app, 2);
+    move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
+    seconds(&mut app, 15);
+    assert_eq!(shared.tier(HOME), Some(Tier::Cold));
+    move_viewer(&mut app, viewer, 0.0, 0.0);
+    seconds(&mut app, 1);
+    assert!(block_at(app.world_mut(), dimension, HOME).is_some());
+    assert_eq!(shared.tier(HOME), Some(Tier::Hot));
+    assert!(app.world().resource::<WorldStatistics>().generated > 0);
+}
+
+#[test]
+fn heat_goes_on_after_a_restart() {
+    let shared = Shared::new();
+    let (mut app, _, viewer) = start_at(&shared, Promotion::OnSave);
+    seconds(&mut app, 8);
+    move_viewer(&mut app, viewer, NEAR.x as f32, 0.0);
+    seconds(&mut app, 3);
+    drop(app);
+    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Hot), Some(Tier::Hot)));
+    let mut app = game(shared.plugin(Promotion::OnSave));
+    let dimension = flat(&mut app);
+    self::viewer(&mut app, dimension, NEAR.x as f32, 0.0, 3);
+    start(&mut app);
+    seconds(&mut app, 1);
+    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "three and one are less than five");
+    seconds(&mut app, 4);
+    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
+}
+
+#[test]
+fn pregenerated_ground_starts_cold() {
+    let shared = Shared::new();
+    let mut app = game(shared.plugin(Promotion::OnSave));
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 8 };
+    app.world_mut().spawn(Pregeneration { dimension, area });
+    seconds(&mut app, 4);
+    assert_eq!(shared.tier(HOME), None, "the save of every five seconds has not come");
+    // It waits for nothing but the save and a step.
+    seconds(&mut app, 4);
+    assert_eq!(shared.tier(HOME), Some(Tier::Cold));
+}
+
+/// The path of the world for a test that runs as a process of its own.
+const WORLD: &str = "TERRANE_TEST_WORLD";
+
+fn positions() -> impl Iterator<Item = ChunkPos> {
+    // Groups of several cubes, some below zero.
+    (0..240).map(|n| ChunkPos::new(n % 6 * 3 - 9, n / 36 % 7 * 3 - 10, n / 6 % 6 * 4 - 12))
+}
+
+/// The block of a chunk after a round; every chunk changes in every seventh round.
+fn block(n: usize, round: u64) -> BlockId {
+    BlockId::new(1 + (round.saturating_sub(n as u64 % 7) / 7) as u32)
+}
+
+fn save(world: &WorldStore, round: u64) {
+    let due = positions().enumerate().filter(|(n, _)| round == 0 || *n as u64 % 7 == round % 7);
+    let chunk = |n| {
+        let mut chunk = Chunk::uniform(BlockId::new(9_000 + n as u32));
+        chunk.set_block([1, 2, 3], block(n, round));
+        Arc::new(chunk)
+    };
+    let chunks = due.map(|(n, pos)| ((DIMENSION, pos), chunk(n))).collect();
+    world.commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Process).unwrap();
+}
+
+/// Runs only in the process that `a_kill_during_moves_leaves_every_chunk_in_one_tier` starts and kills.
+#[test]
+fn process_that_moves_chunks() {
+    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let world = WorldStore::open(&StorageConfig::Path(path)).unwrap();
+    save(&world, 0);
+    println!("\nmoving");
+    for round in 1.. {
+        let groups: Vec<_> = positions().map(|pos| ChunkGroup::of(DIMENSION, pos)).collect();
+        let tier = |n: usize| Tier::ALL[(n + round as usize) % 3];
+        let moves: Vec<_> = groups.into_iter().enumerate().map(|(n, group)| (group, tier(n))).collect();
+        world.move_groups(&moves).unwrap();
+        save(&world, round);
+    }
+}
+
+#[test]
+fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..rounds(20) {
+        let path = folder.path().join((number / 10).to_string());
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tiers::process_that_moves_chunks", "--nocapture"])
+            .env(WORLD, &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line == "moving"));
+        std::thread::sleep(Duration::from_millis(number * 13 % 60));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        check_world(&path);
+    }
+}
+
+/// Each chunk is there once, and as it was in the same round as those that changed with it.
+fn check_world(path: &Path) {
+    let world = WorldStore::open(&StorageConfig::Path(path.to_owned())).unwrap();
+    let mut found = BTreeMap::new();
+    let mut tiers: BTreeMap<ChunkGroup, Tier> = BTreeMap::new();
+    let visited = world.visit_chunks(|tier, chunk| {
+        let (dimension, pos, value) = chunk.unwrap();
+        let chunk = format::decode(envelope::open(value).unwrap().payload).unwrap().chunk;
+        assert_eq!(found.insert(pos, chunk), None, "{pos} is in two tiers");
+        assert_eq!(
+            *tiers.entry(ChunkGroup::of(dimension, pos)).or_insert(tier),
+            tier,
+            "{pos} is not where its group is"
+        );
+        ControlFlow::Continue(())
+    });
+    assert!(visited.unwrap().is_continue());
+    assert_eq!(found.len(), positions().count());
+    let mut rounds: [Option<BlockId>; 7] = [None; 7];
+    for (n, pos) in positions().enumerate() {
+        let chunk = &found[&pos];
+        assert_eq!(chunk.block([0, 0, 0]), BlockId::new(9_000 + n as u32));
+        let block = chunk.block([1, 2, 3]);
+        assert_eq!(*rounds[n % 7].get_or_insert(block), block, "{pos} is of another round");
+        let column = pos.column();
+        let loaded = world.load_batch(DIMENSION, column.batch(), &[column], pos.y..pos.y + 1).unwrap();
+        assert_eq!(loaded[0].column.chunk(pos.y).map(|chunk| &**chunk), Some(chunk));
+    }
+    for (group, tier) in tiers {
+        assert_eq!(world.tier(group).unwrap(), Some(tier));
+    }
+}
