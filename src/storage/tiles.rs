@@ -18,7 +18,7 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
 }
 
 const BATCHES: usize = 64;
-type Masks = [u16; BATCHES];
+pub(super) type Masks = [u16; BATCHES];
 
 /// The value of a tile.
 pub(super) fn encode(masks: &Masks) -> Vec<u8> {
@@ -58,7 +58,12 @@ impl WorldStore {
         value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
     }
 
-    fn tile_masks(&self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<Masks, StoreError> {
+    pub(super) fn tile_masks(
+        &self,
+        dimension: DimensionId,
+        (x, z): (i64, i64),
+        value: &[u8],
+    ) -> Result<Masks, StoreError> {
         decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, x, z), reason))
     }
 
@@ -190,12 +195,22 @@ impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
     }
 }
 
+/// Whether a column of the tile is marked as stored.
+pub(super) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
+    let (place, bit) = place_of(column);
+    masks[place] >> bit & 1 == 1
+}
+
+/// The place of a column's batch in its tile, and the column's bit in that.
+pub(super) fn place_of(column: ColumnPos) -> (usize, u32) {
+    let batch = column.batch();
+    (((batch.x & 7) + 8 * (batch.z & 7)) as usize, ((column.x & 3) + 4 * (column.z & 3)) as u32)
+}
+
 /// Marks a column as stored.
 pub(super) fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
-    let batch = column.batch();
-    let masks = tiles.entry((batch.x >> 3, batch.z >> 3)).or_insert([0; BATCHES]);
-    let bit = (column.x & 3) + 4 * (column.z & 3);
-    masks[((batch.x & 7) + 8 * (batch.z & 7)) as usize] |= 1 << bit;
+    let (place, bit) = place_of(column);
+    tiles.entry((column.x >> 5, column.z >> 5)).or_insert([0; BATCHES])[place] |= 1 << bit;
 }
 
 #[cfg(test)]
