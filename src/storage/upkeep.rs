@@ -9,6 +9,7 @@ mod info;
 mod inspect;
 #[cfg(feature = "rocksdb")]
 mod new_world;
+mod prune;
 mod salvage;
 mod verify;
 
@@ -21,6 +22,7 @@ pub use info::{DimensionInfo, FamilyInfo, WorldInfo};
 pub use inspect::InspectedChunk;
 #[cfg(feature = "rocksdb")]
 pub use new_world::{copy_world, restore_world, salvage_world};
+pub use prune::{KeptEntity, PruneReport};
 pub use salvage::{SalvageReport, salvage};
 pub use verify::{Damage, DamageList, VerifyReport};
 
