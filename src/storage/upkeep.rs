@@ -3,6 +3,7 @@
 //!
 //! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
 
+mod backup;
 mod check;
 mod copy;
 mod info;

@@ -366,6 +366,11 @@ impl WorldStore {
         self.header.sessions
     }
 
+    /// The format of what is stored.
+    pub fn format(&self) -> u32 {
+        self.header.format
+    }
+
     /// When the world was made.
     pub fn created_at(&self) -> SystemTime {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)

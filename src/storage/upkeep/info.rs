@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 /// What is in a world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorldInfo {
+    /// The format of what is stored.
+    pub format: u32,
     /// When the world was made.
     pub created_at: SystemTime,
     /// How often it has been opened to be played.
@@ -61,6 +63,7 @@ impl WorldStore {
             dimensions.push(DimensionInfo { dimension, is_sparse, columns });
         }
         Ok(WorldInfo {
+            format: self.format(),
             created_at: self.created_at(),
             sessions: self.session(),
             play_time: self.play_time(),
