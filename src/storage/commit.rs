@@ -23,8 +23,6 @@ const COMPARED_AT_ONCE: usize = 256;
 
 /// More bytes of groups that become hot are not held in memory.
 const MOST_MOVES: u64 = 32 << 20;
-/// More than any chunk was changed and saved.
-const UNSEEN_VERSION: u64 = 1 << 32;
 
 /// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,11 +102,7 @@ impl GroupWriter<'_> {
                     if stored != LOST_CHUNK {
                         self.commit.set_aside(Family::Chunks, key, stored);
                     }
-                    match stored.len() {
-                        // Its version is lost as well, and must not be one that somebody has seen.
-                        ..envelope::HEADER_LENGTH => UNSEEN_VERSION,
-                        _ => envelope::claimed_version(stored).saturating_add(1),
-                    }
+                    envelope::claimed_version(stored).saturating_add(1)
                 }
             };
             is_new |= stored.is_none();

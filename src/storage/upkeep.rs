@@ -14,6 +14,9 @@ mod prune;
 mod salvage;
 mod verify;
 
+#[cfg(test)]
+mod tests;
+
 use super::{StoreError, WorldOpenError};
 use std::path::PathBuf;
 use thiserror::Error;

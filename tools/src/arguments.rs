@@ -16,6 +16,7 @@ use uuid::Uuid;
 #[derive(Parser, Clone, Debug)]
 #[command(name = "terrane", version, verbatim_doc_comment)]
 pub struct Arguments {
+    /// What is to be done
     #[command(subcommand)]
     pub command: Command,
 
@@ -36,6 +37,7 @@ pub enum Command {
     Inspect {
         /// The world's folder
         world: PathBuf,
+        /// A chunk or an entity
         #[command(subcommand)]
         what: Inspected,
     },

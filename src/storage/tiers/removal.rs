@@ -87,12 +87,12 @@ impl WorldStore {
     }
 
     /// The groups in which something is stored, of all heights over a square of 32 x 32 columns, by its x and z in steps of
-    /// 32.
+    /// 32. Those of a cold cube come one after the other.
     pub(in crate::storage) fn groups_over(
         &self,
         dimension: DimensionId,
         (x, z): (i64, i64),
-    ) -> Result<BTreeSet<ChunkGroup>, StoreError> {
+    ) -> Result<Vec<ChunkGroup>, StoreError> {
         // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
         let (mut groups, mut cubes) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)]);
         while let Some((bottom, shift)) = cubes.pop() {
@@ -113,6 +113,8 @@ impl WorldStore {
             // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
             cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
         }
+        let mut groups: Vec<ChunkGroup> = groups.into_iter().collect();
+        groups.sort_by_cached_key(|group| group.key());
         Ok(groups)
     }
 }

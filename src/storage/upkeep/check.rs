@@ -82,6 +82,8 @@ impl<'a> Checker<'a> {
             Family::Meta => self.check_meta(key, value),
         };
         match checked {
+            // The value can be read, but not another that tells about it: that is told of where it is.
+            Err(StoreError::Damaged { .. }) => Ok(Verdict::Whole),
             Err(error) => damage(family, error).map(|damage| Verdict::Damaged(vec![damage])),
             verdict => verdict,
         }

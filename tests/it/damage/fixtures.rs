@@ -128,7 +128,8 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     world.open_dimension("nether", &DimensionOrigin { seed: u64::MAX, ..origin() }).unwrap();
     world.make_sparse(NETHER).unwrap();
     world.save_registry_lists(lists).unwrap();
-    world.set_opaque_blocks([false, true, true]);
+    let blocks = BlockRegistry::from_records(lists.blocks.clone(), lists.components.clone());
+    world.set_blocks(Arc::new(blocks.unwrap()));
     world.commit(batch, Durability::Sync).unwrap();
     store.snapshot()
 }
