@@ -7,6 +7,7 @@
 //! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
 //! `save`), `publish`.
 
+mod backup;
 mod clock;
 mod close;
 mod collect;
@@ -51,14 +52,15 @@ mod token_bucket;
 mod transit;
 mod turns;
 
+pub use backup::BackupWorld;
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    GroundRegenerated, LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldEvent,
-    WorldSaved,
+    BackupFailed, BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened,
+    DimensionRemoved, GroundRegenerated, LetterLost, OpacityAnswer, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
+    WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;

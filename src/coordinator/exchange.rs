@@ -1,5 +1,6 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
+use super::backup::BackupWorld;
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
@@ -119,6 +120,8 @@ pub enum FromMain {
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
+    /// Everything is to be saved now and backed up then.
+    BackUp(BackupWorld),
     /// Which blocks of a batch of columns are opaque; those of it that are published.
     AskOpacity(AskOpacity, Vec<Column>),
     /// What generated columns look like is to be sent to a listener, or otherwise than before.
@@ -153,6 +156,8 @@ pub(super) enum Event {
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
+    /// Something that only the main world is to hear of.
+    Happened(WorldEvent),
     Shutdown,
 }
 
@@ -167,6 +172,7 @@ pub(super) struct Inbound {
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
+    pub news: Vec<WorldEvent>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -183,6 +189,7 @@ impl Inbound {
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
+            Event::Happened(event) => self.news.push(event),
             Event::Shutdown => self.shutdown = true,
         }
     }

@@ -4,9 +4,10 @@
 //! leaves a region in between brings the region's unsaved state along, so the pending batch is consistent at any time
 //! and may be committed early.
 
+use super::backup::SaveRequest;
 use super::collect::Desk;
 use super::dimension::Dimensions;
-use super::events::{SaveFailed, WorldSaved};
+use super::events::SaveFailed;
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -30,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Saves {
     pub pending: SaveBatch,
     /// Saves that the game asked for and that have not begun.
-    pub requested: Vec<u64>,
+    pub requested: Vec<SaveRequest>,
     /// Rounds of asking the regions that are not finished, oldest first.
     rounds: Vec<Round>,
     last_round: u64,
@@ -42,7 +43,7 @@ pub(super) struct Saves {
     /// What is in flight.
     sent: Option<Arc<SaveBatch>>,
     /// Requests that the commit in flight answers.
-    answers: Vec<u64>,
+    pub answers: Vec<SaveRequest>,
     began: Duration,
     retry_at: Duration,
     pub last_commit: Option<crate::storage::CommitReport>,
@@ -59,7 +60,7 @@ struct Round {
     since: Duration,
     /// Nobody waits for it but those who asked for it.
     overdue: bool,
-    requests: Vec<u64>,
+    requests: Vec<SaveRequest>,
 }
 
 impl Saves {
@@ -136,7 +137,7 @@ impl Saves {
     }
 
     /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
-    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<u64> {
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<SaveRequest> {
         let mut failed = Vec::new();
         for round in &mut self.rounds {
             if round.wanted.remove(&(dimension, region)) {
@@ -233,10 +234,7 @@ impl Desk<'_> {
     pub fn submit(&mut self) {
         let saves = &mut *self.saves;
         if saves.pending.is_empty() {
-            for number in mem::take(&mut saves.answers) {
-                self.publisher.event(WorldSaved { request: number });
-            }
-            return;
+            return self.answer_saves();
         }
         let batch = Arc::new(mem::take(&mut saves.pending));
         match self.threads.storage.try_submit(batch.clone(), Durability::Sync, saves.commits + 1) {
@@ -290,9 +288,7 @@ impl Desk<'_> {
                     for dimension in self.dimensions.open.values_mut() {
                         dimension.departed.forget_until(ticket);
                     }
-                    for number in mem::take(&mut self.saves.answers) {
-                        self.publisher.event(WorldSaved { request: number });
-                    }
+                    self.answer_saves();
                 }
                 Err(failed) => {
                     error!("saving failed, it is tried again: {}", failed.error);

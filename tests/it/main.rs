@@ -2,6 +2,7 @@
 
 mod architecture;
 mod asking;
+mod backups;
 mod block_data;
 mod block_ticks;
 mod blocks;
@@ -36,4 +37,5 @@ mod render;
 mod saving;
 mod support;
 mod talk;
+mod terrane_tool;
 mod travel;

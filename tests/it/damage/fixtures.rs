@@ -4,7 +4,7 @@
 //! is made is written in `tests/fixtures/README.md`.
 
 use super::*;
-use bevy_terrane::block::{BlockRecord, ComponentRecord};
+use bevy_terrane::block::{BlockRecord, BlockRegistry, ComponentRecord};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::{
     ChildRecord, Family, KeyValueStore, MemoryStore, RegistryLists, StoredPregeneration, ViewerRecord, WriteBatch,
