@@ -75,6 +75,5 @@ pub use store::{
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tier::{Promotion, Tier, TierSettings};
 pub use tiers::TierMoves;
-pub use tiles::RebuildProgress;
 pub use walk::{UnreadableRange, WalkProgress};
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};
