@@ -8,6 +8,7 @@
 //! `save`), `publish`.
 
 mod autosave;
+mod backup;
 mod clock;
 mod close;
 mod collect;
@@ -54,14 +55,15 @@ mod token_bucket;
 mod transit;
 mod turns;
 
+pub use backup::BackupWorld;
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
-    GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated,
-    RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed,
-    SetBlock, StepDimension, WorldEvent, WorldSaved,
+    BackupFailed, BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened,
+    DimensionRemoved, GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut,
+    RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+    SaveFailed, SetBlock, StepDimension, WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;

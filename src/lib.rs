@@ -60,15 +60,15 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{
-        AskOpacity, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
-        ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
-        DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, FailedColumn, FarColumnGone,
-        FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut,
-        Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded,
-        PregenerationOrder, PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns,
-        RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
-        RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns, SaveFailed, SaveWorld,
-        SetBlock, StepDimension, ViewSystems, WorldSaved, WorldStatistics,
+        AskOpacity, BackupFailed, BackupWorld, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged,
+        ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock,
+        DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved,
+        FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn,
+        LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
+        Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
+        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
+        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns,
+        SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -14,6 +14,7 @@
 pub mod conformance;
 pub mod envelope;
 pub mod keys;
+pub mod upkeep;
 
 mod block_ticks;
 mod blocks;
@@ -46,6 +47,7 @@ mod thread;
 mod tier;
 mod tiers;
 mod tiles;
+mod walk;
 mod world;
 
 #[cfg(test)]
@@ -75,5 +77,5 @@ pub use store::{
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tier::{Promotion, Tier, TierSettings};
 pub use tiers::TierMoves;
-pub use tiles::RebuildProgress;
+pub use walk::{UnreadableRange, WalkProgress};
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

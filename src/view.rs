@@ -15,12 +15,12 @@ mod regions;
 mod requests;
 
 pub use crate::coordinator::{
-    AskOpacity, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed,
-    DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn, GroundRegenerated, LetterLost, LogInError,
-    LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder,
-    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns, SaveFailed, SetBlock, StepDimension,
-    WorldSaved,
+    AskOpacity, BackupFailed, BackupWorld, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock,
+    DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn,
+    GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn,
+    PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed,
+    RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns,
+    SaveFailed, SetBlock, StepDimension, WorldBackedUp, WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
@@ -70,6 +70,7 @@ pub(crate) fn build(app: &mut App) {
         .register_type::<DimensionGeneration>()
         .add_message::<RetryColumns>()
         .add_message::<SaveWorld>()
+        .add_message::<BackupWorld>()
         .add_message::<AskOpacity>()
         .add_message::<LogIn>()
         .add_message::<LogOut>()

@@ -1,5 +1,6 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
+use super::backup::SaveRequest;
 use super::clock::Clock;
 use super::coupling::Couplings;
 use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Stage, Store};
@@ -69,7 +70,7 @@ impl Desk<'_> {
         for request in mem::take(self.inbound.main.get()) {
             self.handle(request);
         }
-        mem::take(&mut self.inbound.opacities).into_iter().for_each(|answer| self.publisher.event(answer));
+        mem::take(&mut self.inbound.news).into_iter().for_each(|event| self.publisher.event(event));
     }
 
     fn handle(&mut self, request: FromMain) {
@@ -113,7 +114,8 @@ impl Desk<'_> {
             FromMain::CloseDimension { dimension, remove } => self.close_dimension(dimension, remove),
             FromMain::LogIn { name, first_place } => self.log_in(name, first_place),
             FromMain::LogOut { name } => self.log_out(&name),
-            FromMain::Save(number) => self.saves.requested.push(number),
+            FromMain::Save(number) => self.saves.requested.push(SaveRequest::Message(number)),
+            FromMain::BackUp(backup) => self.saves.requested.push(SaveRequest::Backup(backup)),
             FromMain::AskOpacity(ask, loaded) => self.ask_opacity(ask, loaded),
             FromMain::SetFarView { listener, life, wish } => {
                 self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);

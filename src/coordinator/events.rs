@@ -295,6 +295,22 @@ events! {
         /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
         requests: Vec<u64>,
     }
+    /// Everything that was unsaved when the [`BackupWorld`](super::BackupWorld) with this number was sent is in a backup.
+    WorldBackedUp {
+        /// The number of the request.
+        request: u64,
+        /// The number of the backup in its folder.
+        number: u32,
+        /// The bytes that it restores. Backups in a folder share what they have in common.
+        bytes: u64,
+    }
+    /// There is no backup for the [`BackupWorld`](super::BackupWorld) with this number.
+    BackupFailed {
+        /// The number of the request.
+        request: u64,
+        /// Why.
+        error: String,
+    }
     /// Answers an [`AskOpacity`](super::AskOpacity).
     OpacityAnswer {
         /// The number of the question.

@@ -1,9 +1,10 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
+use super::backup::BackupWorld;
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{ControlRegion, DimensionRemoved, OpacityAnswer, SetBlock, StepDimension, WorldEvent};
+use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::generation_control::{DimensionGeneration, RetryColumns};
 use super::opacity::AskOpacity;
@@ -121,6 +122,8 @@ pub enum FromMain {
     },
     /// Everything is to be saved now; [`WorldSaved`](super::WorldSaved) with this number answers when it is durable.
     Save(u64),
+    /// Everything is to be saved now and backed up then.
+    BackUp(BackupWorld),
     /// Which blocks of a batch of columns are opaque; those of it that are published.
     AskOpacity(AskOpacity, Vec<Column>),
     /// A player is to come into the world.
@@ -163,12 +166,13 @@ pub(super) enum Event {
     TasksDone(Arc<FinishedTasks>),
     ColumnsReady(ColumnsReady),
     SummariesReady(SummariesReady),
-    OpacityKnown(OpacityAnswer),
     Committed(Box<Commit>),
     DimensionRemoved(DimensionRemoved),
     GraphRebuilt(GraphRebuilt),
     TierStep(Box<Result<StepDone, StoreError>>),
     PlayerRead(PlayerRead),
+    /// Something that only the main world is to hear of.
+    Happened(WorldEvent),
     Shutdown,
 }
 
@@ -179,12 +183,12 @@ pub(super) struct Inbound {
     pub tasks: Exclusive<Vec<TaskDone>>,
     pub columns: Vec<ColumnsReady>,
     pub summaries: Vec<SummariesReady>,
-    pub opacities: Vec<OpacityAnswer>,
     pub commits: Vec<Commit>,
     pub removed: Vec<DimensionRemoved>,
     pub rebuilt: Vec<GraphRebuilt>,
     pub tier_steps: Vec<Result<StepDone, StoreError>>,
     pub players: Vec<PlayerRead>,
+    pub news: Vec<WorldEvent>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
     pub panic: Exclusive<Option<Box<dyn Any + Send>>>,
@@ -197,12 +201,12 @@ impl Inbound {
             Event::TasksDone(done) => self.tasks.get().extend(done.take()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::SummariesReady(ready) => self.summaries.push(ready),
-            Event::OpacityKnown(answer) => self.opacities.push(answer),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::DimensionRemoved(removed) => self.removed.push(removed),
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
             Event::TierStep(done) => self.tier_steps.push(*done),
             Event::PlayerRead(read) => self.players.push(read),
+            Event::Happened(event) => self.news.push(event),
             Event::Shutdown => self.shutdown = true,
         }
     }

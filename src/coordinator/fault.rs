@@ -3,7 +3,7 @@
 use super::collect::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
-use super::events::{RegionHalted, RegionHung, SaveFailed};
+use super::events::{RegionHalted, RegionHung};
 use super::panic::CaughtPanic;
 use super::post::Whereabouts;
 use super::region_slot::{Halted, RegionSlot};
@@ -206,7 +206,7 @@ impl Desk<'_> {
         let requests = self.saves.halted(id, region);
         if !requests.is_empty() {
             let error = format!("{region} halted: what it changed since its last save is lost");
-            self.publisher.event(SaveFailed { error, requests });
+            self.fail_saves(requests, error);
         }
     }
 

@@ -8,7 +8,7 @@ use super::DimensionError;
 use super::collect::Desk;
 use super::dimension::DimensionSpec;
 use crate::space::DimensionId;
-use crate::storage::{RebuildProgress, WorldStore};
+use crate::storage::{WalkProgress, WorldStore};
 use bevy::prelude::*;
 use std::fmt;
 use std::mem;
@@ -47,7 +47,7 @@ impl Search {
                 told = Instant::now();
                 info!(
                     "dimension {name:?}: searching for its columns: {}",
-                    Report { progress, elapsed: began.elapsed() }
+                    Report { progress: *progress, elapsed: began.elapsed() }
                 );
             }
             match stop.load(Ordering::Relaxed) || is_app_ending.load(Ordering::Relaxed) {
@@ -61,7 +61,7 @@ impl Search {
 
 /// How far a search is, as the log tells it.
 struct Report {
-    progress: RebuildProgress,
+    progress: WalkProgress,
     elapsed: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RebuildProgress { entries, fraction } = self.progress;
+        let WalkProgress { entries, fraction, .. } = self.progress;
         let rate = entries as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON);
         write!(f, "{entries} entries read, {rate:.0} a second")?;
         if let (Some(fraction), Some(left)) = (fraction, self.time_left()) {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
         let report = |fraction| {
-            let progress = RebuildProgress { entries: 4_096, fraction };
+            let progress = WalkProgress { entries: 4_096, bytes: 0, fraction };
             Report { progress, elapsed: Duration::from_secs(8) }.to_string()
         };
         assert_eq!(report(None), "4096 entries read, 512 a second");

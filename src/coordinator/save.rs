@@ -9,9 +9,10 @@
 //! not asked, then they do not tick.
 
 use super::autosave::{Autosave, SaveTurn};
+use super::backup::SaveRequest;
 use super::collect::Desk;
 use super::dimension::Dimensions;
-use super::events::{SaveFailed, WorldSaved};
+use super::events::SaveFailed;
 use super::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
@@ -38,7 +39,7 @@ pub(super) struct Saves {
     /// With so many things on their way into the store it is behind; with twice as many the regions do not tick.
     limit: usize,
     /// Saves that the game asked for and that have not begun.
-    pub requested: Vec<u64>,
+    pub requested: Vec<SaveRequest>,
     /// Rounds of asking the regions that are not finished, oldest first.
     rounds: Vec<Round>,
     last_round: u64,
@@ -54,7 +55,7 @@ pub(super) struct Saves {
     /// The store has commits that a loss of power may take back.
     is_unsynced: bool,
     /// Requests that are answered by the next commit that is synced.
-    answers: Vec<u64>,
+    pub answers: Vec<SaveRequest>,
     /// What is pending is committed then.
     commit_at: Duration,
     /// What is not synced is synced then, if each second is.
@@ -74,7 +75,7 @@ struct Round {
     since: Duration,
     /// Nobody waits for it but those who asked for it.
     overdue: bool,
-    requests: Vec<u64>,
+    requests: Vec<SaveRequest>,
 }
 
 impl Saves {
@@ -204,7 +205,7 @@ impl Saves {
     }
 
     /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
-    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<u64> {
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<SaveRequest> {
         let mut failed = Vec::new();
         for round in &mut self.rounds {
             if round.wanted.remove(&(dimension, region)) {
@@ -301,10 +302,7 @@ impl Desk<'_> {
         let saves = &mut *self.saves;
         let sync = sync || !saves.answers.is_empty() || saves.durability.is_sync_due(now >= saves.sync_at);
         if saves.pending.is_empty() && !(sync && saves.is_unsynced) {
-            for number in mem::take(&mut saves.answers) {
-                self.publisher.event(WorldSaved { request: number });
-            }
-            return;
+            return self.answer_saves();
         }
         let batch = Arc::new(mem::take(&mut saves.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
@@ -370,9 +368,8 @@ impl Desk<'_> {
                         dimension.departed.forget_until(ticket);
                     }
                     self.saves.is_unsynced = !self.saves.sent_sync;
-                    let answered = if self.saves.is_unsynced { Vec::new() } else { mem::take(&mut self.saves.answers) };
-                    for number in answered {
-                        self.publisher.event(WorldSaved { request: number });
+                    if !self.saves.is_unsynced {
+                        self.answer_saves();
                     }
                 }
                 Err(failed) => {

@@ -1,6 +1,7 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
-use super::events::DimensionRemoved;
+use super::backup::BackupWorld;
+use super::events::{BackupFailed, DimensionRemoved, WorldBackedUp};
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
 use super::opacity::OpacityOrder;
@@ -19,7 +20,7 @@ use crate::simulation::{
     Assignment, FetchedColumn, LoadedColumn, Outbox, RegionHome, RegionTemplate, RegionWorld, Salvage, WorldPool,
 };
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
+use crate::storage::{Backup, EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -323,7 +324,7 @@ impl Threads {
     /// Has the opacity map read; an event tells when it is there. In lockstep that is with the next pass.
     pub fn order_opacity(&self, order: OpacityOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
-        let read = move || drop(sender.send(Event::OpacityKnown(order.read(&store, &blocks))));
+        let read = move || drop(sender.send(Event::Happened(order.read(&store, &blocks).into())));
         match self.is_lockstep {
             true => read(),
             false => self.loading.spawn(async move { read() }).detach(),
@@ -412,6 +413,25 @@ impl Threads {
         self.begin_long_work("terrane rebuild", run)
     }
 
+    /// Makes a backup of what is stored; an event tells when it is done. In lockstep that is with the next pass.
+    pub fn back_up(&mut self, backup: BackupWorld) {
+        let BackupWorld { request, folder, keep } = backup;
+        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let work = move || {
+            let event = match store.back_up(&folder, keep) {
+                Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
+                Err(error) => BackupFailed { request, error: error.to_string() }.into(),
+            };
+            let _ = sender.send(Event::Happened(event));
+        };
+        if self.is_lockstep {
+            return work();
+        }
+        if let Err(error) = self.begin_long_work("terrane backup", work) {
+            let _ = self.sender.send(Event::Happened(BackupFailed { request, error: error.to_string() }.into()));
+        }
+    }
+
     /// On a thread of its own: it may take minutes, and ground must be loaded meanwhile.
     fn begin_long_work(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         self.long_work.retain(|thread| !thread.is_finished());
@@ -431,7 +451,7 @@ impl Threads {
                 let _ = thread.join();
             }
         }
-        // It stops within moments. The store must not be in use when the app is gone.
+        // It stops within moments, but for a backup. The store must not be in use when the app is gone.
         for thread in self.long_work.drain(..) {
             let _ = thread.join();
         }

@@ -18,6 +18,8 @@ const MARKER: &str = "world.terrane";
 const NEW_MARKER: &str = "world.terrane.new";
 const LOCK: &str = "world.lock";
 const DATABASE: &str = "db";
+#[cfg(feature = "rocksdb")]
+const UNFINISHED_DATABASE: &str = "db.unfinished";
 
 const SIGNATURE: &str = "bevy_terrane world";
 
@@ -83,6 +85,29 @@ impl WorldFolder {
     /// The database's folder.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
+    }
+
+    /// Where a database is put together that is not to be opened before it is whole: a folder with this in it is no world,
+    /// and none is made there.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn unfinished_database(&self) -> PathBuf {
+        self.path.join(UNFINISHED_DATABASE)
+    }
+
+    /// The unfinished database is whole.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn finish_database(&self) -> Result<(), WorldOpenError> {
+        let finish = || {
+            fs::rename(self.unfinished_database(), self.database())?;
+            sync_folder(&self.path)
+        };
+        finish().map_err(inaccessible(&self.database(), "rename"))
+    }
+
+    /// Leaves nothing behind of a world that is not made after all.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn forget(&self) -> io::Result<()> {
+        fs::remove_file(self.path.join(LOCK))
     }
 
     /// Makes it a world, once everything else in it is safe on disk.

@@ -44,6 +44,11 @@ struct HeatRecord {
     waiting: Option<(Tier, u64)>,
 }
 
+/// Whether this is what is stored of a group's heat.
+pub(super) fn is_record(value: &[u8]) -> bool {
+    record::decode::<HeatRecord>(value).is_ok()
+}
+
 /// A group that was put into a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {

@@ -15,6 +15,10 @@ use uuid::Uuid;
 
 /// Length of a chunk's key.
 pub const CHUNK_KEY_LENGTH: usize = 32;
+/// Length of an entity's key.
+pub const ENTITY_KEY_LENGTH: usize = 16;
+/// Length of the key of what is opaque in a batch of columns.
+pub const OPACITY_KEY_LENGTH: usize = 24;
 /// The key of the world's header in `meta`.
 pub const HEADER: &[u8] = b"header";
 /// The key in `meta` of the number that was given to a dimension last.
@@ -92,8 +96,13 @@ pub(super) fn span(shift: u32) -> u64 {
 }
 
 /// The key of an entity's record in `entities`.
-pub fn entity_key(id: Uuid) -> [u8; 16] {
+pub fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
     *id.as_bytes()
+}
+
+/// The entity whose record has this key.
+pub fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
+    Uuid::from_slice(key).ok()
 }
 
 /// The key that says: the record of this entity may say that it is in this column.
@@ -204,6 +213,14 @@ pub fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
     [&dimension.0.to_be_bytes()[..], &ordered(batch.x), &ordered(batch.z)].concat()
 }
 
+/// The dimension and the batch of the key of what is opaque.
+pub fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
+    let (dimension, rest) = key.split_first_chunk::<8>()?;
+    let (x, z) = rest.split_first_chunk()?;
+    let batch = BatchPos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), batch))
+}
+
 /// The range of the opacity of a whole dimension.
 pub fn opacity_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let [first, last] = [i64::MIN, i64::MAX].map(|end| opacity_key(dimension, BatchPos::new(end, end)));
@@ -264,6 +281,11 @@ pub fn parse_dimension_key(key: &[u8]) -> Option<&str> {
 /// The key that says: this dimension is being removed. By number, because a name may be given again.
 pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
     [REMOVAL, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The dimension whose removal this key is about.
+pub fn parse_removal_key(key: &[u8]) -> Option<DimensionId> {
+    Some(DimensionId(u64::from_be_bytes(key.strip_prefix(REMOVAL)?.try_into().ok()?)))
 }
 
 /// The key that says: of this dimension every chunk that was generated is stored, also one of air.
@@ -332,6 +354,11 @@ pub fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
     let (tier, rest) = key.strip_prefix(COOLING)?.split_first()?;
     let (second, group) = rest.split_first_chunk()?;
     Some((Tier::from_number(*tier)?, u64::from_be_bytes(*second), ChunkGroup::parse(group)?))
+}
+
+/// The dimension that is sparse by this key.
+pub fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
+    Some(DimensionId(u64::from_be_bytes(key.strip_prefix(SPARSE)?.try_into().ok()?)))
 }
 
 /// The key that comes right behind `key`.
@@ -489,6 +516,12 @@ mod tests {
             prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
 
             prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
+            let batch = BatchPos::new(x, z);
+            prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
+            prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
+            prop_assert_eq!(parse_removal_key(&removal_key(dimension)), Some(dimension));
+            prop_assert_eq!(parse_sparse_key(&sparse_key(dimension)), Some(dimension));
+            prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
             prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
             prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, x, z)));
         }

@@ -44,11 +44,8 @@ impl WorldStore {
         opaque: &OpaqueBlocks,
     ) -> Result<Option<OpacityTile>, StoreError> {
         let damaged = |reason: String| self.corrupt(StoredItem::Opacity(dimension, batch), reason);
-        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-        let Some((fingerprint, tile)) = opened.payload.split_first_chunk::<FINGERPRINT>() else {
-            return Err(damaged("it ends too early".to_owned()));
-        };
-        if u32::from_le_bytes(*fingerprint) != opaque.fingerprint() {
+        let (fingerprint, tile) = open(value).map_err(damaged)?;
+        if fingerprint != opaque.fingerprint() {
             return Ok(None);
         }
         OpacityTile::decode(tile).map(Some).map_err(|error| damaged(error.to_string()))
@@ -144,6 +141,13 @@ impl WorldStore {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The fingerprint of the list that a stored tile was made with, and the tile. The reason, if there is none.
+pub(super) fn open(value: &[u8]) -> Result<(u32, &[u8]), String> {
+    let opened = envelope::open(value).map_err(|error| error.to_string())?;
+    let (fingerprint, tile) = opened.payload.split_first_chunk::<FINGERPRINT>().ok_or("it ends too early")?;
+    Ok((u32::from_le_bytes(*fingerprint), tile))
 }
 
 #[cfg(test)]

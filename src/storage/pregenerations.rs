@@ -28,12 +28,21 @@ impl WorldStore {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::pregeneration_range(dimension), |key, value| {
             let (_, number) = keys::parse_pregeneration_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            let damaged = |reason| self.corrupt(StoredItem::Pregeneration(dimension, number), reason);
-            let opened = envelope::open(value).map_err(|error| error.to_string());
-            found.push((number, opened.and_then(|opened| record::decode(opened.payload)).map_err(damaged)));
+            found.push((number, self.pregeneration(dimension, number, value)));
             Ok(())
         })?;
         Ok(found)
+    }
+
+    pub(super) fn pregeneration(
+        &self,
+        dimension: DimensionId,
+        number: u64,
+        value: &[u8],
+    ) -> Result<StoredPregeneration, StoreError> {
+        let damaged = |reason| self.corrupt(StoredItem::Pregeneration(dimension, number), reason);
+        let opened = envelope::open(value).map_err(|error| error.to_string());
+        opened.and_then(|opened| record::decode(opened.payload)).map_err(damaged)
     }
 
     pub(super) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {

@@ -10,6 +10,9 @@ const COMPONENTS: &str = "components";
 const ENTITY_TYPES: &str = "entity_types";
 const STRUCTURES: &str = "structures";
 
+/// The keys of all lists.
+pub(super) const KEYS: [&str; 4] = [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES];
+
 /// The format of the list of blocks. In format 1 it was a list of names.
 const BLOCKS_FORMAT: u8 = 2;
 
@@ -49,6 +52,20 @@ impl WorldStore {
         self.write(writes, Durability::Sync)?;
         self.forget_stored_blocks();
         Ok(())
+    }
+
+    /// Reads the list under this key, to see whether that is possible.
+    pub(super) fn check_list(&self, key: &[u8]) -> Result<(), StoreError> {
+        match str::from_utf8(key) {
+            Ok(BLOCKS) => {
+                self.list(BLOCKS, decode_blocks)?;
+                // Types may be told by their components, so this looks at both lists.
+                self.known_blocks().map(drop)
+            }
+            Ok(COMPONENTS) => self.list::<ComponentRecord>(COMPONENTS, record::decode).map(drop),
+            Ok(name @ (ENTITY_TYPES | STRUCTURES)) => self.list::<String>(name, record::decode).map(drop),
+            _ => Err(self.unknown_key(Family::Registry, key)),
+        }
     }
 
     fn list<T: DeserializeOwned>(

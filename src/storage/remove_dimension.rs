@@ -76,12 +76,16 @@ impl WorldStore {
         let mut dimensions = Vec::new();
         self.scan_all(Family::Meta, keys::dimension_range(), |key, value| {
             let name = keys::parse_dimension_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            let DimensionRecord { id, origin } =
-                record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))?;
+            let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
             dimensions.push(StoredDimension { name: name.into(), id, origin, being_removed: self.is_marked(id)? });
             Ok(())
         })?;
         Ok(dimensions)
+    }
+
+    /// The record of the dimension with this name.
+    pub(super) fn dimension_of(&self, name: &str, value: &[u8]) -> Result<DimensionRecord, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
     }
 
     /// Removes everything that is stored in the dimension with this name, and last the name itself, which is free

@@ -213,6 +213,19 @@ impl Family {
     pub const ALL: [Self; 7] =
         [Self::Chunks, Self::Entities, Self::Registry, Self::Meta, Self::Opacity, Self::WarmChunks, Self::ColdChunks];
 
+    /// What is in it, in a few words.
+    pub const fn purpose(self) -> &'static str {
+        match self {
+            Self::Chunks => "hot chunks",
+            Self::Entities => "entities",
+            Self::Registry => "lists of types",
+            Self::Meta => "what is known of everything else",
+            Self::Opacity => "opacity map",
+            Self::WarmChunks => "warm chunks, 4x4x4 a value",
+            Self::ColdChunks => "cold chunks, up to 16x16x16 a value",
+        }
+    }
+
     /// The family's name on disk.
     pub const fn name(self) -> &'static str {
         match self {

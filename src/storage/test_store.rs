@@ -113,8 +113,12 @@ impl KeyValueStore for TestStore {
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.0.scans.fetch_add(1, Ordering::SeqCst);
-        self.check(family, |unreadable| range.contains(&unreadable))?;
-        self.0.memory.scan(family, range, limit)
+        let found = self.0.memory.scan(family, range.clone(), limit)?;
+        // A scan that has enough does not look at what follows.
+        let end = found.last().filter(|_| found.len() == limit).map(|(last, _)| &last[..]);
+        let is_read = |key: &[u8]| range.contains(&key) && end.is_none_or(|end| key <= end);
+        self.check(family, is_read)?;
+        Ok(found)
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 //! A group is in one tier as a whole, and every move is one atomic write. Whoever looks for a group looks through the tiers
 //! one after the other, and could miss one that moves meanwhile: so moves are written under a lock that readers share.
 
+mod removal;
 #[cfg(test)]
 mod tests;
 

@@ -1,9 +1,12 @@
 //! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](super::envelope).
 
-use super::store::page_of;
-use super::{Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, envelope, keys};
+use super::walk::{Found, Walk};
+use super::{
+    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WalkProgress, WorldStore, WriteBatch,
+    envelope, keys,
+};
 use crate::space::{ColumnPos, DimensionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
 /// What tells that a column is stored.
@@ -18,7 +21,7 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
 }
 
 const BATCHES: usize = 64;
-type Masks = [u16; BATCHES];
+pub(super) type Masks = [u16; BATCHES];
 
 /// The value of a tile.
 pub(super) fn encode(masks: &Masks) -> Vec<u8> {
@@ -58,7 +61,12 @@ impl WorldStore {
         value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
     }
 
-    fn tile_masks(&self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<Masks, StoreError> {
+    pub(super) fn tile_masks(
+        &self,
+        dimension: DimensionId,
+        (x, z): (i64, i64),
+        value: &[u8],
+    ) -> Result<Masks, StoreError> {
         decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, x, z), reason))
     }
 
@@ -89,16 +97,36 @@ impl WorldStore {
     pub fn rebuild_tiles(
         &self,
         dimension: DimensionId,
-        progress: impl FnMut(RebuildProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
-        let ranges = places_of_columns(dimension);
-        let mut search = Search { store: self, tiles: BTreeMap::new(), entries: 0, progress };
-        let found = search.walk(ranges)?;
-        let tiles = search.tiles;
+        let mut tiles = BTreeMap::new();
+        // It may take minutes, so it holds no lock: nobody else writes what is searched.
+        let mut walk = Walk::new(&*self.store, places_of_columns(dimension), progress)?;
+        let found = walk.run(|found| match found {
+            Found::Page(family, page) => page.iter().try_for_each(|(key, value)| {
+                self.columns_of_entry(family, key, value)?.into_iter().for_each(|column| insert(&mut tiles, column));
+                Ok(())
+            }),
+            // Columns that are not found would be generated over.
+            Found::Unreadable(UnreadableRange { family, reason, .. }) => {
+                Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason })
+            }
+        })?;
         match found {
             ControlFlow::Continue(()) => self.replace_tiles(dimension, tiles).map(Some),
             ControlFlow::Break(()) => Ok(None),
         }
+    }
+
+    /// The columns that a stored entry tells of.
+    fn columns_of_entry(&self, family: Family, key: &[u8], value: &[u8]) -> Result<BTreeSet<ColumnPos>, StoreError> {
+        let column = match family {
+            Family::Meta => keys::parse_summary_key(key).map(|(_, column)| column),
+            Family::Chunks => keys::parse_chunk_key(key).map(|(_, chunk)| chunk.column()),
+            // Their tables are whole or damaged, their groups are not looked into.
+            _ => return self.columns_in_cluster(family, key, value),
+        };
+        Ok(BTreeSet::from([column.ok_or_else(|| self.unknown_key(family, key))?]))
     }
 
     fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<(i64, i64), Masks>) -> Result<u64, StoreError> {
@@ -118,84 +146,22 @@ impl WorldStore {
     }
 }
 
-/// How far [`WorldStore::rebuild_tiles`] is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RebuildProgress {
-    /// The entries that were looked at.
-    pub entries: u64,
-    /// About which part of all there is that was, 0 to 1; `None` if the backend cannot tell.
-    pub fraction: Option<f64>,
+/// Whether a column of the tile is marked as stored.
+pub(super) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
+    let (place, bit) = place_of(column);
+    masks[place] >> bit & 1 == 1
 }
 
-/// The search for columns. It may take minutes, so it holds no lock: nobody else writes what is searched.
-struct Search<'a, P> {
-    store: &'a WorldStore,
-    tiles: BTreeMap<(i64, i64), Masks>,
-    entries: u64,
-    progress: P,
-}
-
-impl<P: FnMut(RebuildProgress) -> ControlFlow<()>> Search<'_, P> {
-    fn walk(&mut self, mut ranges: [(Family, Range<Vec<u8>>); 4]) -> Result<ControlFlow<()>, StoreError> {
-        let all = self.bytes(&ranges)?;
-        for at in 0..ranges.len() {
-            while !ranges[at].1.is_empty() {
-                self.look_at_page(&mut ranges[at])?;
-                let left = self.bytes(&ranges[at..])?;
-                let fraction = all.zip(left).map(|(all, left)| 1.0 - left.min(all) as f64 / all.max(1) as f64);
-                let told = (self.progress)(RebuildProgress { entries: self.entries, fraction });
-                if told.is_break() {
-                    return Ok(told);
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Notes the columns of the first entries of the range, which then begins behind them.
-    fn look_at_page(&mut self, (family, range): &mut (Family, Range<Vec<u8>>)) -> Result<(), StoreError> {
-        let limit = page_of(*family);
-        let page = self.store.store.scan(*family, &range.start..&range.end, limit)?;
-        for (key, value) in &page {
-            let unknown = || self.store.unknown_key(*family, key);
-            match family {
-                Family::Meta => {
-                    let (_, column) = keys::parse_summary_key(key).ok_or_else(unknown)?;
-                    insert(&mut self.tiles, column);
-                }
-                Family::Chunks => {
-                    let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(unknown)?;
-                    insert(&mut self.tiles, chunk.column());
-                }
-                // Their tables are whole or damaged, their groups are not looked into.
-                _ => {
-                    let columns = self.store.columns_in_cluster(*family, key, value)?;
-                    columns.into_iter().for_each(|column| insert(&mut self.tiles, column));
-                }
-            }
-        }
-        self.entries += page.len() as u64;
-        range.start = match page.last() {
-            Some((key, _)) if page.len() == limit => keys::after(key),
-            _ => range.end.clone(),
-        };
-        Ok(())
-    }
-
-    fn bytes(&self, ranges: &[(Family, Range<Vec<u8>>)]) -> Result<Option<u64>, StoreError> {
-        ranges
-            .iter()
-            .map(|(family, range)| self.store.store.approximate_range_bytes(*family, &range.start..&range.end))
-            .sum()
-    }
+/// The place of a column's batch in its tile, and the column's bit in that.
+pub(super) fn place_of(column: ColumnPos) -> (usize, u32) {
+    let batch = column.batch();
+    (((batch.x & 7) + 8 * (batch.z & 7)) as usize, ((column.x & 3) + 4 * (column.z & 3)) as u32)
 }
 
 /// Marks a column as stored.
 pub(super) fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
-    let batch = column.batch();
-    let masks = tiles.entry((batch.x >> 3, batch.z >> 3)).or_insert([0; BATCHES]);
-    let bit = (column.x & 3) + 4 * (column.z & 3);
-    masks[((batch.x & 7) + 8 * (batch.z & 7)) as usize] |= 1 << bit;
+    let (place, bit) = place_of(column);
+    tiles.entry((column.x >> 5, column.z >> 5)).or_insert([0; BATCHES])[place] |= 1 << bit;
 }
 
 #[cfg(test)]

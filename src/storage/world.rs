@@ -368,6 +368,11 @@ impl WorldStore {
         self.header.sessions
     }
 
+    /// The format of what is stored.
+    pub fn format(&self) -> u32 {
+        self.header.format
+    }
+
     /// When the world was made.
     pub fn created_at(&self) -> SystemTime {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)
@@ -446,6 +451,24 @@ impl WorldStore {
 
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
         self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
+    }
+
+    /// Reads a value of which there is one in the world, to see whether that is possible.
+    pub(super) fn check_single(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let (item, read) = match key {
+            keys::HEADER => (StoredItem::Header, record::decode::<Header>(value).map(drop)),
+            keys::LAST_DIMENSION => (StoredItem::LastDimension, record::decode::<u64>(value).map(drop)),
+            keys::PLAY_TIME => (StoredItem::PlayTime, record::decode::<Duration>(value).map(drop)),
+            // A key of the family of chunks, of any length, or nothing.
+            keys::ADOPTED => return Ok(()),
+            _ => return Err(self.unknown_key(Family::Meta, key)),
+        };
+        read.map_err(|reason| self.corrupt(item, reason))
+    }
+
+    /// The stored header, or one in its place if it is damaged.
+    pub(super) fn header_anew(&self) -> Result<Vec<u8>, StoreError> {
+        self.encode(&self.header, || StoredItem::Header)
     }
 
     /// Held while something is read and then written.

@@ -4,7 +4,7 @@ use super::dimension::Reopening;
 use super::{
     Coupling, Dimension, DimensionClock, DimensionGeneration, DimensionOpen, Pacing, RemoveDimension, RetryColumns,
 };
-use crate::coordinator::{ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
+use crate::coordinator::{BackupWorld, ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
     Address, Exclusive, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, Viewer, ViewerRadii,
     schedule,
@@ -253,9 +253,16 @@ pub(super) fn send_players(
     }
 }
 
-pub(super) fn send_saves(link: Res<MainLink>, mut saves: MessageReader<SaveWorld>) {
+pub(super) fn send_saves(
+    link: Res<MainLink>,
+    mut saves: MessageReader<SaveWorld>,
+    mut backups: MessageReader<BackupWorld>,
+) {
     for save in saves.read() {
         link.send(FromMain::Save(save.request));
+    }
+    for backup in backups.read() {
+        link.send(FromMain::BackUp(backup.clone()));
     }
 }
 

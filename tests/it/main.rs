@@ -3,6 +3,7 @@
 mod architecture;
 mod asking;
 mod autosave;
+mod backups;
 mod block_data;
 mod block_ticks;
 mod blocks;
@@ -43,5 +44,6 @@ mod render;
 mod saving;
 mod support;
 mod talk;
+mod terrane_tool;
 mod tiers;
 mod travel;

@@ -1,7 +1,7 @@
 //! The rules that one thread can check.
 
 use super::{Broken, Outcome, contents, expect, put};
-use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
+use crate::storage::{Durability, Family, KeyValueStore, PageLimit, StoreError, WriteBatch};
 
 pub(super) fn an_empty_store_has_nothing_in_it<S: KeyValueStore>(store: &S) -> Outcome {
     for family in Family::ALL {
@@ -90,6 +90,28 @@ pub(super) fn scans_are_ascending_half_open_and_limited<S: KeyValueStore>(store:
     scan(&[], &[], 10, &[])?;
     scan(&[2], &[0x7f], 10, &[])?;
     scan(&[2], &[1], 10, &[])
+}
+
+pub(super) fn a_page_ends_after_so_many_entries_or_bytes<S: KeyValueStore>(store: &S) -> Outcome {
+    let keys: Vec<[u8; 1]> = (0..200).map(|key| [key]).collect();
+    let value = [7; 999];
+    let entries: Vec<_> = keys.iter().map(|key| (Family::Chunks, &key[..], &value[..])).collect();
+    put(store, &entries)?;
+    // With the last entry a store may go beyond the bytes, and by a few more if it does not know the values before.
+    for (entries, bytes, least, most) in
+        [(7, usize::MAX, 7, 7), (1, 1, 1, 1), (150, 50_000, 50, 65), (500, usize::MAX, 199, 199)]
+    {
+        let page = store.scan_page(Family::Chunks, &[1]..&[0xff], PageLimit { entries, bytes })?;
+        let is_right =
+            (least..=most).contains(&page.len()) && page.iter().map(|(key, _)| key[0]).eq((1..200).take(page.len()));
+        expect(
+            &format!("a page of {entries} entries or {bytes} bytes is right, with {} entries,", page.len()),
+            is_right,
+            true,
+        )?;
+    }
+    let empty = store.scan_page(Family::Chunks, &[200]..&[0xff], PageLimit { entries: 9, bytes: 9 })?;
+    expect("a page behind the last key", empty, Vec::new())
 }
 
 pub(super) fn a_scan_goes_on_behind_its_last_key<S: KeyValueStore>(store: &S) -> Outcome {

@@ -146,7 +146,7 @@ fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
 }
 
 /// Bytes that do not compress.
-fn noise(length: u64, mut state: u64) -> Vec<u8> {
+fn incompressible(length: u64, mut state: u64) -> Vec<u8> {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
@@ -186,13 +186,13 @@ fn a_database_from_before_the_tiers_opens_and_an_older_program_leaves_a_newer_on
 #[test]
 fn a_flipped_bit_in_a_large_cluster_leaves_the_other_bytes_readable() {
     let folder = tempfile::tempdir().unwrap();
-    let values = [noise(100_000, 0), noise(100_000, 7)];
+    let values = [incompressible(100_000, 0), incompressible(100_000, 7)];
     for family in [Family::WarmChunks, Family::ColdChunks, Family::Chunks] {
         let path = folder.path().join(family.name());
         let store = RocksStore::open(&path, true).unwrap();
         values.iter().zip([b"a", b"b"]).for_each(|(value, key)| put(&store, family, key, value.clone()));
         drop(store);
-        let is_blob = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "blob");
+        let is_blob = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "blob");
         let mut blobs: Vec<_> =
             fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).filter(is_blob).collect();
         blobs.sort();
@@ -223,15 +223,15 @@ fn a_chunk_of_megabytes_is_in_a_file_of_its_own_and_gives_its_room_back() {
         let size = |database: &DB, handle: &ColumnFamily| database.property_int_value_cf(handle, LIVE_BLOB_FILE_SIZE);
         store.with(Operation::Measure, Family::Chunks, size).unwrap().unwrap()
     };
-    put(&store, Family::Chunks, b"ordinary", noise(40_000, 1));
+    put(&store, Family::Chunks, b"ordinary", incompressible(40_000, 1));
     assert_eq!(blobs(), 0);
     let began = std::time::Instant::now();
-    (0..8).for_each(|round| put(&store, Family::Chunks, b"library", noise(LARGE, round)));
+    (0..8).for_each(|round| put(&store, Family::Chunks, b"library", incompressible(LARGE, round)));
     let saved = began.elapsed() / 8;
     let before = blobs();
     store.compact(Family::Chunks).unwrap();
     let began = std::time::Instant::now();
-    assert!(store.get(Family::Chunks, b"library").unwrap() == Some(noise(LARGE, 7)));
+    assert!(store.get(Family::Chunks, b"library").unwrap() == Some(incompressible(LARGE, 7)));
     println!(
         "4 MiB chunk: saved and flushed in {saved:?}, read in {:?}; 8 versions took {before} bytes, then {}",
         began.elapsed(),

@@ -1,0 +1,120 @@
+//! Taking chunks out of groups for good.
+
+use super::Moves;
+use crate::chunk::format::cluster::ClusterScale;
+use crate::space::{ChunkPos, DimensionId};
+use crate::storage::chunk_group::GROUP_VOLUME;
+use crate::storage::cluster::{self, Part};
+use crate::storage::heat::Placed;
+use crate::storage::{ChunkGroup, Family, PageLimit, StoreError, Tier, WorldStore, keys};
+use std::collections::BTreeSet;
+
+/// Of the side of a cube over the square of a graph's tile, as a power of two.
+const CUBE_SHIFT: u32 = 5;
+/// What is read at a time of a cube.
+const PAGE: PageLimit = PageLimit { entries: 4096, bytes: 4 << 20 };
+
+impl Moves<'_> {
+    /// Takes chunks out of a group, in whatever tier it lies; what is left of it stays there. Gives how many there were. A
+    /// damaged group, of which a part would stay, is left as it is.
+    pub fn remove_chunks(
+        &mut self,
+        group: ChunkGroup,
+        is_removed: impl Fn(ChunkPos) -> bool,
+    ) -> Result<u64, StoreError> {
+        let range = group.range();
+        let hot = self.world.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME)?;
+        if !hot.is_empty() {
+            let (mut removed, count) = (0, hot.len() as u64);
+            for (key, _) in hot {
+                let parsed = keys::parse_chunk_key(&key);
+                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Chunks, &key))?;
+                if is_removed(chunk) {
+                    removed += 1;
+                    self.writes.delete(Family::Chunks, key);
+                }
+            }
+            if removed == count {
+                self.placed.insert(group, Placed::Gone);
+            }
+            return Ok(removed);
+        }
+        let Some(packed) = self.world.find_for_move(group, self)? else { return Ok(0) };
+        let removed = group.chunks(packed.part.chunks).filter(|chunk| is_removed(*chunk));
+        let removed = removed.fold(0_u64, |mask, chunk| mask | 1 << ClusterScale::Small.place(chunk));
+        let kept = packed.part.chunks & !removed;
+        if removed == 0 {
+            return Ok(0);
+        }
+        if kept == 0 {
+            self.unpack(group, packed.tier)?;
+            self.placed.insert(group, Placed::Gone);
+            return Ok(removed.count_ones().into());
+        }
+        let Ok(unpacked) = packed.part.unpack() else { return Ok(0) };
+        let Some(rest) = Part::pack(unpacked.values().filter(|(place, _)| kept >> place & 1 == 1)) else {
+            return Ok(0);
+        };
+        self.unpack(group, packed.tier)?;
+        self.pack(group, rest, packed.tier)?;
+        Ok(removed.count_ones().into())
+    }
+}
+
+impl WorldStore {
+    /// The groups in which something is stored, in the cube of 32 chunks a side that holds `chunk`.
+    fn groups_in_cube(&self, dimension: DimensionId, chunk: ChunkPos) -> Result<BTreeSet<ChunkGroup>, StoreError> {
+        let mut groups = BTreeSet::new();
+        for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
+            let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
+            loop {
+                let page = self.store.scan_page(family, &range.start..&range.end, PAGE)?;
+                let Some((last, _)) = page.last() else { break };
+                range.start = keys::after(last);
+                for (key, value) in &page {
+                    let (_, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(family, key))?;
+                    let own = ChunkGroup::of(dimension, first);
+                    if family != Family::ColdChunks {
+                        groups.insert(own);
+                        continue;
+                    }
+                    let parts = cluster::open(value).map_err(|error| self.corrupt_cluster(Tier::Cold, own, error))?;
+                    groups.extend(parts.into_keys().map(|place| ChunkGroup::in_cube(dimension, first, place)));
+                }
+            }
+        }
+        Ok(groups)
+    }
+
+    /// The groups in which something is stored, of all heights over a square of 32 x 32 columns, by its x and z in steps of
+    /// 32. Those of a cold cube come one after the other.
+    pub(in crate::storage) fn groups_over(
+        &self,
+        dimension: DimensionId,
+        (x, z): (i64, i64),
+    ) -> Result<Vec<ChunkGroup>, StoreError> {
+        // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
+        let (mut groups, mut cubes) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)]);
+        while let Some((bottom, shift)) = cubes.pop() {
+            let chunk = ChunkPos::new(x << CUBE_SHIFT, bottom, z << CUBE_SHIFT);
+            let range = keys::chunk_cube_range(dimension, chunk, shift);
+            let mut is_empty = true;
+            for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
+                is_empty = is_empty && self.store.scan(family, &range.start..&range.end, 1)?.is_empty();
+            }
+            if is_empty {
+                continue;
+            }
+            if shift == CUBE_SHIFT {
+                groups.append(&mut self.groups_in_cube(dimension, chunk)?);
+                continue;
+            }
+            let half = 1_i64 << (shift - 1);
+            // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
+            cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
+        }
+        let mut groups: Vec<ChunkGroup> = groups.into_iter().collect();
+        groups.sort_by_cached_key(|group| group.key());
+        Ok(groups)
+    }
+}

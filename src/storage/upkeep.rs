@@ -1,0 +1,48 @@
+//! Looking after a stored world: what is in it, whether it is whole, copies, backups, and room given back. What the program
+//! `terrane` does, for a game to do as well.
+//!
+//! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
+
+mod backup;
+mod check;
+mod copy;
+mod info;
+mod inspect;
+#[cfg(feature = "rocksdb")]
+mod new_world;
+mod prune;
+mod salvage;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use super::{StoreError, WorldOpenError};
+use std::path::PathBuf;
+use thiserror::Error;
+
+pub use copy::{CopyReport, copy_store};
+pub use info::{DimensionInfo, FamilyInfo, WorldInfo};
+pub use inspect::InspectedChunk;
+#[cfg(feature = "rocksdb")]
+pub use new_world::{copy_world, restore_world, salvage_world};
+pub use prune::{KeptEntity, PruneReport};
+pub use salvage::{SalvageReport, salvage};
+pub use verify::{Damage, DamageList, VerifyReport};
+
+/// What could not be done for a world.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UpkeepError {
+    /// The world, or the new one, cannot be opened.
+    #[error(transparent)]
+    Open(#[from] WorldOpenError),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing is copied into a store that has something in it.
+    #[error("{} is not empty; nothing was copied into it", path.display())]
+    NotEmpty {
+        /// Where the store is.
+        path: PathBuf,
+    },
+}

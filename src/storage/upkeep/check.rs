@@ -1,0 +1,282 @@
+//! Looking at one stored entry after the other, as whoever reads it would.
+
+use super::Damage;
+use crate::chunk::ColumnSummary;
+use crate::space::{ChunkPos, DimensionId};
+use crate::storage::blocks::KnownBlocks;
+use crate::storage::cluster::{self, Part};
+use crate::storage::opacity_tile::OpacityTile;
+use crate::storage::tiles::{self, Masks};
+use crate::storage::walk::all_keys;
+use crate::storage::{
+    ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, block_ticks, envelope, heat, keys,
+    opacity,
+};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What is to be said of an entry.
+pub(super) enum Verdict {
+    Whole,
+    /// A key that finds something which is not there any more. Whoever follows it is not misled.
+    Stale,
+    /// What is stored is whole, but it cannot be found, or would be lost.
+    Misplaced(Vec<Damage>),
+    /// All or a part of it is not what was written.
+    Damaged(Vec<Damage>),
+}
+
+/// All of a world: what is needed to judge the rest comes first.
+pub(super) fn ranges() -> impl Iterator<Item = (Family, Range<Vec<u8>>)> {
+    let families = [
+        Family::Registry,
+        Family::Meta,
+        Family::Chunks,
+        Family::WarmChunks,
+        Family::ColdChunks,
+        Family::Entities,
+        Family::Opacity,
+    ];
+    families.into_iter().map(|family| (family, all_keys()))
+}
+
+/// Checks entries in the order of [`ranges`].
+pub(super) struct Checker<'a> {
+    world: &'a WorldStore,
+    /// `None` if the lists of types are damaged: then nobody can tell how chunks are laid out.
+    blocks: Option<Arc<KnownBlocks>>,
+    tiles: FxHashMap<(DimensionId, i64, i64), Masks>,
+    /// The dimensions that have a graph which says what may be generated.
+    graphs: BTreeSet<DimensionId>,
+    damaged_graphs: BTreeSet<DimensionId>,
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(world: &'a WorldStore) -> Result<Self, StoreError> {
+        let blocks = match world.known_blocks() {
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+            blocks => Some(blocks?),
+        };
+        let (tiles, graphs, damaged_graphs) = Default::default();
+        Ok(Self { world, blocks, tiles, graphs, damaged_graphs })
+    }
+
+    /// Something in this family cannot be read.
+    pub fn miss(&mut self, family: Family) {
+        if family == Family::Meta {
+            self.damaged_graphs.extend(&self.graphs);
+        }
+    }
+
+    pub fn check(&mut self, family: Family, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let checked = match family {
+            Family::Chunks => self.check_chunk(key, value),
+            Family::WarmChunks => self.check_cluster(Tier::Warm, key, value),
+            Family::ColdChunks => self.check_cluster(Tier::Cold, key, value),
+            Family::Entities => self.check_entity(key, value),
+            Family::Registry => self.world.check_list(key).map(|()| Verdict::Whole),
+            Family::Opacity => self.check_opacity(key, value),
+            Family::Meta => self.check_meta(key, value),
+        };
+        match checked {
+            // The value can be read, but not another that tells about it: that is told of where it is.
+            Err(StoreError::Damaged { .. }) => Ok(Verdict::Whole),
+            Err(error) => damage(family, error).map(|damage| Verdict::Damaged(vec![damage])),
+            verdict => verdict,
+        }
+    }
+
+    fn check_chunk(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let (dimension, pos) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(Family::Chunks, key))?;
+        self.decode(dimension, pos, value)?;
+        let unmarked = (!self.is_marked(dimension, pos)).then_some(Damage::Unmarked { dimension, chunk: pos });
+        Ok(unmarked.map_or(Verdict::Whole, |damage| Verdict::Misplaced(vec![damage])))
+    }
+
+    fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
+        let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
+        let opened = envelope::open(value).map_err(damaged)?;
+        match &self.blocks {
+            Some(blocks) => self.world.decode_chunk(blocks, (dimension, pos), opened.payload).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether nothing is generated over the chunk, as far as that is known.
+    fn is_marked(&self, dimension: DimensionId, chunk: ChunkPos) -> bool {
+        if !self.graphs.contains(&dimension) || self.damaged_graphs.contains(&dimension) {
+            return true;
+        }
+        let tile = self.tiles.get(&(dimension, chunk.x >> 5, chunk.z >> 5));
+        tile.is_some_and(|masks| tiles::is_marked(masks, chunk.column()))
+    }
+
+    /// A cluster's groups are damaged one by one.
+    fn check_cluster(&self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let family = if tier == Tier::Cold { Family::ColdChunks } else { Family::WarmChunks };
+        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(family, key))?;
+        let own = ChunkGroup::of(dimension, first);
+        let parts = cluster::open(value).map_err(|error| self.world.corrupt_cluster(tier, own, error))?;
+        let (mut damages, mut misplaced) = (Vec::new(), Vec::new());
+        for (place, part) in parts {
+            let group = if tier == Tier::Cold { ChunkGroup::in_cube(dimension, first, place) } else { own };
+            if group.first() != first && tier == Tier::Warm {
+                return Err(self.unknown(family, key));
+            }
+            self.check_part(group, &part, &mut damages)?;
+            if self.is_elsewhere(group, tier)? {
+                misplaced.push(Damage::TwoTiers { group });
+            }
+            let unmarked = group.chunks(part.chunks).filter(|chunk| !self.is_marked(dimension, *chunk));
+            misplaced.extend(unmarked.map(|chunk| Damage::Unmarked { dimension, chunk }));
+        }
+        Ok(match (damages.is_empty(), misplaced.is_empty()) {
+            (true, true) => Verdict::Whole,
+            (true, false) => Verdict::Misplaced(misplaced),
+            (false, _) => {
+                damages.append(&mut misplaced);
+                Verdict::Damaged(damages)
+            }
+        })
+    }
+
+    fn check_part(&self, group: ChunkGroup, part: &Part, damages: &mut Vec<Damage>) -> Result<(), StoreError> {
+        let family = Family::Chunks;
+        match part.unpack() {
+            Ok(unpacked) => {
+                for (place, value) in unpacked.values() {
+                    if let Err(error) = self.decode(group.dimension(), group.chunk(place), value) {
+                        damages.push(damage(family, error)?);
+                    }
+                }
+            }
+            Err(error) => damages.extend(group.chunks(part.chunks).map(|chunk| {
+                let what = StoredItem::Chunk(group.dimension(), chunk);
+                Damage::Value { family, what, reason: error.to_string() }
+            })),
+        }
+        Ok(())
+    }
+
+    /// Whether the packed group is in a hotter tier as well, where it is looked for first.
+    fn is_elsewhere(&self, group: ChunkGroup, tier: Tier) -> Result<bool, StoreError> {
+        let store = &self.world.store;
+        let range = group.range();
+        let hot = store.scan(Family::Chunks, &range.start..&range.end, 1);
+        // What cannot be read is told of where it is.
+        let is_hot = hot.map_or_else(unreadable, |found| Ok(!found.is_empty()))?;
+        if is_hot || tier == Tier::Warm {
+            return Ok(is_hot);
+        }
+        store.get(Family::WarmChunks, &group.key()).map_or_else(unreadable, |found| Ok(found.is_some()))
+    }
+
+    fn check_entity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let id = keys::parse_entity_key(key).ok_or_else(|| self.unknown(Family::Entities, key))?;
+        for key in self.world.entity_record(id, value)?.index_keys() {
+            if self.world.store.get(Family::Meta, &key).map_or_else(unreadable, |found| Ok(found.is_none()))? {
+                return Ok(Verdict::Misplaced(vec![Damage::Unindexed { entity: id }]));
+            }
+        }
+        Ok(Verdict::Whole)
+    }
+
+    fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let (dimension, batch) = keys::parse_opacity_key(key).ok_or_else(|| self.unknown(Family::Opacity, key))?;
+        let damaged = |reason: String| self.world.corrupt(StoredItem::Opacity(dimension, batch), reason);
+        let (_, tile) = opacity::open(value).map_err(damaged)?;
+        OpacityTile::decode(tile).map_err(|error| damaged(error.to_string()))?;
+        Ok(Verdict::Whole)
+    }
+
+    fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
+        let world = self.world;
+        if let Some((dimension, column, id)) = keys::parse_place_key(key) {
+            return self.check_index(id, |record| record.dimension == dimension && record.column() == column);
+        }
+        if let Some((dimension, id)) = keys::parse_viewer_key(key) {
+            return self.check_index(id, |record| record.dimension == dimension && record.viewers().next().is_some());
+        }
+        if let Some((dimension, x, z)) = keys::parse_tile_key(key) {
+            return self.check_tile(dimension, (x, z), value);
+        }
+        if let Some((dimension, pos)) = keys::parse_block_ticks_key(key) {
+            let damaged = |reason: String| world.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
+            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+            block_ticks::decode(pos, opened.payload).map_err(damaged)?;
+        } else if let Some((dimension, column)) = keys::parse_summary_key(key) {
+            let damaged = |reason: String| world.corrupt(StoredItem::Summary(dimension, column), reason);
+            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+            ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
+        } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
+            world.pregeneration(dimension, number, value)?;
+        } else if let Some(name) = keys::parse_dimension_key(key) {
+            world.dimension_of(name, value)?;
+        } else if keys::parse_heat_key(key).is_some() {
+            if !heat::is_record(value) {
+                return Err(world.corrupt(StoredItem::Key(Family::Meta, key.to_vec()), "it is no record of heat"));
+            }
+        } else if !says_all_by_itself(key) {
+            world.check_single(key, value)?;
+        }
+        Ok(Verdict::Whole)
+    }
+
+    fn check_tile(&mut self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<Verdict, StoreError> {
+        match self.world.tile_masks(dimension, (x, z), value) {
+            Ok(masks) => {
+                // In a sparse dimension each chunk says for itself that it was generated.
+                if self.graphs.contains(&dimension) || !self.world.is_sparse(dimension)? {
+                    self.graphs.insert(dimension);
+                    self.tiles.insert((dimension, x, z), masks);
+                }
+                Ok(Verdict::Whole)
+            }
+            Err(error) => {
+                // It is made anew when the dimension is opened.
+                self.damaged_graphs.insert(dimension);
+                Err(error)
+            }
+        }
+    }
+
+    fn check_index(&self, id: Uuid, leads_there: impl Fn(&EntityRecord) -> bool) -> Result<Verdict, StoreError> {
+        let leads_there = match self.world.entity(id) {
+            // It is told of where the entities are.
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => true,
+            record => record?.as_ref().is_some_and(leads_there),
+        };
+        Ok(if leads_there { Verdict::Whole } else { Verdict::Stale })
+    }
+
+    fn unknown(&self, family: Family, key: &[u8]) -> StoreError {
+        self.world.unknown_key(family, key)
+    }
+}
+
+/// Keys that are whole if they can be read, whatever is under them.
+fn says_all_by_itself(key: &[u8]) -> bool {
+    keys::parse_removal_key(key).is_some()
+        || keys::parse_sparse_key(key).is_some()
+        || keys::parse_cooling_key(key).is_some()
+        || keys::parse_damaged_key(key).is_some()
+}
+
+/// A damaged value, unless it was the store that failed.
+fn damage(family: Family, error: StoreError) -> Result<Damage, StoreError> {
+    match error {
+        StoreError::Corrupt { what, reason, .. } => Ok(Damage::Value { family, what, reason }),
+        error => Err(error),
+    }
+}
+
+/// What cannot be read is told of where it is.
+fn unreadable(error: StoreError) -> Result<bool, StoreError> {
+    match error {
+        StoreError::Damaged { .. } => Ok(false),
+        error => Err(error),
+    }
+}

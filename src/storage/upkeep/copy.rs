@@ -1,0 +1,56 @@
+//! A copy of all that is stored, byte for byte, from one backend to another.
+
+use super::UpkeepError;
+use crate::storage::walk::{Found, Walk, all_keys};
+use crate::storage::{Durability, Family, KeyValueStore, StoreError, WalkProgress, WriteBatch};
+use std::ops::ControlFlow;
+
+/// What a copy did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyReport {
+    /// What was copied.
+    pub copied: WalkProgress,
+    /// Whether that is all.
+    pub finished: bool,
+}
+
+/// Copies everything from one store into another, which must be empty, and makes it durable there.
+///
+/// Until it is [finished](CopyReport::finished), what is in the other store is a part of a world, which nobody must open. Keys that begin with 256 times the highest byte are left out; no
+/// world has such.
+///
+/// # Errors
+/// [`UpkeepError::NotEmpty`], or what a store said. What cannot be read is an error too: [salvage](super::salvage) goes on
+/// past it.
+pub fn copy_store(
+    from: &dyn KeyValueStore,
+    to: &dyn KeyValueStore,
+    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+) -> Result<CopyReport, UpkeepError> {
+    expect_empty(to)?;
+    let mut walk = Walk::new(from, Family::ALL.map(|family| (family, all_keys())), progress)?;
+    let end = walk.run(|found| match found {
+        Found::Page(family, page) => {
+            let mut writes = WriteBatch::default();
+            page.iter().for_each(|(key, value)| writes.put(family, key.clone(), value.clone()));
+            Ok(to.write(writes, Durability::Process)?)
+        }
+        Found::Unreadable(range) => {
+            let (family, path) = (range.family, from.path().to_path_buf());
+            Err(UpkeepError::Store(StoreError::Damaged { family, path, reason: range.to_string() }))
+        }
+    })?;
+    to.sync()?;
+    Ok(CopyReport { copied: walk.done(), finished: end.is_continue() })
+}
+
+/// Nothing of two worlds may be mixed.
+pub(super) fn expect_empty(store: &dyn KeyValueStore) -> Result<(), UpkeepError> {
+    for family in Family::ALL {
+        let all = all_keys();
+        if !store.scan(family, &all.start..&all.end, 1)?.is_empty() {
+            return Err(UpkeepError::NotEmpty { path: store.path().to_path_buf() });
+        }
+    }
+    Ok(())
+}

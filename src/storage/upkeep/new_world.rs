@@ -1,0 +1,110 @@
+//! Worlds on disk that are made of others: they are put together under another name, and are worlds only when they are whole.
+
+use super::UpkeepError;
+use super::copy::{CopyReport, copy_store};
+use super::salvage::{SalvageReport, salvage};
+use crate::storage::folder::WorldFolder;
+use crate::storage::{Access, Backup, RocksStore, StoreError, WalkProgress, WorldOpenError, WorldStore};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Copies a world into the folder `path`, which must be empty or not there yet. If it is stopped, nothing is left there.
+///
+/// # Errors
+/// As [`copy_store`], and if there is something in the folder.
+pub fn copy_world(
+    from: &WorldStore,
+    path: &Path,
+    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+) -> Result<CopyReport, UpkeepError> {
+    let new = NewWorld::begin(path)?;
+    let report = copy_store(&*from.store, &new.create()?, progress)?;
+    if report.finished {
+        new.finish()?;
+    }
+    Ok(report)
+}
+
+/// [Salvages](salvage) a world into the folder `path`, which must be empty or not there yet. If it is stopped, nothing is left
+/// there.
+///
+/// # Errors
+/// As [`salvage`], and if there is something in the folder.
+pub fn salvage_world(
+    from: &WorldStore,
+    path: &Path,
+    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+) -> Result<SalvageReport, UpkeepError> {
+    let new = NewWorld::begin(path)?;
+    let report = salvage(from, &new.create()?, progress)?;
+    if report.finished {
+        new.finish()?;
+    }
+    Ok(report)
+}
+
+/// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or
+/// of the one with this number.
+///
+/// # Errors
+/// As [`RocksStore::restore`], and if there is something in the folder, or no world in the backup that this version of the
+/// crate can open. Nothing is left in the folder then.
+pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path) -> Result<Backup, UpkeepError> {
+    let new = NewWorld::begin(path)?;
+    let restored = RocksStore::restore(backups, number, &new.database)?;
+    let store = Arc::new(RocksStore::open_to_read(&new.database)?);
+    drop(WorldStore::open_existing(&crate::storage::StorageConfig::Custom(store), Access::Read)?);
+    new.finish()?;
+    Ok(restored)
+}
+
+/// A world that is being put together. Without [`finish`](Self::finish) nothing is left of it.
+struct NewWorld {
+    folder: WorldFolder,
+    path: PathBuf,
+    /// The folder is there only for it.
+    made_folder: bool,
+    /// Nobody takes it for that of a world.
+    database: PathBuf,
+    is_finished: bool,
+}
+
+impl NewWorld {
+    fn begin(path: &Path) -> Result<Self, WorldOpenError> {
+        let made_folder = !path.exists();
+        let folder = WorldFolder::open(path)?;
+        if !folder.is_new() || folder.database().exists() {
+            return Err(WorldOpenError::Exists { path: path.to_path_buf() });
+        }
+        let database = folder.unfinished_database();
+        Ok(Self { folder, path: path.to_path_buf(), made_folder, database, is_finished: false })
+    }
+
+    fn create(&self) -> Result<RocksStore, StoreError> {
+        RocksStore::open(&self.database, true)
+    }
+
+    /// Makes it a world. Its database must be closed.
+    fn finish(mut self) -> Result<(), WorldOpenError> {
+        self.folder.finish_database()?;
+        self.folder.finish_creation()?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewWorld {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // As far as possible: who tries again is told what is in the way.
+        let _ = fs::remove_dir_all(&self.database);
+        let _ = self.folder.forget();
+        if self.made_folder {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}

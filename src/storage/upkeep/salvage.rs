@@ -1,0 +1,105 @@
+//! A new world of all that can still be read of a damaged one.
+
+use super::check::{self, Checker, Verdict};
+use super::copy::expect_empty;
+use super::{Damage, DamageList, UpkeepError};
+use crate::storage::walk::{Found, Walk};
+use crate::storage::{Durability, Family, KeyValueStore, WalkProgress, WorldStore, WriteBatch, keys, registry_lists};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// What [`salvage`] could save.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SalvageReport {
+    /// What was read.
+    pub read: WalkProgress,
+    /// What was damaged: the first thousand, and how many in all.
+    pub damage: DamageList,
+    /// Damaged values that only a [copy](WorldStore::set_aside) was kept of.
+    pub set_aside: u64,
+    /// Whether all was looked at.
+    pub finished: bool,
+}
+
+/// Copies all that can be read of a world into an empty store.
+///
+/// Whole values are copied as they are. So are damaged chunks: the game refuses them or generates them anew, as it is set to.
+/// Of other damaged values a [copy](WorldStore::set_aside) is kept, which nobody reads unasked. What the database cannot
+/// read is left out. A damaged header is replaced by a new one.
+///
+/// The lists of types and the records of dimensions say what all the rest means. Without them a game would give the same
+/// numbers to other things, so they are copied also if they are damaged, and what cannot be read of them is marked as lost:
+/// then the new world, or the dimension, is refused until somebody has put them right.
+///
+/// # Errors
+/// [`UpkeepError::NotEmpty`], or what a store said.
+pub fn salvage(
+    from: &WorldStore,
+    to: &dyn KeyValueStore,
+    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+) -> Result<SalvageReport, UpkeepError> {
+    expect_empty(to)?;
+    let mut report = SalvageReport::default();
+    let mut checker = Checker::new(from)?;
+    let mut lost = BTreeSet::new();
+    let mut walk = Walk::new(&*from.store, check::ranges(), progress)?;
+    let end = walk.run(|found| {
+        let (family, page) = match found {
+            Found::Page(family, page) => (family, page),
+            Found::Unreadable(range) => {
+                checker.miss(range.family);
+                lost.insert(range.family);
+                report.damage.add(Damage::Unreadable(range));
+                return Ok(());
+            }
+        };
+        let mut writes = WriteBatch::default();
+        for (key, value) in page {
+            let is_usable = match checker.check(family, key, value)? {
+                Verdict::Whole | Verdict::Stale => true,
+                Verdict::Misplaced(damages) => {
+                    damages.into_iter().for_each(|damage| report.damage.add(damage));
+                    true
+                }
+                Verdict::Damaged(damages) => {
+                    damages.into_iter().for_each(|damage| report.damage.add(damage));
+                    is_kept(family, key)
+                }
+            };
+            if is_usable {
+                writes.put(family, key.clone(), value.clone());
+            } else {
+                report.set_aside += 1;
+                writes.put(Family::Meta, keys::damaged_key(family, key, value), value.clone());
+            }
+        }
+        Ok::<_, UpkeepError>(to.write(writes, Durability::Process)?)
+    })?;
+    report.read = walk.done();
+    if end.is_continue() {
+        let mut writes = WriteBatch::default();
+        if to.get(Family::Meta, keys::HEADER)?.is_none() {
+            writes.put(Family::Meta, keys::HEADER, from.header_anew()?);
+        }
+        let lists = registry_lists::KEYS.map(|key| (Family::Registry, key.as_bytes()));
+        for (family, key) in lists.into_iter().chain([(Family::Meta, keys::LAST_DIMENSION)]) {
+            if lost.contains(&family) && to.get(family, key)?.is_none() {
+                // Nothing is stored as no bytes at all, so this is refused by whoever reads it.
+                writes.put(family, key, Vec::new());
+            }
+        }
+        to.write(writes, Durability::Process)?;
+        to.sync()?;
+        report.finished = true;
+    }
+    Ok(report)
+}
+
+/// Whether a damaged value is copied as it is, and not only kept aside.
+fn is_kept(family: Family, key: &[u8]) -> bool {
+    match family {
+        Family::Chunks | Family::WarmChunks | Family::ColdChunks | Family::Registry => true,
+        Family::Meta => key == keys::LAST_DIMENSION || keys::parse_dimension_key(key).is_some(),
+        Family::Entities | Family::Opacity => false,
+    }
+}

@@ -1,0 +1,119 @@
+//! Is everything in a world what was written?
+
+use super::check::{self, Checker, Verdict};
+use crate::space::{ChunkPos, DimensionId};
+use crate::storage::walk::{Found, Walk};
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WalkProgress, WorldStore};
+use std::ops::ControlFlow;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// Damages that a report lists; all are counted.
+const MOST_LISTED: usize = 1_000;
+
+/// Something stored that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Damage {
+    /// A value that nobody can use, or a key of an unknown form.
+    #[error("{what} in {family}: {reason}")]
+    Value {
+        /// In which family.
+        family: Family,
+        /// Which value.
+        what: StoredItem,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Keys whose values the database cannot read.
+    #[error("{0}")]
+    Unreadable(UnreadableRange),
+    /// A group of chunks that is stored twice; the hotter one counts.
+    #[error("{group} is stored in two tiers")]
+    TwoTiers {
+        /// The group.
+        group: ChunkGroup,
+    },
+    /// A chunk that would be generated anew, over what is stored.
+    #[error("chunk {chunk} of {dimension} is stored, but its column is not marked as stored")]
+    Unmarked {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// Where it is.
+        chunk: ChunkPos,
+    },
+    /// An entity that is never loaded, because nothing says where it is.
+    #[error("entity {entity} is stored, but no key leads to it from its place")]
+    Unindexed {
+        /// Its id.
+        entity: Uuid,
+    },
+}
+
+/// What [`WorldStore::verify`] found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VerifyReport {
+    /// What was read.
+    pub read: WalkProgress,
+    /// What is damaged: the first thousand, and how many in all.
+    pub damage: DamageList,
+    /// Keys that lead to an entity which is somewhere else or gone. They do no harm.
+    pub stale: u64,
+    /// Whether all was looked at.
+    pub finished: bool,
+}
+
+/// Damages as they were found. There may be any number of them, so not all are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DamageList {
+    /// The first thousand.
+    pub listed: Vec<Damage>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl DamageList {
+    pub(super) fn add(&mut self, damage: Damage) {
+        self.count += 1;
+        if self.listed.len() < MOST_LISTED {
+            self.listed.push(damage);
+        }
+    }
+}
+
+impl WorldStore {
+    /// Reads everything in the world and checks it as whoever needs it would. Nothing is changed.
+    ///
+    /// # Errors
+    /// Those of the store, but not what is damaged in it: that is in the report.
+    pub fn verify(&self, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
+        let mut report = VerifyReport::default();
+        let mut checker = Checker::new(self)?;
+        let mut walk = Walk::new(&*self.store, check::ranges(), progress)?;
+        let end = walk.run(|found| {
+            match found {
+                Found::Page(family, page) => {
+                    for (key, value) in page {
+                        match checker.check(family, key, value)? {
+                            Verdict::Whole => {}
+                            Verdict::Stale => report.stale += 1,
+                            Verdict::Damaged(damages) | Verdict::Misplaced(damages) => {
+                                damages.into_iter().for_each(|damage| report.damage.add(damage));
+                            }
+                        }
+                    }
+                }
+                Found::Unreadable(range) => {
+                    checker.miss(range.family);
+                    report.damage.add(Damage::Unreadable(range));
+                }
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        (report.read, report.finished) = (walk.done(), end.is_continue());
+        if report.finished && self.store.get(Family::Meta, crate::storage::keys::HEADER) == Ok(None) {
+            let (family, what) = (Family::Meta, StoredItem::Header);
+            report.damage.add(Damage::Value { family, what, reason: "it is missing".into() });
+        }
+        Ok(report)
+    }
+}

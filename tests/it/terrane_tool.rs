@@ -1,0 +1,337 @@
+//! The program `terrane`, from its command line to what it prints.
+
+#![cfg(feature = "rocksdb")]
+
+// Its `main` is not called here.
+#[allow(dead_code)]
+#[path = "../../tools/src/main.rs"]
+mod tool;
+
+use crate::support::*;
+use bevy_terrane::chunk::Chunk;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::upkeep::copy_store;
+use bevy_terrane::storage::{
+    Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RocksStore, SaveBatch,
+    StorageConfig, WorldStore,
+};
+use clap::Parser;
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tool::{Arguments, Outcome};
+use uuid::Uuid;
+
+fn try_run(arguments: &[&str], is_stopped: bool) -> Result<Outcome, String> {
+    let line = ["terrane"].into_iter().chain(arguments.iter().copied());
+    let arguments = Arguments::try_parse_from(line).map_err(|error| error.to_string())?;
+    tool::run(&arguments, &AtomicBool::new(is_stopped))
+}
+
+fn run(arguments: &[&str]) -> Outcome {
+    try_run(arguments, false).unwrap()
+}
+
+fn ending(outcome: &Outcome) -> &str {
+    outcome.json["outcome"].as_str().unwrap()
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+/// A square of columns around the middle, a chunk of noise each, and an entity in each tenth.
+fn make_world(path: &Path, radius: i64) {
+    let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
+    let origin = DimensionOrigin { generator: "noise".into(), version: 1, seed: 3 };
+    let dimension = world.open_dimension("overworld", &origin).unwrap();
+    let mut graph = BTreeMap::<(i64, i64), [u16; 64]>::new();
+    for x in -radius..=radius {
+        let mut batch = SaveBatch::default();
+        for z in -radius..=radius {
+            let column = ColumnPos::new(x, z);
+            let mut next = noise((x * 10_007 + z) as u64);
+            let chunk = Chunk::from_fn(|_| BlockId::new(next() as u32 % 16));
+            batch.chunks.insert((dimension, column.chunk(0)), Arc::new(chunk));
+            let tile = graph.entry((x >> 5, z >> 5)).or_insert([0; 64]);
+            let (batch_x, batch_z) = ((x >> 2) & 7, (z >> 2) & 7);
+            tile[(batch_x + 8 * batch_z) as usize] |= 1 << ((x & 3) + 4 * (z & 3));
+            batch.tiles.insert((dimension, (x >> 5, z >> 5)), *tile);
+            if (x + z) % 10 == 0 {
+                let id = id_at(column);
+                let block = BlockPos::new(x * 16, 8, z * 16);
+                let components = vec![("game::Name".into(), b"Alice".to_vec())];
+                let (offset, viewer, children) = ([0.0; 3], None, Vec::new());
+                batch
+                    .entities
+                    .insert(id, Some(EntityRecord { id, dimension, block, offset, viewer, components, children }));
+            }
+        }
+        world.commit(&batch, Durability::Process).unwrap();
+    }
+}
+
+fn id_at(column: ColumnPos) -> Uuid {
+    Uuid::from_u64_pair(column.x as u64, column.z as u64)
+}
+
+/// Every file below `path` that is not a lock.
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("LOCK") {
+            found.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn what_only_reads_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    make_world(&world, 5);
+    let before = files(&world);
+    let path = world.to_str().unwrap();
+    let info = run(&["info", path]);
+    assert_eq!(info.json["dimensions"][0]["columns"], 121);
+    assert_eq!((&info.json["sessions"], &info.json["dimensions"][0]["seed"]), (&1.into(), &3.into()));
+    assert!(info.text.contains("\"overworld\"") && info.text.contains("chunkl0"), "{}", info.text);
+
+    let chunk = run(&["inspect", path, "chunk", "overworld", "-3", "0", "2"]);
+    let blocks = chunk.json["blocks"].as_object().unwrap();
+    assert_eq!(blocks.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 4_096);
+    assert_eq!((&chunk.json["version"], &chunk.json["tier"]), (&0.into(), &"hot".into()));
+    let id = id_at(ColumnPos::new(5, 5)).to_string();
+    let entity = run(&["inspect", path, "entity", &id]);
+    assert!(entity.text.contains("game::Name: 5 bytes 416c696365 \"Alice\""), "{}", entity.text);
+    assert_eq!(entity.json["block"], serde_json::json!([80, 8, 80]));
+    for (wrong, reason) in [
+        (["inspect", path, "chunk", "overworld", "900", "0", "0"].as_slice(), "not stored"),
+        (&["inspect", path, "chunk", "nether", "0", "0", "0"], "nether"),
+        (&["inspect", path, "entity", "00000000-0000-0000-0000-00000000ffff"], "not stored"),
+    ] {
+        let error = try_run(wrong, false).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+
+    let verified = run(&["verify", path]);
+    assert_eq!((ending(&verified), &verified.json["damaged"]), ("finished", &0.into()), "{}", verified.text);
+    assert_eq!(ending(&try_run(&["verify", path], true).unwrap()), "stopped");
+    let trial = run(&["prune", path, "-d", "overworld", "--radius", "2", "--dry-run"]);
+    assert_eq!(trial.json["columns"], 121 - 13);
+    assert_eq!(files(&world), before);
+}
+
+#[test]
+fn there_must_be_a_world_that_nobody_has_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    let path = world.to_str().unwrap();
+    for command in [&["info", path][..], &["verify", path], &["compact", path], &["copy", path, "new"]] {
+        let error = try_run(command, false).unwrap_err();
+        assert!(error.contains("there is no world") && error.contains(path), "{error}");
+    }
+    assert!(!world.exists());
+    let open = WorldStore::open(&StorageConfig::Path(world.clone())).unwrap();
+    let error = try_run(&["info", path], false).unwrap_err();
+    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+    drop(open);
+    assert!(try_run(&["info", path], false).is_ok());
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for (arguments, reason) in [
+        (&["info"][..], "<WORLD>"),
+        (&["fly", "world"], "fly"),
+        (&["inspect", "world", "entity", "5"], "5"),
+        (&["prune", "world", "-d", "overworld"], "--radius"),
+        (&["prune", "world", "-d", "overworld", "--from", "0,0"], "--to"),
+        (&["prune", "world", "-d", "overworld", "--radius", "3", "--center", "7"], "10,-3"),
+        (&["prune", "world", "-d", "overworld", "--from", "5,5", "--to", "1,1", "--yes"], "nothing between"),
+        (&["backup", "world", "folder", "--keep", "0"], "0"),
+        (&["restore", "folder"], "<WORLD>"),
+    ] {
+        let error = try_run(arguments, false).unwrap_err();
+        assert!(error.contains(reason), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn copies_and_salvaged_worlds_are_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (world, copy, salvaged) = (path("world"), path("copy"), path("salvaged"));
+    make_world(Path::new(&world), 5);
+    assert_eq!(ending(&try_run(&["copy", &world, &copy], true).unwrap()), "stopped");
+    assert!(!Path::new(&copy).exists());
+    let copied = run(&["copy", &world, &copy]);
+    assert_eq!(ending(&copied), "finished");
+    assert_eq!(run(&["verify", &copy]).json["entries"], copied.json["entries"]);
+    for command in ["copy", "salvage"] {
+        let error = try_run(&[command, &world, &copy], false).unwrap_err();
+        assert!(error.contains("is a world already"), "{error}");
+    }
+    assert_eq!(ending(&run(&["salvage", &world, &salvaged])), "finished");
+    assert_eq!(run(&["verify", &salvaged]).json["entries"], copied.json["entries"]);
+    // It can be played.
+    assert_eq!(WorldStore::open(&StorageConfig::Path(salvaged.into())).unwrap().session(), 2);
+}
+
+#[test]
+fn backends_copy_to_each_other_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    make_world(&world, 5);
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let first = RocksStore::open_to_read(&world.join("db")).unwrap();
+    let memory = MemoryStore::new();
+    copy_store(&first, &memory, go_on).unwrap();
+    let second = RocksStore::open(&folder.path().join("second"), true).unwrap();
+    copy_store(&memory, &second, go_on).unwrap();
+    for family in bevy_terrane::storage::Family::ALL {
+        let all = |store: &dyn KeyValueStore| store.scan(family, &[]..&[0xff; 64], usize::MAX).unwrap();
+        assert_eq!(all(&first), all(&memory));
+        assert_eq!(all(&first), all(&second));
+    }
+}
+
+#[test]
+fn damage_on_disk_is_found_told_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (world, salvaged) = (path("world"), path("salvaged"));
+    make_world(Path::new(&world), 12);
+    run(&["compact", &world]);
+    let whole = run(&["verify", &world]).json["entries"].as_u64().unwrap();
+    // Of the largest table, a byte of its blocks.
+    let tables = fs::read_dir(Path::new(&world).join("db")).unwrap().map(|entry| entry.unwrap().path());
+    let tables = tables.filter(|path| path.extension().is_some_and(|extension| extension == "sst"));
+    let table = tables.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&table, bytes).unwrap();
+
+    let found = run(&["verify", &world]);
+    assert_eq!(ending(&found), "damaged", "{}", found.text);
+    assert_eq!(found.json["damages"][0]["kind"], "unreadable", "{}", found.text);
+    assert_eq!(found.json["damaged"], 1, "{}", found.text);
+    let read = found.json["entries"].as_u64().unwrap();
+    // One block of 16 KB holds a few chunks of noise, which takes 2 KB each.
+    assert!((1..=16).contains(&(whole - read)), "{read} of {whole}");
+    let saved = run(&["salvage", &world, &salvaged]);
+    assert_eq!((ending(&saved), saved.json["entries"].as_u64()), ("damaged", Some(read)), "{}", saved.text);
+    let verified = run(&["verify", &salvaged]);
+    assert_eq!((ending(&verified), verified.json["entries"].as_u64()), ("finished", Some(read)), "{}", verified.text);
+}
+
+#[test]
+fn a_backup_is_restored_by_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (world, backups, restored) = (path("world"), path("backups"), path("restored"));
+    make_world(Path::new(&world), 3);
+    assert_eq!(run(&["backup", &world, &backups]).json["number"], 1);
+    assert_eq!(run(&["backup", &world, &backups]).json["number"], 2);
+    assert_eq!(run(&["backup", &world, &backups, "--keep", "2"]).json["number"], 3);
+    let listed = run(&["restore", &backups, "--list"]);
+    assert_eq!(listed.json["backups"].as_array().unwrap().len(), 2);
+    assert!(try_run(&["restore", &backups, &restored, "--number", "1"], false).unwrap_err().contains("backup 1"));
+    assert!(!Path::new(&restored).exists());
+    assert_eq!(run(&["restore", &backups, &restored, "--number", "2"]).json["number"], 2);
+    assert_eq!(run(&["verify", &restored]).json["entries"], run(&["verify", &world]).json["entries"]);
+    assert!(try_run(&["restore", &backups, &restored], false).unwrap_err().contains("is a world already"));
+    // A backup is no session.
+    assert_eq!(run(&["info", &world]).json["sessions"], 1);
+}
+
+/// K6, and what is pruned is made anew by a game.
+#[test]
+fn pruning_gives_the_room_back_and_the_ground_comes_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (world, copy) = (path("world"), path("copy"));
+    // 3,721 columns, of which a fifth stays.
+    make_world(Path::new(&world), 30);
+    run(&["compact", &world]);
+    let pruned = run(&["prune", &world, "-d", "overworld", "--shape", "square", "--radius", "13", "--yes"]);
+    assert_eq!(pruned.json["columns"], 61 * 61 - 27 * 27, "{}", pruned.text);
+    assert_eq!(pruned.json["chunks"], 61 * 61 - 27 * 27);
+    let verified = run(&["verify", &world]);
+    assert_eq!((ending(&verified), &verified.json["stale_keys"]), ("finished", &0.into()), "{}", verified.text);
+    // The live bytes: a copy of what is left.
+    run(&["copy", &world, &copy]);
+    run(&["compact", &copy]);
+    let size = |path: &str| {
+        let tables = files(Path::new(path)).into_iter();
+        let data = tables.filter(|(path, _)| path.extension().is_some_and(|kind| kind == "sst" || kind == "blob"));
+        data.map(|(_, bytes)| bytes.len()).sum::<usize>()
+    };
+    let (space, live) = (size(&world), size(&copy));
+    println!("after pruning 80 %: {space} bytes, live {live}, {:.3}", space as f64 / live as f64);
+    assert!(space as f64 <= 1.2 * live as f64, "{space} bytes for {live}");
+
+    let store = WorldStore::open_existing(&StorageConfig::Path(world.clone().into()), Access::Read).unwrap();
+    let there = |x: i64| {
+        let column = ColumnPos::new(x, 0);
+        let loaded = store.load_batch(DimensionId(0), column.batch(), &[column], -4..4).unwrap().remove(0);
+        loaded.column.chunks().count()
+    };
+    assert_eq!((there(13), there(14), there(-13), there(-14)), (1, 0, 1, 0));
+}
+
+#[test]
+fn pruned_ground_is_generated_anew_by_a_game() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    let stone_at = |y| BlockPos::new(3, y, 3);
+    let far = BlockPos::new(40 * 16, 90, 0);
+    for round in 0..2 {
+        let mut app = game(TerranePlugin::at(&world));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 8.0, 8.0, 2);
+        viewer(&mut app, dimension, 648.0, 8.0, 2);
+        start(&mut app);
+        let near = stone_at(90);
+        update_until(&mut app, "the ground is there", |world| {
+            block_at(world, dimension, near).is_some() && block_at(world, dimension, far).is_some()
+        });
+        let stone = id_of(app.world(), "terrane:stone");
+        let found = [near, far].map(|position| block_at(app.world_mut(), dimension, position).unwrap());
+        if round == 1 {
+            assert_eq!(found, [stone, BlockId::AIR]);
+            let ground = BlockPos::new(far.x, 0, far.z);
+            let beneath = (-64..=64).any(|y| {
+                block_at(app.world_mut(), dimension, BlockPos { y, ..ground })
+                    .is_some_and(|block| block != BlockId::AIR)
+            });
+            assert!(beneath, "it is generated anew");
+            continue;
+        }
+        for position in [near, far] {
+            app.world_mut().write_message(SetBlock { dimension, position, block: stone });
+        }
+        update_until(&mut app, "the blocks are set", |world| {
+            [near, far].iter().all(|position| block_at(world, dimension, *position) == Some(stone))
+        });
+        drop(app);
+        let path = world.to_str().unwrap();
+        let pruned = run(&["prune", path, "-d", "overworld", "--radius", "5", "--yes"]);
+        assert!(pruned.json["columns"].as_u64().unwrap() >= 13, "{}", pruned.text);
+    }
+}

@@ -1,0 +1,202 @@
+//! What the user can choose.
+
+use bevy_terrane::prelude::*;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use uuid::Uuid;
+
+/// Looks after the stored worlds of games made with bevy_terrane.
+///
+/// A world that a running game has open is refused, with the number of its process.
+///
+/// Exit codes: 0 all is well, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
+#[derive(Parser, Clone, Debug)]
+#[command(name = "terrane", version, verbatim_doc_comment)]
+pub struct Arguments {
+    /// What is to be done
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print one JSON object on the standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What is to be done.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Tells what is in a world: sizes, dimensions, types, history. Changes nothing
+    Info {
+        /// The world's folder
+        world: PathBuf,
+    },
+    /// Shows one chunk or entity as text. Changes nothing
+    Inspect {
+        /// The world's folder
+        world: PathBuf,
+        /// A chunk or an entity
+        #[command(subcommand)]
+        what: Inspected,
+    },
+    /// Reads and checks every value of a world, and lists what is damaged. Changes nothing
+    Verify {
+        /// The world's folder
+        world: PathBuf,
+    },
+    /// Makes a new world of all that can still be read of a damaged one, which stays as it is
+    Salvage {
+        /// The damaged world's folder
+        world: PathBuf,
+        /// The new world's folder, which must be empty or not there
+        new: PathBuf,
+    },
+    /// Makes an exact copy of a world
+    Copy {
+        /// The world's folder
+        world: PathBuf,
+        /// The copy's folder, which must be empty or not there
+        new: PathBuf,
+    },
+    /// Adds a backup of a world to a folder of backups. What did not change since the last one takes no room
+    Backup {
+        /// The world's folder
+        world: PathBuf,
+        /// The folder of backups; it is made if it is not there
+        folder: PathBuf,
+        /// Remove all but so many of the newest backups
+        #[arg(long, value_name = "NUMBER")]
+        keep: Option<NonZeroU32>,
+    },
+    /// Makes a world of a backup
+    Restore {
+        /// The folder of backups
+        folder: PathBuf,
+        /// The world's folder, which must be empty or not there
+        #[arg(required_unless_present = "list")]
+        world: Option<PathBuf>,
+        /// The backup's number [default: the newest]
+        #[arg(long)]
+        number: Option<u32>,
+        /// List the backups instead
+        #[arg(long, conflicts_with_all = ["world", "number"])]
+        list: bool,
+    },
+    /// Deletes what lies outside a shape, and gives the room back. It is generated anew when somebody comes there
+    Prune(PruneArguments),
+    /// Gives back the room of what was deleted and replaced
+    Compact {
+        /// The world's folder
+        world: PathBuf,
+    },
+}
+
+/// What is to be shown.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Inspected {
+    /// A chunk of 16 x 16 x 16 blocks
+    #[command(allow_negative_numbers = true)]
+    Chunk {
+        /// The dimension's name
+        dimension: String,
+        /// The chunk's place: the block's, divided by 16
+        x: i64,
+        y: i64,
+        z: i64,
+    },
+    /// An entity
+    Entity {
+        /// Its stable id
+        id: Uuid,
+    },
+}
+
+/// What is to be pruned.
+#[derive(Args, Clone, Debug)]
+pub struct PruneArguments {
+    /// The world's folder
+    pub world: PathBuf,
+
+    /// The dimension's name
+    #[arg(long, short)]
+    pub dimension: String,
+
+    /// Keep the columns of 16 blocks that are so near to the centre
+    #[arg(long, short, conflicts_with_all = ["from", "to"], required_unless_present = "from")]
+    pub radius: Option<u32>,
+
+    /// The shape around the centre
+    #[arg(long, short, value_enum, default_value_t = Shape::Disc)]
+    pub shape: Shape,
+
+    /// The column in the middle
+    #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
+    pub center: ColumnPos,
+
+    /// Keep a box instead: the column with the lowest coordinates
+    #[arg(long, value_name = "X,Z", value_parser = column, requires = "to", allow_hyphen_values = true)]
+    pub from: Option<ColumnPos>,
+
+    /// The column of the box with the highest coordinates, included
+    #[arg(long, value_name = "X,Z", value_parser = column, requires = "from", allow_hyphen_values = true)]
+    pub to: Option<ColumnPos>,
+
+    /// Only count what would be deleted
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// The shapes around a centre.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Disc,
+    Square,
+}
+
+impl Arguments {
+    /// What the command line says, or the code to exit with when that is said.
+    pub fn from_command_line() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                print!("{error}");
+                ExitCode::SUCCESS
+            }
+            _ => {
+                eprint!("{error}");
+                ExitCode::from(2)
+            }
+        })
+    }
+}
+
+impl PruneArguments {
+    /// What is to be kept.
+    pub fn area(&self) -> Result<ColumnArea, String> {
+        if let (Some(min), Some(max)) = (self.from, self.to) {
+            return match min.x <= max.x && min.z <= max.z {
+                true => Ok(ColumnArea::Box { min, max }),
+                false => {
+                    Err(format!("there is nothing between {min} and {max}: --from must have the lower coordinates"))
+                }
+            };
+        }
+        let (center, radius) = (self.center, self.radius.ok_or("give a --radius, or --from and --to")?);
+        Ok(match self.shape {
+            Shape::Disc => ColumnArea::Disc { center, radius },
+            Shape::Square => ColumnArea::Square { center, radius },
+        })
+    }
+}
+
+fn column(text: &str) -> Result<ColumnPos, String> {
+    let expected = || "two whole numbers with a comma between them are expected, such as 10,-3".to_owned();
+    let (x, z) = text.split_once(',').ok_or_else(expected)?;
+    let number = |text: &str| text.trim().parse().map_err(|_| expected());
+    Ok(ColumnPos::new(number(x)?, number(z)?))
+}

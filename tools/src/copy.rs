@@ -1,0 +1,50 @@
+//! New worlds of others.
+
+use super::display::{Display, open};
+use super::outcome::{End, Outcome, bytes};
+use super::verify::{damages, damages_as_json};
+use bevy_terrane::storage::Access;
+use bevy_terrane::storage::upkeep::{copy_world, salvage_world};
+use serde_json::json;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+pub fn copy(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+    let store = open(world, Access::Read)?;
+    let mut display = Display::new("copying", "values", stop);
+    let report = copy_world(&store, new, |progress| display.show(progress)).map_err(|error| error.to_string())?;
+    drop(display);
+    let (entries, copied) = (report.copied.entries, report.copied.bytes);
+    let json = json!({ "entries": entries, "bytes": copied });
+    Ok(match report.finished {
+        true => Outcome::new(End::Well, format!("{entries} values, {} were copied", bytes(copied)), json),
+        false => Outcome::new(End::Stopped, "stopped; no copy was made".into(), json),
+    })
+}
+
+pub fn salvage(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+    let store = open(world, Access::Read)?;
+    let mut display = Display::new("salvaging", "values", stop);
+    let report = salvage_world(&store, new, |progress| display.show(progress)).map_err(|error| error.to_string())?;
+    drop(display);
+    let (entries, read) = (report.read.entries, report.read.bytes);
+    let json = json!({
+        "entries": entries,
+        "bytes": read,
+        "damaged": report.damage.count,
+        "damages": damages_as_json(&report.damage),
+        "set_aside": report.set_aside,
+    });
+    if !report.finished {
+        return Ok(Outcome::new(End::Stopped, "stopped; no world was made".into(), json));
+    }
+    let mut text = damages(&report.damage);
+    text += &format!(
+        "{entries} values, {} were saved; {} are damaged, of which {} are only kept aside\n",
+        bytes(read),
+        report.damage.count,
+        report.set_aside,
+    );
+    let end = if report.damage.count > 0 { End::Damaged } else { End::Well };
+    Ok(Outcome::new(end, text, json))
+}

@@ -1,0 +1,93 @@
+//! How far it is: a bar in a terminal, lines elsewhere, both on the standard error.
+
+use bevy_terrane::prelude::StorageConfig;
+use bevy_terrane::storage::{Access, WalkProgress, WorldStore};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time between two lines where there is no terminal.
+const LINE_PERIOD: Duration = Duration::from_secs(5);
+/// The length of the bar.
+const WHOLE: u64 = 1_000;
+
+/// Shows progress, and stops what it is shown of.
+pub struct Display<'a> {
+    bar: ProgressBar,
+    what: &'static str,
+    unit: &'static str,
+    began: Instant,
+    last_line: Instant,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Display<'a> {
+    /// `what` is being done to so many of a `unit`.
+    pub fn new(what: &'static str, unit: &'static str, stop: &'a AtomicBool) -> Self {
+        let bar = ProgressBar::new(WHOLE);
+        let style = ProgressStyle::with_template("[{wide_bar}] {percent:>3} % {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        let began = Instant::now();
+        Self { bar, what, unit, began, last_line: began, stop }
+    }
+
+    /// The newest progress; the answer ends the walk.
+    pub fn show(&mut self, progress: &WalkProgress) -> ControlFlow<()> {
+        if !self.bar.is_hidden() || self.last_line.elapsed() >= LINE_PERIOD {
+            self.last_line = Instant::now();
+            let text = self.text(progress);
+            if self.bar.is_hidden() {
+                eprintln!("{text}");
+            } else {
+                self.bar.set_position((progress.fraction.unwrap_or(0.0) * WHOLE as f64) as u64);
+                self.bar.set_message(text);
+            }
+        }
+        self.go_on()
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub fn go_on(&self) -> ControlFlow<()> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn text(&self, progress: &WalkProgress) -> String {
+        let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
+        let (what, unit, entries) = (self.what, self.unit, progress.entries);
+        let mut text = format!("{what}: {entries} {unit}, {:.0}/s", entries as f64 / seconds);
+        if let Some(fraction) = progress.fraction.filter(|fraction| *fraction > 0.0) {
+            let left = Duration::try_from_secs_f64(seconds * (1.0 - fraction) / fraction).unwrap_or(Duration::MAX);
+            text += &format!(", about {:.0} %, {} left", fraction * 100.0, HumanDuration(left));
+        }
+        text
+    }
+}
+
+impl Drop for Display<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Opens a world that is there.
+pub fn open(world: &Path, access: Access) -> Result<WorldStore, String> {
+    WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access).map_err(|error| error.to_string())
+}
+
+/// What a world takes on disk.
+pub fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        // A file of the database that is gone again.
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}

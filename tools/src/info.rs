@@ -1,0 +1,90 @@
+//! What is in a world.
+
+use super::display::{folder_bytes, open};
+use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::storage::Access;
+use bevy_terrane::storage::upkeep::{DimensionInfo, WorldInfo};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Names of types that are listed as text; JSON has all.
+const MOST_NAMES: usize = 12;
+
+pub fn run(world: &Path) -> Result<Outcome, String> {
+    let store = open(world, Access::Read)?;
+    let info = store.info().map_err(|error| error.to_string())?;
+    let on_disk = folder_bytes(world);
+    Ok(Outcome::new(End::Well, text(&info, on_disk), as_json(&info, on_disk)))
+}
+
+fn text(info: &WorldInfo, on_disk: u64) -> String {
+    let age = SystemTime::now().duration_since(info.created_at).unwrap_or_default();
+    let mut text = format!(
+        "format {}, made {} ago, opened {} times, played for {}, {} on disk\n",
+        info.format,
+        indicatif::HumanDuration(age),
+        info.sessions,
+        indicatif::HumanDuration(info.play_time),
+        bytes(on_disk),
+    );
+    for family in &info.families {
+        let size = family.size.map_or_else(
+            || "of unknown size".into(),
+            |size| format!("about {} values, {}", size.entries, bytes(size.bytes)),
+        );
+        text += &format!("{} ({}): {size}\n", family.family, family.family.purpose());
+    }
+    for info in &info.dimensions {
+        let DimensionInfo { dimension, is_sparse, columns } = info;
+        let sparse = if *is_sparse { ", each chunk by itself" } else { "" };
+        let removed = if dimension.being_removed { ", being removed" } else { "" };
+        text += &format!(
+            "dimension {:?} (number {}), made by {}: {columns} columns{sparse}{removed}\n",
+            dimension.name, dimension.id.0, dimension.origin
+        );
+    }
+    let registry = &info.registry;
+    let blocks: Vec<&str> = registry.blocks.iter().map(|block| &*block.name).collect();
+    let components: Vec<&str> = registry.components.iter().map(|component| &*component.name).collect();
+    let entity_types: Vec<&str> = registry.entity_types.iter().map(|name| &**name).collect();
+    for (what, names) in [("blocks", blocks), ("block components", components), ("entity components", entity_types)] {
+        let rest = if names.len() > MOST_NAMES { ", .." } else { "" };
+        text += &format!("{} {what}: {}{rest}\n", names.len(), names[..names.len().min(MOST_NAMES)].join(", "));
+    }
+    text
+}
+
+fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
+    let families = info.families.iter().map(|family| {
+        let (entries, bytes) = (family.size.map(|size| size.entries), family.size.map(|size| size.bytes));
+        json!({ "name": family.family.name(), "entries": entries, "bytes": bytes })
+    });
+    let dimensions = info.dimensions.iter().map(|info| {
+        let DimensionInfo { dimension, is_sparse, columns } = info;
+        let origin = &dimension.origin;
+        json!({
+            "name": dimension.name,
+            "number": dimension.id.0,
+            "generator": origin.generator,
+            "generator_version": origin.version,
+            "seed": origin.seed,
+            "columns": columns,
+            "sparse": is_sparse,
+            "being_removed": dimension.being_removed,
+        })
+    });
+    let registry = &info.registry;
+    json!({
+        "format": info.format,
+        "created_at_unix_seconds": info.created_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        "sessions": info.sessions,
+        "play_seconds": info.play_time.as_secs(),
+        "bytes_on_disk": on_disk,
+        "families": families.collect::<Vec<_>>(),
+        "dimensions": dimensions.collect::<Vec<_>>(),
+        "blocks": registry.blocks.iter().map(|block| &block.name).collect::<Vec<_>>(),
+        "block_components": registry.components.iter().map(|component| &component.name).collect::<Vec<_>>(),
+        "entity_components": registry.entity_types,
+    })
+}

@@ -1,0 +1,66 @@
+//! Looks after stored worlds from the command line.
+//!
+//! `terrane --help` lists what it can do. What it does is done by `bevy_terrane::storage::upkeep`; here are arguments, progress
+//! and words.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `main.rs` | exit codes |
+//! | `arguments.rs` | the command line |
+//! | `display.rs` | progress as a bar, or as lines |
+//! | `outcome.rs` | what is printed at the end |
+//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs` | the commands |
+
+mod arguments;
+mod backup;
+mod copy;
+mod display;
+mod info;
+mod inspect;
+mod outcome;
+mod prune;
+mod verify;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use arguments::{Arguments, Command};
+pub use outcome::Outcome;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::from_command_line() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    let stop = Arc::<AtomicBool>::default();
+    let flag = stop.clone();
+    if let Err(error) = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)) {
+        eprintln!("warning: Ctrl-C ends this at once: {error}");
+    }
+    match run(&arguments, &stop) {
+        Ok(outcome) => outcome.print(arguments.json),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All that the program does but for the command line and the exit code. It ends at the next good moment once `stop` is set.
+pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    match &arguments.command {
+        Command::Info { world } => info::run(world),
+        Command::Inspect { world, what } => inspect::run(world, what),
+        Command::Verify { world } => verify::run(world, stop),
+        Command::Salvage { world, new } => copy::salvage(world, new, stop),
+        Command::Copy { world, new } => copy::copy(world, new, stop),
+        Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep),
+        Command::Restore { folder, world, number, list } => match (world, list) {
+            (Some(world), false) => backup::restore(folder, world, *number),
+            _ => backup::list(folder),
+        },
+        Command::Prune(arguments) => prune::run(arguments, stop),
+        Command::Compact { world } => prune::compact(world, stop),
+    }
+}

@@ -1,0 +1,72 @@
+//! What is printed at the end.
+
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// For people.
+    pub text: String,
+    /// For programs.
+    pub json: Value,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Well,
+    /// Damage was found.
+    Damaged,
+    /// Ctrl-C ended it.
+    Stopped,
+}
+
+impl End {
+    fn code(self) -> u8 {
+        match self {
+            Self::Well => 0,
+            Self::Damaged => 3,
+            // As shells have it.
+            Self::Stopped => 130,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Well => "finished",
+            Self::Damaged => "damaged",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl Outcome {
+    /// The figures get a field that says how it ended.
+    pub fn new(end: End, text: String, mut json: Value) -> Self {
+        json["outcome"] = end.name().into();
+        Self { end, text, json }
+    }
+
+    /// Prints it on the standard output.
+    pub fn print(&self, json: bool) -> ExitCode {
+        if json {
+            println!("{}", self.json);
+        } else {
+            println!("{}", self.text.trim_end());
+        }
+        ExitCode::from(self.end.code())
+    }
+}
+
+/// As people read it.
+pub fn bytes(bytes: u64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} B"),
+        ..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        ..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}

@@ -1,0 +1,98 @@
+//! Deleting what lies outside a shape, and giving room back.
+
+use super::arguments::PruneArguments;
+use super::display::{Display, folder_bytes, open};
+use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::prelude::ColumnArea;
+use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
+use bevy_terrane::storage::{Access, WorldStore};
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+pub fn run(arguments: &PruneArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    let keep = arguments.area()?;
+    let name = &arguments.dimension;
+    if !arguments.dry_run && !arguments.yes && !is_confirmed(&keep, name)? {
+        return Err("nothing was deleted".into());
+    }
+    let before = folder_bytes(&arguments.world);
+    let access = if arguments.dry_run { Access::Read } else { Access::Write };
+    let store = open(&arguments.world, access)?;
+    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
+    let Some(dimension) = dimensions.iter().find(|dimension| dimension.name == *name) else {
+        let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
+        return Err(format!("the world has no dimension {name:?}; it has {}", names.join(", ")));
+    };
+    let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
+    let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
+    let report = report.map_err(|error| error.to_string())?;
+    drop(display);
+    let mut is_whole = report.finished;
+    if is_whole && !arguments.dry_run {
+        is_whole = compact_all(&store, stop)?.is_continue();
+    }
+    drop(store);
+    let after = folder_bytes(&arguments.world);
+    let end = if is_whole { End::Well } else { End::Stopped };
+    let text = text(&report, &keep, arguments.dry_run) + &space(before, after);
+    let mut json = as_json(&report);
+    (json["bytes_before"], json["bytes_after"]) = (before.into(), after.into());
+    Ok(Outcome::new(end, text, json))
+}
+
+pub fn compact(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+    let before = folder_bytes(world);
+    let store = open(world, Access::Maintain)?;
+    let end = if compact_all(&store, stop)?.is_continue() { End::Well } else { End::Stopped };
+    drop(store);
+    let after = folder_bytes(world);
+    Ok(Outcome::new(end, space(before, after), json!({ "bytes_before": before, "bytes_after": after })))
+}
+
+fn compact_all(store: &WorldStore, stop: &AtomicBool) -> Result<ControlFlow<()>, String> {
+    let display = Display::new("compacting", "families", stop);
+    let compacted = store.compact(|_| display.go_on());
+    compacted.map_err(|error| error.to_string())
+}
+
+fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool, String> {
+    if !io::stdin().is_terminal() {
+        return Err("this deletes ground for good; say --yes if that is meant".into());
+    }
+    eprint!("All of {dimension:?} outside the {keep} is deleted for good. Type yes to go on: ");
+    io::stderr().flush().map_err(|error| error.to_string())?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+    Ok(answer.trim() == "yes")
+}
+
+fn text(report: &PruneReport, keep: &ColumnArea, is_trial: bool) -> String {
+    let PruneReport { columns, chunks, entities, .. } = report;
+    let verb = if is_trial { "would be deleted" } else { "were deleted" };
+    let mut text = format!("outside the {keep}, {columns} columns, {chunks} chunks and {entities} entities {verb}\n");
+    for KeptEntity { id, column, is_damaged } in &report.kept {
+        let why = if *is_damaged { "its record is damaged" } else { "it may be a player" };
+        text += &format!("entity {id} in column {column} stays: {why}\n");
+    }
+    text
+}
+
+fn as_json(report: &PruneReport) -> Value {
+    let kept = report.kept.iter().map(|kept| {
+        json!({ "id": kept.id.to_string(), "column": [kept.column.x, kept.column.z], "damaged": kept.is_damaged })
+    });
+    json!({
+        "columns": report.columns,
+        "chunks": report.chunks,
+        "entities": report.entities,
+        "other": report.other,
+        "kept_entities": kept.collect::<Vec<_>>(),
+    })
+}
+
+fn space(before: u64, after: u64) -> String {
+    format!("the world took {} before and takes {} now\n", bytes(before), bytes(after))
+}

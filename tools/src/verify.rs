@@ -1,0 +1,60 @@
+//! Is a world what was written?
+
+use super::display::{Display, open};
+use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::storage::Access;
+use bevy_terrane::storage::upkeep::{Damage, DamageList};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+    let store = open(world, Access::Read)?;
+    let mut display = Display::new("verifying", "values", stop);
+    let report = store.verify(|progress| display.show(progress)).map_err(|error| error.to_string())?;
+    drop(display);
+    let end = match (report.finished, report.damage.count) {
+        (false, _) => End::Stopped,
+        (true, 0) => End::Well,
+        (true, _) => End::Damaged,
+    };
+    let mut text = damages(&report.damage);
+    text += &format!(
+        "{} values, {} were read; {} are damaged\n",
+        report.read.entries,
+        bytes(report.read.bytes),
+        report.damage.count
+    );
+    if report.stale > 0 {
+        text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);
+    }
+    let json = json!({
+        "entries": report.read.entries,
+        "bytes": report.read.bytes,
+        "damaged": report.damage.count,
+        "damages": damages_as_json(&report.damage),
+        "stale_keys": report.stale,
+    });
+    Ok(Outcome::new(end, text, json))
+}
+
+/// A line for each damage.
+pub fn damages(list: &DamageList) -> String {
+    let mut text: String = list.listed.iter().map(|damage| format!("damaged: {damage}\n")).collect();
+    let unlisted = list.count - list.listed.len() as u64;
+    if unlisted > 0 {
+        text += &format!("damaged: {unlisted} more\n");
+    }
+    text
+}
+
+pub fn damages_as_json(list: &DamageList) -> Value {
+    let kind = |damage: &Damage| match damage {
+        Damage::Value { .. } => "value",
+        Damage::Unreadable(_) => "unreadable",
+        Damage::TwoTiers { .. } => "two_tiers",
+        Damage::Unmarked { .. } => "unmarked",
+        Damage::Unindexed { .. } => "unindexed",
+    };
+    list.listed.iter().map(|damage| json!({ "kind": kind(damage), "what": damage.to_string() })).collect()
+}
