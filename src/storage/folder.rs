@@ -60,12 +60,12 @@ impl WorldFolder {
     /// Locks the world in `path`, which must be there.
     pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
         match fs::metadata(path) {
-            Ok(metadata) if !metadata.is_dir() => return Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
+            Ok(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(WorldOpenError::NoWorld { path: path.to_path_buf() });
+                Err(WorldOpenError::NoWorld { path: path.to_path_buf() })
             }
-            Err(error) => return Err(inaccessible(path, "open")(error)),
-            Ok(_) if is_new(path)? => return Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
+            Err(error) => Err(inaccessible(path, "open")(error)),
+            Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
             Ok(_) => Self::open(path),
         }
     }

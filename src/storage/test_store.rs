@@ -122,11 +122,11 @@ impl KeyValueStore for TestStore {
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        if let Some(left) = self.0.good_writes.lock().unwrap().take() {
-            match left.checked_sub(1) {
-                Some(left) => *self.0.good_writes.lock().unwrap() = Some(left),
-                None => self.fail_writes(true),
-            }
+        let left = self.0.good_writes.lock().unwrap().take();
+        match left.map(|left| left.checked_sub(1)) {
+            Some(Some(left)) => self.fail_writes_after(left),
+            Some(None) => self.fail_writes(true),
+            None => {}
         }
         if self.0.fails_writes.load(Ordering::SeqCst) {
             return Err(StoreError::Backend {

@@ -209,7 +209,7 @@ pub(super) fn what_was_written_is_there<S: KeyValueStore>(store: &S, round: u8) 
         batch.put(family, [99], vec![99]);
     }
     // Also what is to outlive the process alone outlives the store's orderly end.
-    store.write(batch, if round % 2 == 0 { Durability::Sync } else { Durability::Process })?;
+    store.write(batch, if round.is_multiple_of(2) { Durability::Sync } else { Durability::Process })?;
     let mut batch = WriteBatch::default();
     Family::ALL.into_iter().for_each(|family| batch.delete(family, [99]));
     Ok(store.write(batch, Durability::Process)?)

@@ -115,8 +115,7 @@ impl Tile<'_> {
         let world = self.world;
         let _writing = world.lock_writes();
         let Some(masks) = world.stored_tile(self.dimension, (self.x, self.z))? else { return Ok(0) };
-        let mut found = PruneReport::default();
-        found.columns = self.unmark(masks);
+        let mut found = PruneReport { columns: self.unmark(masks), ..PruneReport::default() };
         let mut moves = Moves::new(world);
         let is_outside = |column: ColumnPos| !self.keep.contains(column);
         for group in world.groups_over(self.dimension, (self.x, self.z))? {

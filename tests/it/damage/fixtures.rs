@@ -57,11 +57,7 @@ fn write(store: &MemoryStore) -> String {
 fn content_of_format_1() -> (RegistryLists, SaveBatch) {
     let block = |name: &str, components: &[u64]| BlockRecord { name: name.into(), components: components.to_vec() };
     let lists = RegistryLists {
-        blocks: vec![
-            block("terrane:air", &[]),
-            block("game:stairs[facing=north]", &[]),
-            block("game:chest", &[0, 1 << 63]),
-        ],
+        blocks: vec![block("terrane:air", &[]), block("game:stairs[facing=north]", &[]), block("game:chest", &[])],
         components: vec![
             ComponentRecord { name: "game:lock".into(), version: 2, size: Some(4) },
             ComponentRecord { name: "game:items".into(), version: 0, size: None },
