@@ -71,7 +71,7 @@ impl WorldFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(WorldOpenError::NoWorld { path: path.to_path_buf() })
             }
-            Err(error) => return Err(inaccessible(path, "open")(error)),
+            Err(error) => Err(inaccessible(path, "open")(error)),
             Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
             Ok(_) => Self::open(path),
         }

@@ -97,11 +97,12 @@ impl<'a> Checker<'a> {
     }
 
     fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
-        let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
-        let opened = envelope::open(value).map_err(damaged)?;
         match &self.blocks {
-            Some(blocks) => self.world.decode_chunk(blocks, (dimension, pos), opened.payload).map(drop),
-            None => Ok(()),
+            Some(blocks) => self.world.decode_chunk(blocks, (dimension, pos), value).map(drop),
+            None => {
+                let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
+                envelope::open(value).map(drop).map_err(damaged)
+            }
         }
     }
 
@@ -199,6 +200,9 @@ impl<'a> Checker<'a> {
         }
         if let Some((dimension, id)) = keys::parse_viewer_key(key) {
             return self.check_index(id, |record| record.dimension == dimension && record.viewers().next().is_some());
+        }
+        if let Some(id) = keys::parse_player_key(key) {
+            return self.check_index(id, |record| record.index_keys().iter().any(|own| own == key));
         }
         if let Some((dimension, x, z)) = keys::parse_tile_key(key) {
             return self.check_tile(dimension, (x, z), value);

@@ -45,7 +45,7 @@ impl WorldStore {
         };
         let Some((tier, value)) = found else { return Ok(None) };
         let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
-        let chunk = self.decode_chunk(&blocks, (dimension, pos), opened.payload)?;
+        let chunk = self.decode_chunk(&blocks, (dimension, pos), &value)?;
         Ok(Some(InspectedChunk { tier, version: opened.version, bytes: value.len(), chunk }))
     }
 }
