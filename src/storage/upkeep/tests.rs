@@ -11,6 +11,7 @@ use crate::storage::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use uuid::Uuid;
 
 const OVERWORLD: DimensionId = DimensionId(0);
@@ -78,6 +79,7 @@ fn make_world() -> TestStore {
             batch.entities.insert(Uuid::from_u128(id), Some(entity(id, column, column.x == column.z)));
         }
     }
+    world.set_session_time(Duration::from_secs(90));
     batch.tiles = graph.into_iter().map(|(tile, masks)| ((OVERWORLD, tile), masks)).collect();
     world.commit(&batch, Durability::Process).unwrap();
     let mut groups: Vec<_> = batch.chunks.keys().map(|(id, chunk)| ChunkGroup::of(*id, *chunk)).collect();
@@ -407,7 +409,7 @@ fn a_world_opened_to_be_read_counts_no_session_and_refuses_writes() {
     for access in [Access::Read, Access::Maintain] {
         let config = StorageConfig::Custom(Arc::new(store.clone()));
         let world = WorldStore::open_existing(&config, access).unwrap();
-        assert_eq!(world.session(), 1);
+        assert_eq!((world.session(), world.info().unwrap().play_time), (1, Duration::from_secs(90)));
         let origin = DimensionOrigin { generator: "hills".into(), version: 1, seed: 7 };
         let refused = world.open_dimension("new", &origin).unwrap_err();
         assert!(refused.to_string().contains("not opened to be changed"), "{refused}");

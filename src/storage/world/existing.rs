@@ -72,6 +72,9 @@ impl WorldStore {
             }
             world.header = header;
         }
-        Ok(world)
+        match world.resume_play_time() {
+            Ok(()) | Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(world),
+            Err(error) => Err(failed(error)),
+        }
     }
 }
