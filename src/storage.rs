@@ -47,6 +47,7 @@ mod thread;
 mod tier;
 mod tiers;
 mod tiles;
+mod unwritten_opacity;
 mod walk;
 mod world;
 

@@ -33,7 +33,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.note_resident();
             desk.save_regions();
             desk.last_commit();
-            desk.save_heat();
+            desk.save_notes();
             desk.threads.join();
         }
         Err(error) => error!("the coordinator's world lacks what it began with, nothing could be saved: {error}"),
@@ -208,10 +208,13 @@ impl Desk<'_> {
         left
     }
 
-    /// When chunks were in use, if nothing else was saved with it.
-    fn save_heat(&self) {
+    /// What is written along with saves or later, if nothing else is saved.
+    fn save_notes(&self) {
         if let Err(error) = self.store.0.save_heat() {
             warn!("when chunks were in use last is not saved: {error}");
+        }
+        if let Err(error) = self.store.0.save_opacity() {
+            warn!("what is opaque is made anew next time, as it could not be saved: {error}");
         }
     }
 

@@ -78,6 +78,7 @@ impl Ground {
                 error => return Err(error),
             };
             let Some(blocks) = self.generate_chunk(chunk) else { return Err(error) };
+            store.keep_copy(self.dimension, chunk)?;
             let chunks = [((self.dimension, chunk), blocks)].into();
             // Whatever is newer than what is stored is committed later, and so takes its place.
             store.commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync)?;
@@ -101,7 +102,7 @@ mod tests {
     use crate::chunk::Column;
     use crate::generation::{Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity};
     use crate::space::{DimensionId, HeightSet};
-    use crate::storage::{Family, KeyValueStore, MemoryStore, WriteBatch, keys};
+    use crate::storage::{Family, KeyValueStore, MemoryStore, WriteBatch, envelope, keys};
 
     const DIMENSION: DimensionId = DimensionId(0);
     const COLUMN: ColumnPos = ColumnPos::new(2, -3);
@@ -174,6 +175,24 @@ mod tests {
             assert_eq!(read(&ground), Ok(found));
             assert!(ground.repairs.take().is_empty());
         }
+    }
+
+    #[test]
+    fn a_chunk_that_is_none_though_its_checksum_is_right_is_kept_aside() {
+        let disk = Arc::new(MemoryStore::new());
+        let (mut ground, _) = ground(DamagedGround::Regenerate, false, &[]);
+        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        ground.store = Arc::downgrade(&store);
+        let mut value = envelope::unsealed();
+        value.extend([9; 30]);
+        envelope::seal(&mut value, 3);
+        let mut writes = WriteBatch::default();
+        writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(0)), value.clone());
+        disk.write(writes, Durability::Sync).unwrap();
+        read(&ground).unwrap();
+        assert_eq!(ground.repairs.take().len(), 1);
+        let kept = store.set_aside().unwrap();
+        assert_eq!(kept.iter().map(|kept| &kept.value).collect::<Vec<_>>(), [&value]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
 
 use super::{StoreError, StoredItem, WorldStore, envelope};
-use crate::block::{BlockId, BlockRegistry};
+use crate::block::{BlockId, BlockRegistry, BlockUpgradeError};
 use crate::chunk::{Chunk, format};
 use crate::space::{ChunkPos, DimensionId};
 use std::sync::{Arc, PoisonError};
@@ -109,7 +109,12 @@ impl WorldStore {
         let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
         let decoded = format::decode_with(&*blocks.registry, opened.payload);
         let decoded = decoded.map_err(|error| damaged(error.to_string()))?;
-        let upgraded = decoded.chunk.upgraded(&blocks.registry).map_err(|error| damaged(error.to_string()))?;
+        let unmigrated = |error: BlockUpgradeError| StoreError::Unmigrated {
+            what: StoredItem::Chunk(dimension, pos),
+            path: self.path().to_path_buf(),
+            reason: error.to_string(),
+        };
+        let upgraded = decoded.chunk.upgraded(&blocks.registry).map_err(unmigrated)?;
         Ok(upgraded.unwrap_or(decoded.chunk))
     }
 }

@@ -4,6 +4,7 @@ use super::blocks::KnownBlocks;
 use super::cluster::Unpacked;
 use super::heat::Placed;
 use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
+use super::unwritten_opacity::TileChanges;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
     block_ticks, envelope, keys, tiles,
@@ -49,6 +50,8 @@ pub(super) struct Commit {
     pub report: CommitReport,
     /// What becomes hot again, as it was before: written in front of all else.
     moves: WriteBatch,
+    /// Of the opacity map, what is not written with it.
+    pub tiles: TileChanges,
     /// The groups that chunks were put into.
     placed: BTreeMap<ChunkGroup, Placed>,
 }
@@ -194,6 +197,7 @@ impl WorldStore {
             self.store.sync()?;
         }
         self.heat.forget(&accesses);
+        self.unwritten_opacity.apply(commit.tiles, self.play_time());
         commit.report.duration = start.elapsed();
         Ok(commit.report)
     }

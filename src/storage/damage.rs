@@ -1,7 +1,8 @@
 //! What is stored and cannot be read: found key by key, and kept aside when something whole takes its place.
 
 use super::commit::Commit;
-use super::{CommitReport, Family, StoreError, StoredItem, WorldStore, keys};
+use super::{CommitReport, Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys};
+use crate::space::{ChunkPos, DimensionId};
 
 /// A damaged value that something whole took the place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,21 @@ impl WorldStore {
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// Keeps a copy of what is stored of a chunk, before something else takes its place though its checksum may be right.
+    pub fn keep_copy(&self, dimension: DimensionId, chunk: ChunkPos) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        let value = match self.chunk_value(dimension, chunk) {
+            // Whatever replaces it keeps what can be read of it.
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => return Ok(()),
+            value => value?,
+        };
+        let Some((_, value)) = value else { return Ok(()) };
+        let mut writes = WriteBatch::default();
+        let key = keys::damaged_key(Family::Chunks, &keys::chunk_key(dimension, chunk), &value);
+        writes.put(Family::Meta, key, value);
+        self.write(writes, Durability::Process)
     }
 
     /// The values under these keys, in their order. One that the backend finds damaged is named; others in the same part of

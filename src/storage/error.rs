@@ -32,6 +32,17 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A stored value is whole, but the game's migration of one of its components refuses it. Another version of the game may
+    /// read it, so nothing may take its place.
+    #[error("{what} in the world {} cannot be migrated: {reason}", path.display())]
+    Unmigrated {
+        /// Which value.
+        what: StoredItem,
+        /// Where the store is.
+        path: PathBuf,
+        /// What the migration said, and of which component.
+        reason: String,
+    },
     /// The backend found that what it has on disk is not what it wrote. Other keys may be readable.
     #[error("{family} of the world {} is damaged: {reason}", path.display())]
     Damaged {

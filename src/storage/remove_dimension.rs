@@ -158,6 +158,10 @@ impl WorldStore {
 impl Removal<'_> {
     fn run(&mut self, progress: &mut impl FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
         let dimension = self.dimension;
+        {
+            let _writing = self.world.lock_writes();
+            self.world.unwritten_opacity.remove(|(of, _)| of == dimension);
+        }
         // Their keys are the only way to the entities, so each page of keys goes together with its entities.
         for range in [keys::place_dimension_range(dimension), keys::viewer_range(dimension)] {
             if self.erase(Family::Meta, range, Self::entity_keys, progress)?.is_break() {

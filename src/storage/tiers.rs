@@ -198,6 +198,29 @@ impl WorldStore {
         Ok(PackedGroups::new(self).find(group)?.map(|packed| packed.tier))
     }
 
+    /// The value that one chunk is stored as, and where; `None` if it is not stored.
+    pub(super) fn chunk_value(
+        &self,
+        dimension: DimensionId,
+        pos: ChunkPos,
+    ) -> Result<Option<(Tier, Vec<u8>)>, StoreError> {
+        let _resting = self.groups_at_rest();
+        if let Some(value) = self.store.get(Family::Chunks, &keys::chunk_key(dimension, pos))? {
+            return Ok(Some((Tier::Hot, value)));
+        }
+        let Some(PackedGroup { tier, part }) = PackedGroups::new(self).find(ChunkGroup::of(dimension, pos))? else {
+            return Ok(None);
+        };
+        let place = ClusterScale::Small.place(pos);
+        if part.chunks >> place & 1 == 0 {
+            return Ok(None);
+        }
+        let damaged = |error| self.corrupt(StoredItem::Chunk(dimension, pos), error);
+        let unpacked = part.unpack().map_err(damaged)?;
+        let value = unpacked.values().find(|(found, _)| *found == place);
+        Ok(value.map(|(_, value)| (tier, value.to_vec())))
+    }
+
     /// Moves groups to other tiers, those of a cube of 16 x 16 x 16 chunks in one atomic write. Gives what it did, and
     /// how many of the groups, in an order of its own, it did not come to: after 16 MiB it stops.
     ///

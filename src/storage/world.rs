@@ -11,6 +11,7 @@ use super::blocks::KnownBlocks;
 use super::folder::WorldFolder;
 use super::heat::Heat;
 use super::promotion::LoadedGroups;
+use super::unwritten_opacity::UnwrittenOpacity;
 use super::{
     Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record,
 };
@@ -82,6 +83,7 @@ pub struct WorldStore {
     pub(super) heat: Heat,
     /// What is to be promoted because it was loaded.
     pub(super) loaded: LoadedGroups,
+    pub(super) unwritten_opacity: UnwrittenOpacity,
     header: Header,
     /// The header as it is stored while this session is the last one; `None` without a session.
     fence: Option<Vec<u8>>,
@@ -298,6 +300,7 @@ impl WorldStore {
             moving: RwLock::new(()),
             heat: Heat::default(),
             loaded: LoadedGroups::default(),
+            unwritten_opacity: UnwrittenOpacity::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,
         }

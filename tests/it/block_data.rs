@@ -190,6 +190,8 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
 
     let later = |refused: u8| {
         let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()));
+        // What a migration refuses is not damaged: another version of the game may read it.
+        let plugin = plugin.with_damaged_ground(DamagedGround::Regenerate);
         let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),

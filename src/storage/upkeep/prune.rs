@@ -189,7 +189,8 @@ impl Tile<'_> {
         let batches: BTreeSet<BatchPos> = outside.iter().map(|column| column.batch()).collect();
         let summaries = outside.iter().map(|column| (Family::Meta, keys::summary_key(self.dimension, *column)));
         let opacity = batches.iter().map(|batch| (Family::Opacity, keys::opacity_key(self.dimension, *batch)));
-        let mut count = 0;
+        let is_gone = |(dimension, batch)| dimension == self.dimension && batches.contains(&batch);
+        let mut count = self.world.unwritten_opacity.remove(is_gone) as u64;
         for (family, key) in summaries.chain(opacity).collect::<Vec<_>>() {
             if self.world.store.get(family, &key)?.is_some() {
                 count += 1;
