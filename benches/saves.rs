@@ -1,16 +1,20 @@
-//! K5: bytes written to disk for each byte that changed. `cargo bench --bench saves` prints the figure, beside that of the
-//! same changes written as plain puts.
+//! K5: bytes written to disk for each byte that changed. K7: what saving costs the coordinator and the main thread. `cargo
+//! bench --bench saves` prints the figures; an argument names the one to run.
 //!
-//! Ten minutes on a simulated clock: 100 bots, each on ground of its own, walk about and place a block in every other
+//! K5, beside the same changes written as plain puts: ten minutes on a simulated clock: 100 bots, each on ground of its own, walk about and place a block in every other
 //! tick. All the ground that they come to see is generated before. Nothing is unsaved for longer than ten seconds. What
 //! counts as changed are the encoded bytes of the distinct chunks that changed in each ten seconds; what counts as written
 //! is the database's log, its tables, and what it writes again.
+//!
+//! K7, on the real clock: 44 players around each of whom a block is changed in every one of 225 columns within five seconds,
+//! once with an autosave period of five seconds, so that 2,000 columns are saved each second, and once with one of an hour.
 
 use bevy_terrane::chunk::format;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -66,7 +70,139 @@ fn updates(app: &mut App, count: u64) {
     (0..count).for_each(|_| app.update());
 }
 
+/// A player in the middle of columns of which one after another is changed.
+#[derive(Component, Clone)]
+struct Builder {
+    home: BlockPos,
+}
+
+const BUILDERS: i64 = 44;
+/// Columns around a builder, to each side.
+const REACH: i64 = 7;
+const SECONDS_A_ROUND: u64 = 5;
+static COLUMNS_CHANGED: AtomicU64 = AtomicU64::new(0);
+
+fn build_around(region: Res<RegionInfo>, types: Res<BlockTypes>, mut blocks: RegionBlocks, builders: Query<&Builder>) {
+    let side = 2 * REACH as u64 + 1;
+    let ticks = SECONDS_A_ROUND * TICKS_A_SECOND;
+    let (round, within) = (region.ticks / ticks, region.ticks % ticks);
+    let kinds = [types.id("terrane:stone").unwrap_or(BlockId::AIR), BlockId::AIR];
+    for builder in &builders {
+        for number in side * side * within / ticks..side * side * (within + 1) / ticks {
+            let [x, z] = [number % side, number / side].map(|at| (at as i64 - REACH) * 16);
+            let place = BlockPos::new(builder.home.x + x, builder.home.y, builder.home.z + z);
+            let kind = kinds[(round % 2) as usize];
+            // What is not loaded yet is changed in the next round.
+            let is_changed = blocks.set_block(place, kind).is_ok_and(|old| old != kind);
+            COLUMNS_CHANGED.fetch_add(is_changed.into(), Ordering::Relaxed);
+        }
+    }
+}
+
+const SECONDS_MEASURED: u64 = 30;
+
+/// What a world with builders costs; times as median and p99.
+struct Cost {
+    /// The coordinator's pass: of the second in the middle of all, by its p99.
+    pass: [Duration; 2],
+    /// The main thread's update.
+    main: [Duration; 2],
+    /// What of it was spent on a core, and not waiting for one.
+    main_on_a_core: [Duration; 2],
+    /// Columns changed a second.
+    changed: f64,
+    /// Commits a second.
+    saves: f64,
+}
+
+/// How long this thread has had a core so far; zero where the system does not tell.
+fn time_on_a_core() -> Duration {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = statistics.split_whitespace().next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+fn builders(autosave_period: Duration) -> Cost {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut app = App::new();
+    let plugin = TerranePlugin::at(folder.path().join("world")).with_autosave_period(autosave_period);
+    app.add_plugins((MinimalPlugins, plugin)).register_region_component::<Builder>();
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, build_around);
+    });
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
+    app.finish();
+    app.cleanup();
+    for number in 0..BUILDERS {
+        let home = BlockPos::new(number % 7 * 1_024, 5, number / 7 * 1_024);
+        let builder = (Builder { home }, Viewer::new().with_radius(REACH as u32));
+        app.world_mut().commands().spawn_in_region(dimension, home, builder);
+    }
+    let mut run = |seconds: u64| {
+        let (mut times, mut own_times, mut passes) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..seconds {
+            let end = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < end {
+                let (began, own) = (Instant::now(), time_on_a_core());
+                app.update();
+                times.push(began.elapsed());
+                own_times.push(time_on_a_core().saturating_sub(own));
+                std::thread::sleep(Duration::from_millis(15));
+            }
+            // Of the last 1,024 passes, which is about a second.
+            passes.push(app.world().resource::<WorldStatistics>().pass_times);
+        }
+        times.sort_unstable();
+        own_times.sort_unstable();
+        passes.sort_unstable_by_key(|(_, p99)| *p99);
+        let (changed, saves) =
+            (COLUMNS_CHANGED.swap(0, Ordering::Relaxed), app.world().resource::<WorldStatistics>().saves);
+        (times, own_times, passes[passes.len() / 2], changed, saves)
+    };
+    // The ground is generated and saved first.
+    let (.., before) = run(40);
+    let (times, own_times, pass, changed, saves) = run(SECONDS_MEASURED);
+    let at = |times: &[Duration], percent: usize| times[(times.len() - 1) * percent / 100];
+    let both = |times: &[Duration]| [at(times, 50), at(times, 99)];
+    let rate = |count: u64| count as f64 / SECONDS_MEASURED as f64;
+    Cost {
+        pass: [pass.0, pass.1],
+        main: both(&times),
+        main_on_a_core: both(&own_times),
+        changed: rate(changed),
+        saves: rate(saves - before),
+    }
+}
+
+/// K7: the cost of saving to those who should not notice it.
+fn unnoticed() {
+    let idle = builders(Duration::from_secs(3_600));
+    let busy = builders(Duration::from_secs(SECONDS_A_ROUND));
+    for cost in [&idle, &busy] {
+        let Cost { pass, main, main_on_a_core, changed, saves } = cost;
+        println!("K7 {changed:.0} columns changed a second, {saves:.1} commits; p50 and p99 of");
+        println!("K7   the pass {pass:.2?}, main thread {main:.2?}, of this on a core {main_on_a_core:.2?}");
+    }
+    let more = |busy: [Duration; 2], idle: [Duration; 2]| (busy[1].as_secs_f64() - idle[1].as_secs_f64()) * 1e3;
+    println!(
+        "K7 saving adds to the p99 of the pass {:+.2} ms (goal: + 1 ms), of the main thread {:+.2} ms (goal: + 0.1 ms), of its time on a core {:+.2} ms",
+        more(busy.pass, idle.pass),
+        more(busy.main, idle.main),
+        more(busy.main_on_a_core, idle.main_on_a_core)
+    );
+}
+
 fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let workloads: [(&str, fn()); 2] = [("K5", bytes_written), ("K7", unnoticed)];
+    for (name, run) in workloads {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
+            run();
+        }
+    }
+}
+
+fn bytes_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let changed = Changed::default();
     let mut app = App::new();

@@ -8,16 +8,18 @@
 #[allow(dead_code, missing_docs, clippy::all)]
 mod terrain42;
 
-use bevy_terrane::block::BlockId;
-use bevy_terrane::chunk::Chunk;
+use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
+use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
 use bevy_terrane::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use bevy_terrane::storage::{
     ChunkGroup, Durability, Family, KeyValueStore, Promotion, RocksStore, SaveBatch, StorageConfig, Tier, WorldStore,
-    WriteBatch,
+    WriteBatch, keys,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const DIMENSION: DimensionId = DimensionId(0);
@@ -59,6 +61,224 @@ fn wide(terrain: &Chunks) -> Chunks {
         }
     }
     chunks
+}
+
+/// What the coordinator would hand over, 256 columns at a time: their chunks, what they look like from afar, and the graph.
+fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
+    let mut columns: BTreeMap<BatchPos, BTreeMap<ColumnPos, Column>> = BTreeMap::new();
+    for (pos, chunk) in chunks {
+        let column = pos.column();
+        let batch = columns.entry(column.batch()).or_default();
+        batch.entry(column).or_insert_with(|| Column::new(column)).set_chunk(pos.y, chunk.clone());
+    }
+    let columns: Vec<_> = columns.into_values().collect();
+    let mut graph: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]> = BTreeMap::new();
+    let save = |batches: &[BTreeMap<ColumnPos, Column>]| {
+        let mut save = SaveBatch::default();
+        for (pos, column) in batches.iter().flatten() {
+            save.chunks.extend(column.chunks().map(|(y, chunk)| ((DIMENSION, pos.chunk(y)), chunk.clone())));
+            save.summaries.insert((DIMENSION, *pos), Arc::new(ColumnSummary::new(column)));
+            let tile = (DIMENSION, (pos.x >> 5, pos.z >> 5));
+            let masks = graph.entry(tile).or_insert([0; 64]);
+            masks[(pos.x >> 2 & 7 | (pos.z >> 2 & 7) << 3) as usize] |= 1 << (pos.x & 3 | (pos.z & 3) << 2);
+            save.tiles.insert(tile, *masks);
+        }
+        save
+    };
+    columns.chunks(16).map(save).collect()
+}
+
+/// The types of blocks of terrain42: whoever does not know them cannot keep the opacity map.
+fn blocks() -> Arc<BlockRegistry> {
+    let mut blocks = BlockRegistry::new();
+    for name in &terrain42::NAMES[1..] {
+        blocks.register(BlockType::new(*name)).expect("each has a name of its own");
+    }
+    Arc::new(blocks)
+}
+
+/// Everything that is stored, family by family, but for what a world has only once.
+fn entries(path: &Path) -> Vec<(Family, Vec<u8>, Vec<u8>)> {
+    let store = RocksStore::open_to_read(&path.join("db")).expect("it was just closed");
+    let mut entries = Vec::new();
+    for family in Family::ALL {
+        let mut from = Vec::new();
+        loop {
+            let page = store.scan(family, &from..&[0xff; 40], 4_096).expect("it is whole");
+            let Some((last, _)) = page.last() else { break };
+            from = [last.as_slice(), &[0]].concat();
+            let is_of_ground =
+                |key: &[u8]| family != Family::Meta || [b"sum", b"sto"].contains(&&key[..3].try_into().expect("three"));
+            entries
+                .extend(page.into_iter().filter(|(key, _)| is_of_ground(key)).map(|(key, value)| (family, key, value)));
+        }
+    }
+    entries
+}
+
+/// K1: all columns are saved. The reference writes what is stored then, with as many writes.
+fn save_all(terrain: &Chunks, folder: &Path) {
+    let chunks = wide(terrain);
+    let saves = saves(&chunks);
+    let path = folder.join("k1");
+    let world = open(&path);
+    world.set_blocks(blocks());
+    let (began, mut bytes) = (Instant::now(), 0);
+    for save in &saves {
+        bytes += world.commit(save, Durability::Process).expect("the disk has room").bytes;
+    }
+    let ours = began.elapsed().as_secs_f64();
+    drop(world);
+    let entries = entries(&path);
+    let store = RocksStore::open(&folder.join("k1 raw"), true).expect("the folder is new");
+    let mut batches: Vec<WriteBatch> = Vec::new();
+    for entries in entries.chunks(entries.len().div_ceil(saves.len())) {
+        let mut batch = WriteBatch::default();
+        entries.iter().for_each(|(family, key, value)| batch.put(*family, key.clone(), value.clone()));
+        batches.push(batch);
+    }
+    let (began, mut raw_bytes) = (Instant::now(), 0);
+    for batch in batches {
+        raw_bytes += batch.bytes();
+        store.write(batch, Durability::Process).expect("the disk has room");
+    }
+    let raw = began.elapsed().as_secs_f64();
+    println!(
+        "K1 save {} columns, {} chunks, {:.0} MB: {:.0} MB/s, raw {:.0} MB of them with {:.0} MB/s: {:.0} % of it, goal 80 %",
+        WIDE * WIDE,
+        chunks.len(),
+        bytes as f64 / 1e6,
+        bytes as f64 / 1e6 / ours,
+        raw_bytes as f64 / 1e6,
+        raw_bytes as f64 / 1e6 / raw,
+        100.0 * raw / ours
+    );
+}
+
+/// Has the operating system forget what it holds of these files; `false` if it cannot.
+fn forget_files(folder: &Path) -> bool {
+    let forgets = |file: &std::fs::DirEntry| {
+        let file = format!("if={}", file.path().display());
+        let dd = Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]).status();
+        dd.is_ok_and(|status| status.success())
+    };
+    let files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    files.into_iter().filter(|file| !forgets(file)).count() == 0
+}
+
+/// K2: all columns are loaded, batch by batch. The reference reads the same ranges.
+fn load_all(terrain: &Chunks, folder: &Path) {
+    let chunks = wide(terrain);
+    let path = folder.join("k2");
+    let world = open(&path);
+    save(&world, &chunks);
+    drop(world);
+    let bytes = sizes(&path)[0];
+    let batches: BTreeSet<BatchPos> = chunks.keys().map(|pos| pos.column().batch()).collect();
+    let load = |world: &WorldStore| {
+        let began = Instant::now();
+        let mut loaded = 0;
+        for batch in &batches {
+            let columns: Vec<_> = batch.columns().collect();
+            let batch = world.load_batch(DIMENSION, *batch, &columns, 0..EDGE).expect("the world is whole");
+            loaded += batch.iter().map(|stored| stored.column.chunks().len()).sum::<usize>();
+        }
+        assert_eq!(loaded, chunks.len());
+        began.elapsed().as_secs_f64()
+    };
+    let scan = |store: &RocksStore| {
+        let began = Instant::now();
+        let mut read = 0;
+        for batch in &batches {
+            for y in 0..EDGE / 4 {
+                let range = keys::chunk_group_range(DIMENSION, batch.column(0).chunk(y * 4));
+                read += store.scan(Family::Chunks, &range.start..&range.end, 64).expect("it is whole").len();
+            }
+        }
+        assert_eq!(read, chunks.len());
+        began.elapsed().as_secs_f64()
+    };
+    let database = path.join("db");
+    let is_cold = forget_files(&database);
+    let store = RocksStore::open(&database, false).expect("it was just closed");
+    let (raw_cold, raw_warm) = (scan(&store), scan(&store));
+    drop(store);
+    forget_files(&database);
+    let world = open(&path);
+    let (cold, warm) = (load(&world), load(&world));
+    for (name, ours, raw) in [("cold", cold, raw_cold), ("warm", warm, raw_warm)] {
+        println!(
+            "K2 load {} columns, {bytes:.0} MB on disk, {name}: {:.0} columns a second, raw ranges {:.0}: {:.0} % of it, goal 80 %",
+            WIDE * WIDE,
+            (WIDE * WIDE) as f64 / ours,
+            (WIDE * WIDE) as f64 / raw,
+            100.0 * raw / ours
+        );
+    }
+    if !is_cold {
+        println!("K2 `dd` could not empty the system's cache: cold is only the database's own");
+    }
+}
+
+/// K3: one batch of columns is loaded while another thread saves 800 changed chunks ten times a second.
+fn load_while_saving(terrain: &Chunks, folder: &Path) {
+    let chunks = wide(terrain);
+    let world = open(&folder.join("k3"));
+    world.set_blocks(blocks());
+    saves(&chunks).iter().for_each(|save| drop(world.commit(save, Durability::Process).expect("the disk has room")));
+    let batches: Vec<BatchPos> =
+        chunks.keys().map(|pos| pos.column().batch()).collect::<BTreeSet<_>>().into_iter().collect();
+    let places: Vec<_> = chunks.iter().collect();
+    let load = || {
+        let mut times = Vec::new();
+        for number in 0..2_000 {
+            let batch = batches[number * 101 % batches.len()];
+            let columns: Vec<_> = batch.columns().collect();
+            let began = Instant::now();
+            assert_eq!(world.load_batch(DIMENSION, batch, &columns, 0..EDGE).expect("the world is whole").len(), 16);
+            times.push(began.elapsed());
+            // As a game does, and not all the time.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        times.sort_unstable();
+        times
+    };
+    let idle = load();
+    let ends = AtomicBool::new(false);
+    let (busy, saved) = std::thread::scope(|scope| {
+        let saving = scope.spawn(|| {
+            let mut saved = 0;
+            while !ends.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                let mut batch = SaveBatch::default();
+                for number in saved..saved + 800 {
+                    let (pos, chunk) = places[number * 7_919 % places.len()];
+                    let mut chunk = Chunk::clone(chunk);
+                    chunk.set_block(
+                        [number % 16, number / 16 % 16, 3],
+                        BlockId::new(1 + (number / places.len()) as u32 % 40),
+                    );
+                    batch.chunks.insert((DIMENSION, *pos), Arc::new(chunk));
+                }
+                saved += batch.chunks.len();
+                world.commit(&batch, Durability::Process).expect("the disk has room");
+                std::thread::sleep(Duration::from_millis(100).saturating_sub(began.elapsed()));
+            }
+            saved
+        });
+        let busy = load();
+        ends.store(true, Ordering::Relaxed);
+        (busy, saving.join().expect("it saves"))
+    });
+    let at = |times: &[Duration], percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
+    println!(
+        "K3 load a batch: median {:.2} ms, p99 {:.2} ms; while {saved} chunks are saved {:.2} ms, {:.2} ms: p99 {:.1} x, goal 2 x",
+        at(&idle, 50),
+        at(&idle, 99),
+        at(&busy, 50),
+        at(&busy, 99),
+        at(&busy, 99) / at(&idle, 99)
+    );
 }
 
 fn open(path: &Path) -> WorldStore {
@@ -122,7 +342,7 @@ fn values(world: &WorldStore) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut values = Vec::new();
     let visited = world.visit_chunks(|_, chunk| {
         let (dimension, pos, value) = chunk.expect("the world is whole");
-        values.push((bevy_terrane::storage::keys::chunk_key(dimension, pos).to_vec(), value.to_vec()));
+        values.push((keys::chunk_key(dimension, pos).to_vec(), value.to_vec()));
         std::ops::ControlFlow::Continue(())
     });
     assert!(visited.expect("the world is whole").is_continue());
@@ -219,7 +439,8 @@ fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let folder = tempfile::tempdir().expect("there is a place for temporary files");
     let terrain = terrain();
-    let workloads: [(&str, fn(&Chunks, &Path)); 2] = [("C5", size_of_terrain), ("K4", cold)];
+    let workloads: [(&str, fn(&Chunks, &Path)); 5] =
+        [("C5", size_of_terrain), ("K1", save_all), ("K2", load_all), ("K3", load_while_saving), ("K4", cold)];
     for (name, run) in workloads {
         if name.contains(&filter) {
             run(&terrain, folder.path());

@@ -123,6 +123,30 @@ impl Chunk {
         }
     }
 
+    /// At which heights of each block column, by x and z, is a block of layer 0 that is wanted: one bit each, that of the
+    /// lowest first.
+    pub(crate) fn heights_of(&self, is_wanted: impl Fn(BlockId) -> bool) -> [[u16; CHUNK_SIZE]; CHUNK_SIZE] {
+        let all = |is: bool| [[if is { u16::MAX } else { 0 }; CHUNK_SIZE]; CHUNK_SIZE];
+        let mixed = match &self.content {
+            Content::Uniform(block) => return all(is_wanted(*block)),
+            Content::Mixed(mixed) => mixed,
+        };
+        let wanted: Vec<u16> = mixed.palette.as_slice().iter().map(|block| is_wanted(*block).into()).collect();
+        if let Some(first) = wanted.first()
+            && wanted.iter().all(|other| other == first)
+        {
+            return all(*first == 1);
+        }
+        let mut heights = all(false);
+        for (row, ids) in mixed.ids.unpack().chunks_exact(CHUNK_SIZE).enumerate() {
+            let (x, y) = (row / CHUNK_SIZE, row % CHUNK_SIZE);
+            for (heights, id) in heights[x].iter_mut().zip(ids) {
+                *heights |= wanted[usize::from(*id)] << y;
+            }
+        }
+        heights
+    }
+
     /// All blocks of layer 0, x slowest, then y, then z. [`copy_into`](Self::copy_into) is faster.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockId> {
         (0..CHUNK_VOLUME).map(|cell| self.content.block(cell))

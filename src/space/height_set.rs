@@ -1,4 +1,5 @@
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 
 /// A set of chunk heights, as ascending ranges with gaps between them.
@@ -63,6 +64,9 @@ impl HeightSet {
         if range.is_empty() {
             return;
         }
+        if self.ranges.last().is_none_or(|highest| highest.end < range.start) {
+            return self.ranges.push(range);
+        }
         // Those that overlap it or touch it become one with it.
         let first = self.ranges.partition_point(|known| known.end < range.start);
         let last = self.ranges.partition_point(|known| known.start <= range.end);
@@ -86,6 +90,43 @@ impl HeightSet {
         self.ranges.splice(first..last, rest);
     }
 
+    /// Of the 16 heights from `bottom` on it holds those whose bit is set, bit 0 for the lowest. The highest `i64` is never
+    /// held.
+    pub(crate) fn set_window(&mut self, bottom: i64, mask: u16) {
+        const MOST_RUNS: usize = u16::BITS as usize / 2;
+        let runs = runs_of(bottom, mask);
+        if self.ranges.last().is_none_or(|highest| highest.end <= bottom) {
+            return runs.for_each(|run| match self.ranges.last_mut() {
+                Some(below) if below.end == run.start => below.end = run.end,
+                _ => self.ranges.push(run),
+            });
+        }
+        let top = bottom.saturating_add(u16::BITS.into());
+        let first = self.ranges.partition_point(|known| known.end < bottom);
+        let count = self.ranges[first..].partition_point(|known| known.start <= top);
+        let old = &self.ranges[first..first + count];
+        // What the lowest of them has below the window, and the highest above it, stays.
+        let below = old.first().map(|lowest| lowest.start.min(bottom)..bottom);
+        let above = old.last().map(|highest| top..highest.end.max(top));
+        let mut new = [const { 0..0 }; MOST_RUNS + 2];
+        let mut length = 0;
+        for range in below.into_iter().chain(runs).chain(above).filter(|range| !range.is_empty()) {
+            match new[..length].last_mut() {
+                Some(below) if below.end == range.start => below.end = range.end,
+                _ => {
+                    new[length] = range;
+                    length += 1;
+                }
+            }
+        }
+        let new = &new[..length];
+        if count == length {
+            self.ranges[first..first + count].clone_from_slice(new);
+        } else {
+            self.ranges.splice(first..first + count, new.iter().cloned());
+        }
+    }
+
     /// Takes in all of `other`.
     pub fn insert_all(&mut self, other: &Self) {
         other.ranges().for_each(|range| self.insert(range));
@@ -107,6 +148,20 @@ impl HeightSet {
     pub fn intersection(&self, other: &Self) -> Self {
         self.difference(&self.difference(other))
     }
+}
+
+/// The runs of bits that are set, bit 0 at `bottom`. None of them is empty, and none touches the next.
+fn runs_of(bottom: i64, mask: u16) -> impl Iterator<Item = Range<i64>> {
+    let (mut rest, mut at) = (mask, bottom);
+    let next = move || {
+        let gap = rest.trailing_zeros();
+        let length = rest.checked_shr(gap)?.trailing_ones();
+        let start = at.saturating_add(gap.into());
+        at = start.saturating_add(length.into());
+        rest = rest.checked_shr(gap + length).unwrap_or(0);
+        Some(start..at)
+    };
+    iter::from_fn(next).filter(|run| !run.is_empty())
 }
 
 impl From<Range<i64>> for HeightSet {
@@ -153,6 +208,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_window_is_set_bit_by_bit(
+            before in prop::collection::vec(range(), 0..12),
+            bottom in prop_oneof![-40..40_i64, Just(i64::MIN), i64::MAX - 20..i64::MAX - 14],
+            mask: u16,
+        ) {
+            let mut set = HeightSet::new();
+            before.into_iter().for_each(|range| set.insert(range));
+            let mut model = set.clone();
+            model.remove(bottom..bottom.saturating_add(16));
+            for height in (0..16).filter(|bit| mask >> bit & 1 == 1).map(|bit| bottom.saturating_add(bit)) {
+                model.insert(height..height.saturating_add(1));
+            }
+            set.set_window(bottom, mask);
+            prop_assert_eq!(&set, &model);
+            set.set_window(bottom, mask);
+            prop_assert_eq!(set, model);
+        }
+
         #[test]
         fn it_is_a_set_of_heights(
             changes in prop::collection::vec((any::<bool>(), range()), 0..40),

@@ -90,27 +90,10 @@ impl OpacityTile {
     /// Takes in a chunk of one of its columns.
     pub fn set_chunk(&mut self, column: ColumnPos, y: i64, chunk: &Chunk, is_opaque: impl Fn(BlockId) -> bool) {
         let [low_x, low_z] = [column.x, column.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
-        let bottom = y << 4;
-        let uniform = chunk.uniform_block().map(&is_opaque);
-        for (x, z) in (0..CHUNK_SIZE).flat_map(|x| (0..CHUNK_SIZE).map(move |z| (x, z))) {
-            let column = &mut self.columns[index(low_x + x, low_z + z)];
-            let opaque = |within: usize| uniform.unwrap_or_else(|| is_opaque(chunk.block([x, within, z])));
-            let mut from = 0;
-            while from < CHUNK_SIZE {
-                let is = opaque(from);
-                let to = if uniform.is_some() {
-                    CHUNK_SIZE
-                } else {
-                    (from + 1..CHUNK_SIZE).find(|at| opaque(*at) != is).unwrap_or(CHUNK_SIZE)
-                };
-                // The highest block of all has no height above it.
-                let run = bottom + from as i64..(bottom + (to - 1) as i64).saturating_add(1);
-                if is {
-                    column.insert(run)
-                } else {
-                    column.remove(run)
-                }
-                from = to;
+        let heights = chunk.heights_of(is_opaque);
+        for (x, heights) in heights.iter().enumerate() {
+            for (z, heights) in heights.iter().enumerate() {
+                self.columns[index(low_x + x, low_z + z)].set_window(y << 4, *heights);
             }
         }
     }
