@@ -271,6 +271,7 @@ pub fn coordinator_app(
         .insert_resource(save::Saves::new(&config))
         .init_resource::<statistics::Totals>()
         .init_resource::<tiers::Tiers>()
+        .init_resource::<backup::BackupLook>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(
@@ -300,6 +301,7 @@ pub fn coordinator_app(
                     dispatch::finish_lockstep,
                     save::commit,
                     tiers::tend_tiers,
+                    backup::look_for_requests,
                 )
                     .chain()
                     .in_set(CoordinatorSystems::Dispatch),

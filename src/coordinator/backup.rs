@@ -1,13 +1,21 @@
 //! Backups of the running world: everything is saved first, then a thread of its own makes the backup while the game goes on.
+//! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
+//! looks for each second.
 
 use super::collect::Desk;
-use super::events::{BackupFailed, SaveFailed, WorldSaved};
+use super::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
+use crate::storage::Backup;
+use crate::storage::upkeep::FoundRequest;
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`](super::WorldBackedUp) or [`BackupFailed`] with the same
+/// The time between two looks for requests.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`] or [`BackupFailed`] with the same
 /// number answers.
 ///
 /// An app that ends meanwhile waits for the backup, which then takes as long as it takes to copy what changed.
@@ -22,12 +30,84 @@ pub struct BackupWorld {
 }
 
 /// Whom a save is for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum SaveRequest {
     /// A message with this number answers it.
     Message(u64),
     /// A backup follows it.
-    Backup(BackupWorld),
+    Backup(BackupOrder),
+}
+
+/// A backup that is to be made.
+#[derive(Debug)]
+pub(super) struct BackupOrder {
+    pub folder: PathBuf,
+    pub keep: Option<NonZeroU32>,
+    asker: Asker,
+}
+
+/// Who asked for a backup.
+#[derive(Debug)]
+enum Asker {
+    /// The game, with this number.
+    Game(u64),
+    /// Another process.
+    Process(FoundRequest),
+}
+
+impl From<BackupWorld> for BackupOrder {
+    fn from(BackupWorld { request, folder, keep }: BackupWorld) -> Self {
+        Self { folder, keep, asker: Asker::Game(request) }
+    }
+}
+
+impl From<FoundRequest> for BackupOrder {
+    fn from(found: FoundRequest) -> Self {
+        Self { folder: found.folder.clone(), keep: found.keep, asker: Asker::Process(found) }
+    }
+}
+
+impl BackupOrder {
+    /// What the game is to hear if it cannot even begin. Another process hears it when this is dropped.
+    pub fn refusal(&self, error: String) -> Option<WorldEvent> {
+        match self.asker {
+            Asker::Game(request) => Some(BackupFailed { request, error }.into()),
+            Asker::Process(_) => None,
+        }
+    }
+
+    /// Answers another process; for the game it gives the answer.
+    pub fn answer(self, result: Result<Backup, String>) -> Option<WorldEvent> {
+        match self.asker {
+            Asker::Process(found) => {
+                match &result {
+                    Ok(backup) => info!("backup {} was made in {}", backup.number, self.folder.display()),
+                    Err(error) => warn!("no backup was made in {}: {error}", self.folder.display()),
+                }
+                found.answer(result.as_ref().map_err(Clone::clone));
+                None
+            }
+            Asker::Game(request) => Some(match result {
+                Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
+                Err(error) => BackupFailed { request, error }.into(),
+            }),
+        }
+    }
+}
+
+/// When the storage thread looks for requests of other processes.
+#[derive(Resource, Default)]
+pub(super) struct BackupLook {
+    next_at: Duration,
+}
+
+pub(super) fn look_for_requests(mut desk: Desk, mut look: ResMut<BackupLook>) {
+    let found = mem::take(&mut desk.inbound.backup_requests);
+    desk.saves.requested.extend(found.into_iter().map(|found| SaveRequest::Backup(found.into())));
+    let now = desk.clock.now;
+    if now >= look.next_at && desk.store.0.folder().is_some() && desk.threads.look_for_backup_requests() {
+        look.next_at = now.saturating_add(LOOK_PERIOD);
+    }
 }
 
 impl Desk<'_> {
@@ -36,7 +116,7 @@ impl Desk<'_> {
         for request in mem::take(&mut self.saves.answers) {
             match request {
                 SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
-                SaveRequest::Backup(backup) => self.threads.back_up(backup),
+                SaveRequest::Backup(order) => self.threads.back_up(order),
             }
         }
     }
@@ -47,8 +127,10 @@ impl Desk<'_> {
         for request in requests {
             match request {
                 SaveRequest::Message(number) => numbers.push(number),
-                SaveRequest::Backup(BackupWorld { request, .. }) => {
-                    self.publisher.event(BackupFailed { request, error: error.clone() });
+                SaveRequest::Backup(order) => {
+                    if let Some(event) = order.answer(Err(error.clone())) {
+                        self.publisher.event(event);
+                    }
                 }
             }
         }

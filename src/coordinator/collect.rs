@@ -115,7 +115,7 @@ impl Desk<'_> {
             FromMain::LogIn { name, first_place } => self.log_in(name, first_place),
             FromMain::LogOut { name } => self.log_out(&name),
             FromMain::Save(number) => self.saves.requested.push(SaveRequest::Message(number)),
-            FromMain::BackUp(backup) => self.saves.requested.push(SaveRequest::Backup(backup)),
+            FromMain::BackUp(backup) => self.saves.requested.push(SaveRequest::Backup(backup.into())),
             FromMain::AskOpacity(ask, loaded) => self.ask_opacity(ask, loaded),
             FromMain::SetFarView { listener, life, wish } => {
                 self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);

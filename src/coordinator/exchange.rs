@@ -19,6 +19,7 @@ use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position, ViewerRadii};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet};
+use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Commit, StoreError};
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
@@ -171,6 +172,7 @@ pub(super) enum Event {
     GraphRebuilt(GraphRebuilt),
     TierStep(Box<Result<StepDone, StoreError>>),
     PlayerRead(PlayerRead),
+    BackupRequests(Vec<FoundRequest>),
     /// Something that only the main world is to hear of.
     Happened(WorldEvent),
     Shutdown,
@@ -188,6 +190,7 @@ pub(super) struct Inbound {
     pub rebuilt: Vec<GraphRebuilt>,
     pub tier_steps: Vec<Result<StepDone, StoreError>>,
     pub players: Vec<PlayerRead>,
+    pub backup_requests: Vec<FoundRequest>,
     pub news: Vec<WorldEvent>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
@@ -206,6 +209,7 @@ impl Inbound {
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
             Event::TierStep(done) => self.tier_steps.push(*done),
             Event::PlayerRead(read) => self.players.push(read),
+            Event::BackupRequests(found) => self.backup_requests.extend(found),
             Event::Happened(event) => self.news.push(event),
             Event::Shutdown => self.shutdown = true,
         }

@@ -1,7 +1,7 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
-use super::backup::BackupWorld;
-use super::events::{BackupFailed, DimensionRemoved, WorldBackedUp};
+use super::backup::BackupOrder;
+use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
 use super::opacity::OpacityOrder;
@@ -20,7 +20,8 @@ use crate::simulation::{
     Assignment, FetchedColumn, LoadedColumn, Outbox, RegionHome, RegionTemplate, RegionWorld, Salvage, WorldPool,
 };
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::{Backup, EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
+use crate::storage::upkeep::FoundRequest;
+use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -414,22 +415,39 @@ impl Threads {
     }
 
     /// Makes a backup of what is stored; an event tells when it is done. In lockstep that is with the next pass.
-    pub fn back_up(&mut self, backup: BackupWorld) {
-        let BackupWorld { request, folder, keep } = backup;
+    pub fn back_up(&mut self, order: BackupOrder) {
         let (sender, store) = (self.sender.clone(), self.store.clone());
+        let refusal = order.refusal("the system gives no thread for it".into());
         let work = move || {
-            let event = match store.back_up(&folder, keep) {
-                Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
-                Err(error) => BackupFailed { request, error: error.to_string() }.into(),
-            };
-            let _ = sender.send(Event::Happened(event));
+            let made = store.back_up(&order.folder, order.keep).map_err(|error| error.to_string());
+            if let Some(event) = order.answer(made) {
+                let _ = sender.send(Event::Happened(event));
+            }
         };
         if self.is_lockstep {
             return work();
         }
-        if let Err(error) = self.begin_long_work("terrane backup", work) {
-            let _ = self.sender.send(Event::Happened(BackupFailed { request, error: error.to_string() }.into()));
+        if self.begin_long_work("terrane backup", work).is_err()
+            && let Some(event) = refusal
+        {
+            let _ = self.sender.send(Event::Happened(event));
         }
+    }
+
+    /// Has the storage thread look for backups that other processes ask for, when there is nothing to save; an event brings
+    /// them. In lockstep that is with the next pass. Says whether that was possible.
+    pub fn look_for_backup_requests(&self) -> bool {
+        let sender = self.sender.clone();
+        let look = move |store: &WorldStore| match store.folder().map(FoundRequest::find) {
+            Some(Ok(found)) if !found.is_empty() => drop(sender.send(Event::BackupRequests(found))),
+            Some(Err(error)) => warn!("nobody can ask for a backup of the running world: {error}"),
+            _ => {}
+        };
+        if self.is_lockstep {
+            look(&self.store);
+            return true;
+        }
+        self.storage.try_when_idle(look)
     }
 
     /// On a thread of its own: it may take minutes, and ground must be loaded meanwhile.

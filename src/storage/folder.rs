@@ -77,6 +77,10 @@ impl WorldFolder {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the world is still to be made.
     pub(super) fn is_new(&self) -> bool {
         self.is_new

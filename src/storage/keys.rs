@@ -158,11 +158,16 @@ pub fn player_range(name: &str) -> Range<Vec<u8>> {
     player_key(name, Uuid::nil())..after(&player_key(name, Uuid::max()))
 }
 
-/// The entity of a player key.
-pub fn parse_player_key(key: &[u8]) -> Option<Uuid> {
+/// The range of all player keys.
+pub fn all_players_range() -> Range<Vec<u8>> {
+    PLAYER.to_vec()..after(&[PLAYER, &[u8::MAX; 4 + ENTITY_KEY_LENGTH]].concat())
+}
+
+/// The name and the entity of a player key.
+pub fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
     let (length, rest) = key.strip_prefix(PLAYER)?.split_first_chunk::<4>()?;
-    let name = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    Uuid::from_slice(rest.get(name..)?).ok()
+    let (name, id) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    Some((str::from_utf8(name).ok()?, Uuid::from_slice(id).ok()?))
 }
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.

@@ -27,7 +27,8 @@ impl WorldStore {
     pub fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
         self.scan_all(Family::Meta, keys::player_range(name), |key, _| {
-            ids.push(keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?);
+            let (_, id) = keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            ids.push(id);
             Ok(())
         })?;
         let records = self.entity_records(&ids)?.into_iter().flatten();

@@ -4,6 +4,7 @@
 //! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
 
 mod backup;
+mod backup_request;
 mod check;
 mod copy;
 mod info;
@@ -21,8 +22,10 @@ use super::{StoreError, WorldOpenError};
 use std::path::PathBuf;
 use thiserror::Error;
 
+pub(crate) use backup_request::FoundRequest;
+pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
-pub use info::{DimensionInfo, FamilyInfo, WorldInfo};
+pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
 #[cfg(feature = "rocksdb")]
 pub use new_world::{copy_world, restore_world, salvage_world};

@@ -12,6 +12,8 @@ use super::folder::WorldFolder;
 use super::heat::Heat;
 use super::promotion::LoadedGroups;
 use super::unwritten_opacity::UnwrittenOpacity;
+#[cfg(any(feature = "rocksdb", test))]
+use super::upkeep::FoundRequest;
 use super::{
     Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record,
 };
@@ -74,7 +76,7 @@ pub struct WorldStore {
     // In this order: the database must be closed before another process may have the folder.
     pub(super) store: Box<dyn KeyValueStore>,
     #[cfg(any(feature = "rocksdb", test))]
-    _folder: Option<WorldFolder>,
+    folder: Option<WorldFolder>,
     writes: Mutex<()>,
     /// Once they were asked for or set.
     pub(super) blocks: RwLock<Option<Arc<KnownBlocks>>>,
@@ -279,7 +281,10 @@ impl WorldStore {
         if folder.is_new() {
             folder.finish_creation()?;
         }
-        world._folder = Some(folder);
+        if let Err(error) = FoundRequest::forget_old(path) {
+            bevy::log::warn!("old requests for backups cannot be removed from {}: {error}", path.display());
+        }
+        world.folder = Some(folder);
         Ok(world)
     }
 
@@ -294,7 +299,7 @@ impl WorldStore {
         Self {
             store,
             #[cfg(any(feature = "rocksdb", test))]
-            _folder: None,
+            folder: None,
             writes: Mutex::new(()),
             blocks: RwLock::default(),
             moving: RwLock::new(()),
@@ -346,6 +351,14 @@ impl WorldStore {
         }
         world.resume_play_time().map_err(damaged)?;
         Ok(world)
+    }
+
+    /// The world's folder, if it is on disk.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        #[cfg(any(feature = "rocksdb", test))]
+        return self.folder.as_ref().map(WorldFolder::path);
+        #[cfg(not(any(feature = "rocksdb", test)))]
+        None
     }
 
     /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires

@@ -335,3 +335,51 @@ fn pruned_ground_is_generated_anew_by_a_game() {
         assert!(pruned.json["columns"].as_u64().unwrap() >= 13, "{}", pruned.text);
     }
 }
+
+#[test]
+fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let [world, backups, restored] = ["world", "backups", "restored"].map(|name| folder.path().join(name));
+    let paths = [&world, &backups].map(|path| path.to_str().unwrap().to_owned());
+    let mut app = game(TerranePlugin::at(&world));
+    listen::<PlayerLoggedIn>(&mut app);
+    let dimension = flat(&mut app);
+    start(&mut app);
+    let place = BlockPos::new(3, 90, 3);
+    app.world_mut().write_message(LogIn { name: "Alice".into(), first_place: Some((dimension, place)) });
+    update_until(&mut app, "the player is there", |world| {
+        !world.resource::<Heard<PlayerLoggedIn>>().0.is_empty() && block_at(world, dimension, place).is_some()
+    });
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: place, block: stone });
+    update_until(&mut app, "the block is set", |world| block_at(world, dimension, place) == Some(stone));
+
+    let asks = |keep: &'static str| {
+        let [world, backups] = paths.clone();
+        std::thread::spawn(move || try_run(&["backup", &world, &backups, "--keep", keep], false))
+    };
+    for number in 1..=2 {
+        let asked = asks("3");
+        update_until(&mut app, "the program has its answer", |_| asked.is_finished());
+        assert_eq!(asked.join().unwrap().unwrap().json["number"], number);
+    }
+    // What cannot be made is told, and the world goes on.
+    fs::write(folder.path().join("file"), "mine").unwrap();
+    let (path, file) = (paths[0].clone(), folder.path().join("file").to_str().unwrap().to_owned());
+    let refused = std::thread::spawn(move || try_run(&["backup", &path, &file], false));
+    update_until(&mut app, "the program is refused", |_| refused.is_finished());
+    assert!(refused.join().unwrap().is_err_and(|error| error.contains("file")));
+    assert_eq!(ending(&try_run(&["backup", &paths[0], &paths[1]], true).unwrap()), "stopped");
+    drop(app);
+
+    run(&["restore", &paths[1], restored.to_str().unwrap()]);
+    let store = WorldStore::open_existing(&StorageConfig::Path(restored.clone()), Access::Read).unwrap();
+    let column =
+        store.load_batch(DimensionId(0), BatchPos::new(0, 0), &[ColumnPos::new(0, 0)], 0..6).unwrap().remove(0);
+    assert_eq!(column.column.block(place), stone);
+    drop(store);
+    let info = run(&["info", restored.to_str().unwrap()]);
+    assert_eq!(info.json["players"][0]["name"], "Alice");
+    assert_eq!(info.json["players"][0]["block"], serde_json::json!([3, 90, 3]));
+    assert!(info.text.contains("player \"Alice\"") && info.text.contains("in \"overworld\""), "{}", info.text);
+}

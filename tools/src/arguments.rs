@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// Looks after the stored worlds of games made with bevy_terrane.
 ///
-/// A world that a running game has open is refused, with the number of its process.
+/// A world that a running game has open is refused, with the number of its process; but for a backup the game is asked.
 ///
 /// Exit codes: 0 all is well, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
 #[derive(Parser, Clone, Debug)]

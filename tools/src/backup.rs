@@ -1,19 +1,73 @@
 //! Backups, and worlds of them.
 
-use super::display::open;
 use super::outcome::{End, Outcome, bytes};
-use bevy_terrane::storage::upkeep::restore_world;
-use bevy_terrane::storage::{Access, Backup, RocksStore};
+use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, restore_world};
+use bevy_terrane::storage::{Access, Backup, RocksStore, StorageConfig, WorldOpenError, WorldStore};
 use serde_json::{Value, json};
+use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>) -> Result<Outcome, String> {
-    let store = open(world, Access::Maintain)?;
-    let backup = store.back_up(folder, keep).map_err(|error| error.to_string())?;
+/// A game looks for requests each second when it is not saving; one that is paused in a debugger does not.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL_PERIOD: Duration = Duration::from_millis(100);
+
+/// Makes a backup, or has the game make it that has the world open.
+pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &AtomicBool) -> Result<Outcome, String> {
+    let config = StorageConfig::Path(world.to_path_buf());
+    let backup = match WorldStore::open_existing(&config, Access::Maintain) {
+        Ok(store) => store.back_up(folder, keep).map_err(|error| error.to_string())?,
+        Err(locked @ WorldOpenError::Locked { .. }) => match ask_for(world, folder, keep, &locked, stop)? {
+            Some(backup) => backup,
+            None => {
+                let text = "stopped; a backup that the game has begun is made all the same";
+                return Ok(Outcome::new(End::Stopped, text.into(), json!({})));
+            }
+        },
+        Err(error) => return Err(error.to_string()),
+    };
     let text = format!("backup {} with {} was made", backup.number, bytes(backup.bytes));
     Ok(Outcome::new(End::Well, text, as_json(&backup)))
+}
+
+/// Has the process that has the world open make the backup, and waits for it; `None` if it is stopped.
+fn ask_for(
+    world: &Path,
+    folder: &Path,
+    keep: Option<NonZeroU32>,
+    locked: &WorldOpenError,
+    stop: &AtomicBool,
+) -> Result<Option<Backup>, String> {
+    let failed = |error: io::Error| format!("{locked}, and it cannot be asked for a backup: {error}");
+    let request = BackupRequest::send(world, folder, keep).map_err(failed)?;
+    eprintln!("the world is open elsewhere: waiting for the backup that is made there");
+    let asked = Instant::now();
+    loop {
+        match request.progress().map_err(failed)? {
+            BackupProgress::Done(backup) => return Ok(Some(backup)),
+            BackupProgress::Failed(reason) => return Err(reason),
+            BackupProgress::Lost => return Err("the world was closed before the backup was made".into()),
+            BackupProgress::Unseen if asked.elapsed() > PATIENCE => {
+                return Err(format!("{locked}: whoever has it did not see in {PATIENCE:?} that a backup is wanted"));
+            }
+            BackupProgress::Running if !is_open_elsewhere(world) => {
+                // It may just have answered.
+                match request.progress().map_err(failed)? {
+                    BackupProgress::Done(backup) => return Ok(Some(backup)),
+                    _ => return Err("whoever had the world open ended before the backup was made".into()),
+                }
+            }
+            _ if stop.load(Ordering::Relaxed) => return Ok(None),
+            _ => std::thread::sleep(POLL_PERIOD),
+        }
+    }
+}
+
+fn is_open_elsewhere(world: &Path) -> bool {
+    let config = StorageConfig::Path(world.to_path_buf());
+    matches!(WorldStore::open_existing(&config, Access::Read), Err(WorldOpenError::Locked { .. }))
 }
 
 pub fn restore(folder: &Path, world: &Path, number: Option<u32>) -> Result<Outcome, String> {

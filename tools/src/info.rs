@@ -2,8 +2,9 @@
 
 use super::display::{folder_bytes, open};
 use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::space::DimensionId;
 use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{DimensionInfo, WorldInfo};
+use bevy_terrane::storage::upkeep::{DimensionInfo, StoredPlayer, WorldInfo};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,6 +45,12 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
             dimension.name, dimension.id.0, dimension.origin
         );
     }
+    for StoredPlayer { name, id, place } in &info.players {
+        let place = place.map_or("its record is damaged".into(), |(dimension, block)| {
+            format!("at {block} in {}", dimension_name(info, dimension))
+        });
+        text += &format!("player {name:?} ({id}): {place}\n");
+    }
     let registry = &info.registry;
     let blocks: Vec<&str> = registry.blocks.iter().map(|block| &*block.name).collect();
     let components: Vec<&str> = registry.components.iter().map(|component| &*component.name).collect();
@@ -53,6 +60,11 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
         text += &format!("{} {what}: {}{rest}\n", names.len(), names[..names.len().min(MOST_NAMES)].join(", "));
     }
     text
+}
+
+fn dimension_name(info: &WorldInfo, id: DimensionId) -> String {
+    let known = info.dimensions.iter().find(|info| info.dimension.id == id);
+    known.map_or_else(|| format!("dimension number {}", id.0), |info| format!("{:?}", info.dimension.name))
 }
 
 fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
@@ -74,6 +86,10 @@ fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
             "being_removed": dimension.being_removed,
         })
     });
+    let players = info.players.iter().map(|StoredPlayer { name, id, place }| {
+        let (dimension, block) = (place.map(|(dimension, _)| dimension.0), place.map(|(_, at)| [at.x, at.y, at.z]));
+        json!({ "name": name, "id": id.to_string(), "dimension": dimension, "block": block })
+    });
     let registry = &info.registry;
     json!({
         "format": info.format,
@@ -83,6 +99,7 @@ fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
         "bytes_on_disk": on_disk,
         "families": families.collect::<Vec<_>>(),
         "dimensions": dimensions.collect::<Vec<_>>(),
+        "players": players.collect::<Vec<_>>(),
         "blocks": registry.blocks.iter().map(|block| &block.name).collect::<Vec<_>>(),
         "block_components": registry.components.iter().map(|component| &component.name).collect::<Vec<_>>(),
         "entity_components": registry.entity_types,

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> 
         Command::Verify { world } => verify::run(world, stop),
         Command::Salvage { world, new } => copy::salvage(world, new, stop),
         Command::Copy { world, new } => copy::copy(world, new, stop),
-        Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep),
+        Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep, stop),
         Command::Restore { folder, world, number, list } => match (world, list) {
             (Some(world), false) => backup::restore(folder, world, *number),
             _ => backup::list(folder),

@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
         if let Some((dimension, id)) = keys::parse_viewer_key(key) {
             return self.check_index(id, |record| record.dimension == dimension && record.viewers().next().is_some());
         }
-        if let Some(id) = keys::parse_player_key(key) {
+        if let Some((_, id)) = keys::parse_player_key(key) {
             return self.check_index(id, |record| record.index_keys().iter().any(|own| own == key));
         }
         if let Some((dimension, x, z)) = keys::parse_tile_key(key) {

@@ -1,7 +1,11 @@
 //! What is in a world, at a glance: without reading all of it.
 
-use crate::storage::{DimensionOrigin, Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore};
+use crate::space::{BlockPos, DimensionId};
+use crate::storage::{
+    DimensionOrigin, Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore, keys,
+};
 use std::time::{Duration, SystemTime};
+use uuid::Uuid;
 
 /// What is in a world.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +22,21 @@ pub struct WorldInfo {
     pub families: Vec<FamilyInfo>,
     /// The dimensions, by name.
     pub dimensions: Vec<DimensionInfo>,
+    /// The players, by the length of their names and then by name.
+    pub players: Vec<StoredPlayer>,
     /// The types that the world knows.
     pub registry: RegistryLists,
+}
+
+/// A player of the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPlayer {
+    /// Its name.
+    pub name: String,
+    /// Its entity.
+    pub id: Uuid,
+    /// In which dimension it is, and where; `None` if its record cannot be read.
+    pub place: Option<(DimensionId, BlockPos)>,
 }
 
 /// How much there is in a family.
@@ -50,7 +67,7 @@ impl DimensionInfo {
 }
 
 impl WorldStore {
-    /// What is in the world. Takes time in proportion to the columns, not to what is in them.
+    /// What is in the world. Takes time in proportion to the columns and players, not to what is in them.
     ///
     /// # Errors
     /// Those of the store, and of damaged lists of types, records and graphs of dimensions.
@@ -69,7 +86,25 @@ impl WorldStore {
             play_time: self.play_time(),
             families: Family::ALL.into_iter().map(size).collect::<Result<_, StoreError>>()?,
             dimensions,
+            players: self.players()?,
             registry: self.registry_lists()?,
         })
+    }
+
+    fn players(&self) -> Result<Vec<StoredPlayer>, StoreError> {
+        let mut players = Vec::new();
+        self.scan_all(Family::Meta, keys::all_players_range(), |key, _| {
+            let (name, id) = keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let place = match self.entity(id) {
+                Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),
+                // The key was left behind.
+                Ok(_) => return Ok(()),
+                Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            players.push(StoredPlayer { name: name.into(), id, place });
+            Ok(())
+        })?;
+        Ok(players)
     }
 }

@@ -42,7 +42,7 @@ impl WorldStore {
         };
         let store = store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
         let mut world = Self::begin(Box::new(store), access)?;
-        world._folder = Some(folder);
+        world.folder = Some(folder);
         Ok(world)
     }
 
