@@ -44,6 +44,7 @@ mod recall;
 mod region_slot;
 mod save;
 mod shutdown;
+mod snapshots;
 mod sparse;
 mod statistics;
 mod stream;
@@ -74,6 +75,10 @@ pub use history::{TickHistory, TickWindow, Window};
 pub use opacity::{AskOpacity, OpacityFailure};
 pub use pacing::Pacing;
 pub use players::LogInError;
+pub use snapshots::{
+    CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
+    SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, UngeneratedGround,
+};
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
@@ -217,6 +222,8 @@ pub struct CoordinatorConfig {
     pub damaged_ground: DamagedGround,
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,
+    /// How much snapshot jobs may take of the world.
+    pub snapshots: SnapshotSettings,
 }
 
 impl Default for CoordinatorConfig {
@@ -240,6 +247,7 @@ impl Default for CoordinatorConfig {
             faults: RegionFaults::default(),
             damaged_ground: DamagedGround::default(),
             regionizer: RegionizerConfig::default(),
+            snapshots: SnapshotSettings::default(),
         }
     }
 }
@@ -272,6 +280,7 @@ pub fn coordinator_app(
         .init_resource::<statistics::Totals>()
         .init_resource::<tiers::Tiers>()
         .init_resource::<backup::BackupLook>()
+        .init_resource::<snapshots::Snapshots>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(
@@ -291,7 +300,7 @@ pub fn coordinator_app(
                 (clock::advance_clocks, collect::collect, players::tend_players)
                     .chain()
                     .in_set(CoordinatorSystems::Collect),
-                (stream::stream, pregeneration::pregenerate).chain().in_set(CoordinatorSystems::Stream),
+                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots).chain().in_set(CoordinatorSystems::Stream),
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (
                     fault::watch,

@@ -14,6 +14,7 @@ mod arrival;
 mod block_data;
 mod block_ticks;
 mod blocks;
+mod column_work;
 mod components;
 mod damaged_ground;
 mod departure;
@@ -50,6 +51,9 @@ mod world;
 
 pub use block_ticks::{BlockTick, BlockTicks};
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
+pub use column_work::{
+    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnRestored, ColumnWork, PlaceEntities, RestoreColumn, WorkBudget,
+};
 pub use components::{Mirrored, RegionComponents, SavedComponent};
 pub use damaged_ground::{DamagedGround, RegeneratedChunk, Repairs};
 pub use entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};

@@ -12,6 +12,7 @@ use super::pacing::{FrameTimes, Pacing};
 use super::players::PlayerRead;
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::rebuild::GraphRebuilt;
+use super::snapshots::{SnapshotEvent, SnapshotJobId, SnapshotJobStatus, SnapshotJobs};
 use super::statistics::Statistics;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use super::tiers::StepDone;
@@ -173,6 +174,7 @@ pub(super) enum Event {
     TierStep(Box<Result<StepDone, StoreError>>),
     PlayerRead(PlayerRead),
     BackupRequests(Vec<FoundRequest>),
+    Snapshot(SnapshotEvent),
     /// Something that only the main world is to hear of.
     Happened(WorldEvent),
     Shutdown,
@@ -191,6 +193,7 @@ pub(super) struct Inbound {
     pub tier_steps: Vec<Result<StepDone, StoreError>>,
     pub players: Vec<PlayerRead>,
     pub backup_requests: Vec<FoundRequest>,
+    pub snapshots: Vec<SnapshotEvent>,
     pub news: Vec<WorldEvent>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
@@ -209,6 +212,7 @@ impl Inbound {
             Event::GraphRebuilt(rebuilt) => self.rebuilt.push(rebuilt),
             Event::TierStep(done) => self.tier_steps.push(*done),
             Event::PlayerRead(read) => self.players.push(read),
+            Event::Snapshot(event) => self.snapshots.push(event),
             Event::BackupRequests(found) => self.backup_requests.extend(found),
             Event::Happened(event) => self.news.push(event),
             Event::Shutdown => self.shutdown = true,
@@ -271,6 +275,8 @@ pub struct Published {
     pub mirrors: FxHashMap<Uuid, MirrorState>,
     /// Pre-generations that came on, by dimension and number.
     pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
+    /// Snapshot jobs that came on.
+    pub snapshots: BTreeMap<SnapshotJobId, SnapshotJobStatus>,
     /// What happened, oldest first.
     pub events: VecDeque<WorldEvent>,
     /// Events and letters that were dropped since their queue was full.
@@ -357,6 +363,7 @@ impl Published {
         self.chunks.extend(newer.chunks);
         newer.mirrors.into_iter().for_each(|(id, state)| self.push_mirror(id, state));
         self.pregenerations.extend(newer.pregenerations);
+        self.snapshots.extend(newer.snapshots);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
         self.far_views.extend(newer.far_views);
@@ -371,6 +378,7 @@ impl Published {
             && self.chunks.is_empty()
             && self.mirrors.is_empty()
             && self.pregenerations.is_empty()
+            && self.snapshots.is_empty()
             && self.events.is_empty()
             && self.letters.is_empty()
             && self.far_views.is_empty()
@@ -385,9 +393,15 @@ pub struct MainLink {
     pub(super) events: Sender<Event>,
     pub(super) published: Arc<Mutex<Published>>,
     pub(super) frames: Arc<FrameTimes>,
+    pub(super) snapshots: SnapshotJobs,
 }
 
 impl MainLink {
+    /// Queues snapshot jobs.
+    pub fn snapshot_jobs(&self) -> SnapshotJobs {
+        self.snapshots.clone()
+    }
+
     /// Asks the coordinator for something. Once it has ended, requests are dropped.
     pub fn send(&self, request: FromMain) {
         // The coordinator is gone only while the app shuts down.

@@ -5,6 +5,7 @@ use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
+use super::snapshots::SnapshotJobStatus;
 use super::tiers::Tiers;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
@@ -72,6 +73,10 @@ impl Publisher {
 
     pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {
         self.news.get().pregenerations.insert(job, status);
+    }
+
+    pub fn snapshot(&mut self, status: SnapshotJobStatus) {
+        self.news.get().snapshots.insert(status.id, status);
     }
 
     pub fn loaded(&mut self, dimension: DimensionId, blocks: Column) {

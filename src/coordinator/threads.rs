@@ -9,6 +9,7 @@ use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
 use super::players::PlayerRead;
 use super::rebuild::Search;
+use super::snapshots::{SnapshotEvent, SnapshotJobId};
 use super::statistics::Totals;
 use super::tiers::StepDone;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -412,6 +413,24 @@ impl Threads {
             return Ok(());
         }
         self.begin_long_work("terrane rebuild", run)
+    }
+
+    /// Where what happens elsewhere is told to the coordinator.
+    pub fn sender(&self) -> Sender<Event> {
+        self.sender.clone()
+    }
+
+    /// Finds out where entities are stored; an event tells. In lockstep that is with the next pass.
+    pub fn find_stored(&self, job: SnapshotJobId, entities: Vec<Uuid>) {
+        let (sender, store) = (self.sender.clone(), self.store.clone());
+        let find = move || {
+            let places = store.entity_places(&entities).map_err(|error| error.to_string());
+            drop(sender.send(Event::Snapshot(SnapshotEvent::Found(job, places))));
+        };
+        match self.is_lockstep {
+            true => find(),
+            false => self.loading.spawn(async move { find() }).detach(),
+        }
     }
 
     /// Makes a backup of what is stored; an event tells when it is done. In lockstep that is with the next pass.

@@ -78,6 +78,15 @@ impl BlockTicks {
         (self.clock, self.period) = (clock, period);
     }
 
+    /// Forgets what is scheduled for some blocks of a chunk.
+    pub(super) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
+        let scheduled = self.chunks.get(&chunk).into_iter().flat_map(BTreeMap::keys);
+        let gone: Vec<_> = scheduled.filter(|(block, _)| is_gone(*block)).cloned().collect();
+        for (block, kind) in gone {
+            self.cancel(block, &kind);
+        }
+    }
+
     /// Takes out what is due at this clock, by time and place.
     pub(super) fn take_due(&mut self) -> Vec<BlockTick> {
         let clock = self.clock;

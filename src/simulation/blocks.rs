@@ -280,6 +280,19 @@ impl RegionColumns {
         Ok(edited)
     }
 
+    /// The dimension's heights, in chunks.
+    pub(super) fn chunk_heights(&self) -> Range<i64> {
+        self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
+    }
+
+    /// Puts a chunk in the place of one of a column that is here.
+    pub(super) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
+        if let Some(column) = self.columns.get_mut(&position.column()) {
+            column.set_chunk(position.y, chunk);
+            self.note_change(position);
+        }
+    }
+
     fn note_change(&mut self, chunk: ChunkPos) {
         self.changed.insert(chunk);
         self.unsaved.insert(chunk);

@@ -1,4 +1,5 @@
 use super::blocks::RegionColumns;
+use super::column_work::{self, ColumnRestored, ComingWork};
 use super::entities::EntityIndex;
 use super::journey::{absorb, split};
 use super::mail::Part;
@@ -195,6 +196,8 @@ pub(super) struct RegionState {
     pub viewers: FxHashSet<Uuid>,
     /// The edits that were made in this task.
     pub edits: Vec<BlockEdit>,
+    /// Columns to be captured and restored at the end of this tick.
+    pub column_work: Exclusive<ComingWork>,
     /// The outbox of this task is whole.
     pub is_handed_out: bool,
 }
@@ -214,6 +217,7 @@ impl RegionWorld {
         app.init_resource::<RegionColumns>()
             .init_resource::<BlockTicks>()
             .add_message::<BlockTick>()
+            .add_message::<ColumnRestored>()
             .add_message::<Received<ColumnReady>>()
             .add_message::<Returned<ColumnReady>>()
             .insert_resource(EntityIndex::new())
@@ -245,6 +249,7 @@ impl RegionWorld {
                 mirrored: FxHashSet::default(),
                 viewers: FxHashSet::default(),
                 edits: Vec::new(),
+                column_work: Exclusive::default(),
                 is_handed_out: false,
             })
             .insert_resource(RegionInfo::nowhere());
@@ -382,6 +387,7 @@ pub(super) fn simulate(world: &mut World) {
     schedules.run(world, is_first, &progress);
     world.resource_mut::<RegionState>().schedules = schedules;
     progress.pass(TaskStep::Sending);
+    column_work::work(world);
     world.resource_mut::<RegionInfo>().ticks += 1;
 }
 

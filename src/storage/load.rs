@@ -125,6 +125,12 @@ impl WorldStore {
         value.map(|value| self.entity_record(id, &value)).transpose()
     }
 
+    /// Where these entities are stored; those that are not are left out.
+    pub fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
+        let records = self.entity_records(ids)?.into_iter().flatten();
+        Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
+    }
+
     /// Loads the chunks, group by group: each is one range of keys, or a part of one value.
     fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
         if load.chunk_heights.is_empty() {

@@ -1,0 +1,395 @@
+//! One snapshot job: what it orders next, and what came of what it ordered.
+
+use super::{
+    ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState, SnapshotJobStatus,
+    SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
+};
+use crate::coordinator::dimension::{Dimensions, Stage};
+use crate::coordinator::post::Directory;
+use crate::coordinator::save::Saves;
+use crate::simulation::{CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, PlaceEntities, RestoreColumn};
+use crate::snapshot::{BlockFilter, Snapshot};
+use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often work that was lost is sent again: a region that halts is restarted by somebody, or not.
+const TRIES: u32 = 10;
+/// The wait before that.
+const RETRY: Duration = Duration::from_millis(500);
+/// The time between two looks at a job by the main world.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
+
+/// What a job wants now.
+pub(super) enum Step {
+    /// A column is to be worked on.
+    Work(ColumnPos, ColumnWork),
+    /// It is to be found out where these entities are stored.
+    FindStored(Vec<Uuid>),
+    /// It waits for what is under way.
+    Wait,
+    /// It has come to its end.
+    End,
+}
+
+/// Where an entity is stored.
+pub(super) type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+
+pub(super) struct Job {
+    pub id: SnapshotJobId,
+    task: SnapshotTask,
+    filter: Arc<BlockFilter>,
+    state: SnapshotJobState,
+    is_cancelled: bool,
+    error: Option<String>,
+    /// Those that have not begun, the next one first.
+    phases: VecDeque<Phase>,
+    phase: Option<Phase>,
+    /// What the current phase has not ordered.
+    todo: VecDeque<Piece>,
+    under_way: BTreeMap<ColumnPos, Piece>,
+    /// What was lost, and when it is tried again.
+    again: BTreeMap<(Duration, ColumnPos), Piece>,
+    captured: Snapshot,
+    outcomes: BTreeMap<ColumnPos, Outcome>,
+    /// Who was in the box and was removed.
+    removed: BTreeSet<Uuid>,
+    alive_elsewhere: usize,
+    stored: Option<StoredPlaces>,
+    is_finding: bool,
+    progress: SnapshotProgress,
+    began: Option<Duration>,
+    told: Option<(SnapshotJobState, Duration)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Capture(Vec<ColumnPos>),
+    /// The chunks at these heights of each column.
+    Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
+    FindStored,
+    Entities(Vec<ColumnPos>),
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    column: ColumnPos,
+    /// In chunks.
+    heights: RangeInclusive<i64>,
+    tries: u32,
+}
+
+#[derive(Default)]
+struct Outcome {
+    is_done: bool,
+    is_left_out: bool,
+    failure: Option<String>,
+    changed: BTreeSet<i64>,
+}
+
+/// What a job has to know of the world.
+pub(super) struct Surroundings<'a> {
+    pub dimensions: &'a mut Dimensions,
+    pub directory: &'a Directory,
+    pub saves: &'a Saves,
+}
+
+impl Job {
+    pub fn new(id: SnapshotJobId, task: SnapshotTask) -> Self {
+        let area = task.area();
+        let (phases, filter) = match &task {
+            SnapshotTask::Capture(_) => (vec![Phase::Capture(area.columns().collect())], BlockFilter::default()),
+            SnapshotTask::Restore(restore) => (restore_phases(restore, &area), restore.filter.clone()),
+        };
+        let mut outcomes = BTreeMap::new();
+        let mut total = 0;
+        for phase in &phases {
+            let columns = phase.columns();
+            total += columns.len();
+            outcomes.extend(columns.into_iter().map(|column| (column, Outcome::default())));
+        }
+        let progress = SnapshotProgress { total, ..SnapshotProgress::default() };
+        Self {
+            id,
+            task,
+            filter: Arc::new(filter),
+            state: SnapshotJobState::Waiting,
+            is_cancelled: false,
+            error: None,
+            phases: phases.into(),
+            phase: None,
+            todo: VecDeque::new(),
+            under_way: BTreeMap::new(),
+            again: BTreeMap::new(),
+            captured: Snapshot::new(area),
+            outcomes,
+            removed: BTreeSet::new(),
+            alive_elsewhere: 0,
+            stored: None,
+            is_finding: false,
+            progress,
+            began: None,
+            told: None,
+        }
+    }
+
+    pub fn dimension(&self) -> DimensionId {
+        self.task.dimension()
+    }
+
+    pub fn cancel(&mut self) {
+        self.is_cancelled = true;
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled
+    }
+
+    /// It cannot go on. What is under way is still answered.
+    pub fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+    }
+
+    /// What it wants next, with no more than so many columns under way.
+    pub fn next(&mut self, now: Duration, columns: usize, world: &mut Surroundings) -> Step {
+        self.state = SnapshotJobState::Running;
+        let began = *self.began.get_or_insert(now);
+        self.progress.elapsed = now.saturating_sub(began);
+        let is_open = world.dimensions.open.get(&self.dimension()).is_some_and(|open| !open.is_closing());
+        if !is_open {
+            self.fail(format!("{} is not open", self.dimension()));
+        }
+        loop {
+            if self.is_cancelled || self.error.is_some() {
+                return if self.under_way.is_empty() { Step::End } else { Step::Wait };
+            }
+            while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
+                self.todo.push_front(entry.remove());
+            }
+            if self.under_way.len() >= columns {
+                return Step::Wait;
+            }
+            if let Some(piece) = self.todo.pop_front() {
+                if let Some(work) = self.work_for(&piece, world) {
+                    let column = piece.column;
+                    self.under_way.insert(column, piece);
+                    return Step::Work(column, work);
+                }
+                continue;
+            }
+            if self.phase == Some(Phase::FindStored) && self.stored.is_none() {
+                if mem::replace(&mut self.is_finding, true) {
+                    return Step::Wait;
+                }
+                return Step::FindStored(self.entities().map(|entity| entity.id).collect());
+            }
+            if !self.under_way.is_empty() || !self.again.is_empty() {
+                return Step::Wait;
+            }
+            let Some(phase) = self.phases.pop_front() else { return Step::End };
+            self.todo = phase.pieces(&self.task.area());
+            self.phase = Some(phase);
+        }
+    }
+
+    /// What is to be done with a column; `None` if it is nothing.
+    fn work_for(&mut self, piece: &Piece, world: &mut Surroundings) -> Option<ColumnWork> {
+        let column = piece.column;
+        if self.outcomes.get(&column).is_some_and(|outcome| outcome.failure.is_some()) {
+            self.progress.done += 1;
+            return None;
+        }
+        match (&self.task, &self.phase) {
+            (SnapshotTask::Capture(capture), _) => {
+                let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
+                if capture.ungenerated == UngeneratedGround::LeaveOut && !is_generated {
+                    self.outcomes.entry(column).or_default().is_left_out = true;
+                    self.progress.done += 1;
+                    return None;
+                }
+                let (area, entities) = (capture.area, capture.entities);
+                Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
+            }
+            (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
+                let (snapshot, mode) = (restore.snapshot.clone(), restore.entities);
+                let entities = self.coming(&snapshot, column, mode, world);
+                Some(ColumnWork::PlaceEntities(PlaceEntities { column, area: self.task.area(), entities }))
+            }
+            (SnapshotTask::Restore(restore), _) => Some(ColumnWork::Restore(RestoreColumn {
+                column,
+                area: slab(&restore.restored_area(), &piece.heights),
+                snapshot: restore.snapshot.clone(),
+                filter: self.filter.clone(),
+                removes_entities: restore.entities == EntityRestore::Replace,
+            })),
+        }
+    }
+
+    /// The entities of a column that come into the world: nobody who is alive.
+    fn coming(
+        &mut self,
+        snapshot: &Snapshot,
+        column: ColumnPos,
+        mode: EntityRestore,
+        world: &Surroundings,
+    ) -> Vec<EntityRecord> {
+        if mode == EntityRestore::Keep {
+            return Vec::new();
+        }
+        let area = self.task.area();
+        let dimension = self.dimension();
+        let found = snapshot.column(column).map_or(&[][..], |column| column.entities());
+        let (coming, alive): (Vec<_>, Vec<_>) = found
+            .iter()
+            .filter(|entity| area.contains(entity.block) && entity.player().is_none())
+            .partition(|entity| self.may_come(entity.id, world));
+        self.alive_elsewhere += alive.len();
+        coming.into_iter().map(|entity| EntityRecord { dimension, ..entity.clone() }).collect()
+    }
+
+    /// Whether nobody of this id is alive: in no region, on no journey, and not stored where nothing is loaded. What is stored
+    /// where its column is loaded, and is not there, has died.
+    fn may_come(&self, id: Uuid, world: &Surroundings) -> bool {
+        if self.removed.contains(&id) {
+            return true;
+        }
+        if world.directory.knows(id) {
+            return false;
+        }
+        let unwritten = world.saves.unwritten_batches().find_map(|batch| batch.entities.get(&id));
+        let stored = match unwritten {
+            Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
+            None => self.stored.as_ref().and_then(|stored| stored.get(&id).copied()),
+        };
+        stored.is_none_or(|(dimension, column)| {
+            let open = world.dimensions.open.get(&dimension);
+            open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
+        })
+    }
+
+    fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
+        let snapshot = match &self.task {
+            SnapshotTask::Restore(restore) if restore.entities != EntityRestore::Keep => Some(&restore.snapshot),
+            _ => None,
+        };
+        snapshot.into_iter().flat_map(|snapshot| snapshot.entities())
+    }
+
+    /// Where the entities of the snapshot are stored.
+    pub fn take_stored(&mut self, stored: Result<StoredPlaces, String>) {
+        match stored {
+            Ok(stored) => self.stored = Some(stored),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// What came of a column.
+    pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, took: Duration, now: Duration) {
+        self.progress.worked += took;
+        let Some(mut piece) = self.under_way.remove(&column) else { return };
+        let outcome = self.outcomes.entry(column).or_default();
+        match answer {
+            ColumnAnswer::Postponed => return self.todo.push_front(piece),
+            ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
+                piece.tries += 1;
+                drop(self.again.insert((now.saturating_add(RETRY), column), piece));
+                return;
+            }
+            ColumnAnswer::Lost => {
+                outcome.failure = Some("the region of the column did not answer, it may have halted".into());
+            }
+            ColumnAnswer::Failed(reason) => outcome.failure = Some(reason),
+            ColumnAnswer::Captured(CapturedColumn { tick, blocks, entities }) => {
+                self.captured.add_column(&blocks, tick, entities);
+            }
+            ColumnAnswer::Restored(restored) => {
+                self.progress.chunks_changed += restored.chunks.len();
+                outcome.changed.extend(restored.chunks);
+                self.removed.extend(restored.removed);
+            }
+            ColumnAnswer::Placed => {}
+        }
+        self.progress.done += 1;
+        if self.phases.is_empty() && outcome.failure.is_none() {
+            outcome.is_done = true;
+        }
+    }
+
+    /// What the main world is to be told, if it is time.
+    pub fn tell(&mut self, now: Duration) -> Option<SnapshotJobStatus> {
+        let is_news = self.told.is_none_or(|(state, at)| state != self.state || now >= at + PROGRESS_PERIOD);
+        is_news.then(|| {
+            self.told = Some((self.state, now));
+            self.progress.state = self.state;
+            SnapshotJobStatus::new(self.id, &self.task, self.progress.clone())
+        })
+    }
+
+    /// What has come of it.
+    pub fn end(mut self) -> SnapshotJobStatus {
+        self.progress.state = match (&self.error, self.is_cancelled) {
+            (Some(_), _) => SnapshotJobState::Failed,
+            (None, true) => SnapshotJobState::Cancelled,
+            (None, false) => SnapshotJobState::Finished,
+        };
+        let columns = mem::take(&mut self.outcomes).into_iter().map(|(column, outcome)| ColumnOutcome {
+            column,
+            result: match outcome {
+                Outcome { failure: Some(reason), .. } => ColumnResult::Failed(reason),
+                Outcome { is_left_out: true, .. } => ColumnResult::LeftOut,
+                Outcome { is_done: true, .. } => ColumnResult::Done,
+                _ => ColumnResult::Unfinished,
+            },
+            changed: outcome.changed.into_iter().collect(),
+        });
+        let columns = columns.collect();
+        let mut status = SnapshotJobStatus::new(self.id, &self.task, self.progress);
+        let snapshot = matches!(self.task, SnapshotTask::Capture(_)).then(|| Arc::new(self.captured));
+        let (alive_elsewhere, error) = (self.alive_elsewhere, self.error);
+        status.outcome = Some(Arc::new(SnapshotOutcome { snapshot, columns, alive_elsewhere, error }));
+        status
+    }
+
+    /// A block at whose height the work of a piece is sent: in a sparse dimension the ground around it is loaded.
+    pub fn place_of(&self, column: ColumnPos) -> BlockPos {
+        let height = self.under_way.get(&column).map_or(0, |piece| *piece.heights.start());
+        column.chunk(height).min_block()
+    }
+}
+
+impl Phase {
+    fn columns(&self) -> Vec<ColumnPos> {
+        match self {
+            Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
+            Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
+            Self::FindStored => Vec::new(),
+        }
+    }
+
+    fn pieces(&self, area: &BlockBox) -> VecDeque<Piece> {
+        let whole = area.chunk_heights().unwrap_or(0..=0);
+        match self {
+            Self::Blocks(pieces) => {
+                let pieces = pieces.iter().cloned();
+                pieces.map(|(column, heights)| Piece { column, heights, tries: 0 }).collect()
+            }
+            other => {
+                let columns = other.columns().into_iter();
+                columns.map(|column| Piece { column, heights: whole.clone(), tries: 0 }).collect()
+            }
+        }
+    }
+}
+
+/// The part of a box at these chunk heights.
+fn slab(area: &BlockBox, heights: &RangeInclusive<i64>) -> BlockBox {
+    let mut slab = *area;
+    slab.min.y = slab.min.y.max(heights.start() << 4);
+    slab.max.y = slab.max.y.min(heights.end() << 4 | 15);
+    slab
+}

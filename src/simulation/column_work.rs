@@ -1,0 +1,145 @@
+//! Work on columns at the end of a region's tick: capturing and restoring them, within a budget of the tick.
+//!
+//! It comes as a letter to the column, so it finds its region through merges and splits, and the column is loaded for it. It is
+//! done in the tick with which it came, after the game's systems, or comes back as postponed: nothing of it stays in a region.
+
+mod capture;
+mod restore;
+
+use super::departure::roots;
+use super::records::record;
+use super::world::RegionState;
+use super::{Address, Letter, LetterSender, Position};
+use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use bevy::prelude::*;
+use std::mem;
+use std::time::{Duration, Instant};
+
+pub use capture::{CaptureColumn, CapturedColumn};
+pub use restore::{ColumnRestored, PlaceEntities, RestoreColumn, RestoredColumn};
+
+/// How much of a tick may be spent on work on columns. The first column of a tick is worked on in any case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkBudget {
+    /// The part of the region's period, from 0 to 1; `None` if time does not count, as in lockstep.
+    pub share: Option<f64>,
+    /// Chunks that may be changed in a tick.
+    pub chunks: usize,
+}
+
+/// What is to be done with a column.
+pub enum ColumnWork {
+    /// What is in it is to be captured.
+    Capture(CaptureColumn),
+    /// Blocks are to be restored, and entities of the region to go.
+    Restore(RestoreColumn),
+    /// Entities are to come into it.
+    PlaceEntities(PlaceEntities),
+}
+
+/// What has come of it.
+#[derive(Debug)]
+pub enum ColumnAnswer {
+    /// It was captured.
+    Captured(CapturedColumn),
+    /// It was restored.
+    Restored(RestoredColumn),
+    /// The entities came into it.
+    Placed,
+    /// The budget was used up: it is to be sent again.
+    Postponed,
+    /// It could not be done, for this reason, and nothing was changed.
+    Failed(String),
+    /// It was lost on its way, or with its region: nobody knows whether it was done.
+    Lost,
+}
+
+/// The work that has come to a region in this tick.
+#[derive(Default)]
+pub(super) struct ComingWork(Vec<OrderedWork>);
+
+/// Work with whom to tell what came of it.
+struct OrderedWork {
+    work: ColumnWork,
+    budget: WorkBudget,
+    answer: Answer,
+}
+
+/// Whoever is told what came of work, and how long it took.
+type Tell = Box<dyn FnOnce(ColumnAnswer, Duration) + Send>;
+
+/// Tells what came of the work, in any case.
+struct Answer(Option<Tell>);
+
+impl Answer {
+    fn give(mut self, answer: ColumnAnswer, took: Duration) {
+        if let Some(tell) = self.0.take() {
+            tell(answer, took);
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            tell(ColumnAnswer::Lost, Duration::ZERO);
+        }
+    }
+}
+
+impl ColumnWork {
+    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread.
+    pub fn letter(
+        self,
+        dimension: DimensionId,
+        block: BlockPos,
+        budget: WorkBudget,
+        tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
+    ) -> Letter {
+        let answer = Answer(Some(Box::new(tell)));
+        let ordered = OrderedWork { work: self, budget, answer };
+        let bring = move |region: &mut World| {
+            region.resource_mut::<RegionState>().into_inner().column_work.get().0.push(ordered);
+        };
+        Letter::run(Address::Place(dimension, block), LetterSender::Main, Box::new(bring))
+    }
+}
+
+/// Does what has come, as far as the budget goes.
+pub(super) fn work(world: &mut World) {
+    let state = world.resource_mut::<RegionState>().into_inner();
+    let orders = mem::take(&mut state.column_work.get().0);
+    if orders.is_empty() {
+        return;
+    }
+    let (began, period) = (Instant::now(), state.period);
+    let (mut chunks, mut is_first) = (0, true);
+    for OrderedWork { work, budget, answer } in orders {
+        let is_late = || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
+        if !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
+            answer.give(ColumnAnswer::Postponed, Duration::ZERO);
+            continue;
+        }
+        let work_began = Instant::now();
+        let done = match work {
+            ColumnWork::Capture(order) => capture::capture(world, &order).map(ColumnAnswer::Captured),
+            ColumnWork::Restore(order) => restore::restore(world, &order).map(|restored| {
+                chunks += restored.chunks.len();
+                ColumnAnswer::Restored(restored)
+            }),
+            ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(|()| ColumnAnswer::Placed),
+        };
+        answer.give(done.unwrap_or_else(ColumnAnswer::Failed), work_began.elapsed());
+    }
+}
+
+/// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays
+/// them.
+fn standing_in(world: &World, area: &BlockBox, column: ColumnPos) -> Vec<(Entity, EntityRecord)> {
+    let components = world.resource::<RegionState>().components.clone();
+    let here = |position: &Position| position.column() == column && area.contains(position.block);
+    let found = roots(world, &components, here).into_iter();
+    let found = found.filter_map(|entity| Some((entity, record(world, &components, entity)?)));
+    found.filter(|(_, record)| record.player().is_none()).collect()
+}

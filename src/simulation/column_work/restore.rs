@@ -1,0 +1,114 @@
+//! Restoring a column.
+
+use super::capture::load;
+use super::standing_in;
+use crate::simulation::block_ticks::BlockTicks;
+use crate::simulation::blocks::RegionColumns;
+use crate::simulation::records::spawn_stored;
+use crate::simulation::world::RegionState;
+use crate::simulation::EntityIndex;
+use crate::simulation::components::Stored;
+use crate::snapshot::{BlockFilter, Snapshot, restore_chunk};
+use crate::space::{BlockBox, ColumnPos};
+use crate::storage::EntityRecord;
+use bevy::prelude::*;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What is to be restored of a column: blocks with their layers and components.
+#[derive(Clone, Debug)]
+pub struct RestoreColumn {
+    /// The column.
+    pub column: ColumnPos,
+    /// The box; its part in the column counts.
+    pub area: BlockBox,
+    /// What is to be there.
+    pub snapshot: Arc<Snapshot>,
+    /// Which blocks take part.
+    pub filter: Arc<BlockFilter>,
+    /// Whether the entities in the box go that are stored with their components, but for players.
+    pub removes_entities: bool,
+}
+
+/// What was restored of a column.
+#[derive(Debug, Default)]
+pub struct RestoredColumn {
+    /// The heights of the chunks that were changed, in chunks, ascending.
+    pub chunks: Vec<i64>,
+    /// Who was removed, with all that hung on them.
+    pub removed: Vec<Uuid>,
+}
+
+/// Entities that are to come into a column, and the word that it is restored.
+#[derive(Clone, Debug)]
+pub struct PlaceEntities {
+    /// The column.
+    pub column: ColumnPos,
+    /// The box that was restored.
+    pub area: BlockBox,
+    /// Who comes.
+    pub entities: Vec<EntityRecord>,
+}
+
+/// A column of the region was restored from a snapshot, blocks and entities: light and what else follows from its blocks is
+/// to be made anew. It comes once a column, when the whole job has restored all blocks.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnRestored {
+    /// The column.
+    pub column: ColumnPos,
+    /// The box that was restored.
+    pub area: BlockBox,
+}
+
+pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<RestoredColumn, String> {
+    let RestoreColumn { column, area, snapshot, filter, removes_entities } = order;
+    load(world, *column, area)?;
+    let mut restored = RestoredColumn::default();
+    let wanted = snapshot.column(*column).ok_or("the snapshot does not have the column")?;
+    let mut columns = world.resource_mut::<RegionColumns>();
+    let known = columns.column(*column).ok_or("the column is not loaded")?.clone();
+    let heights = columns.chunk_heights();
+    for y in area.chunk_heights().into_iter().flatten().filter(|y| heights.contains(y)) {
+        let chunk = column.chunk(y);
+        let Some(part) = area.part(chunk).filter(|_| wanted.holds(y)) else { continue };
+        if let Some(new) = restore_chunk(known.chunk(y), wanted.chunk(y), &part, filter) {
+            columns.replace_chunk(chunk, new);
+            restored.chunks.push(y);
+        }
+    }
+    // What was scheduled for blocks that are not there any more is not to happen to others.
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    for y in &restored.chunks {
+        ticks.cancel_in(column.chunk(*y), |block| area.contains(block));
+    }
+    if *removes_entities {
+        for (entity, record) in standing_in(world, area, *column) {
+            restored.removed.push(record.id);
+            restored.removed.extend(record.children.iter().filter_map(|child| child.id));
+            // A hook of another one may have despawned it.
+            if world.entities().contains_spawned(entity) {
+                world.despawn(entity);
+            }
+        }
+    }
+    Ok(restored)
+}
+
+pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<(), String> {
+    let PlaceEntities { column, area, entities } = order;
+    let components = world.resource::<RegionState>().components.clone();
+    for record in entities {
+        spawn_stored(world, &components, record.clone());
+        // It is not stored as it is now, wherever it was stored before.
+        mark_unsaved(world, record.id);
+    }
+    world.write_message(ColumnRestored { column, area });
+    Ok(())
+}
+
+fn mark_unsaved(world: &mut World, id: Uuid) {
+    let entity = world.resource::<EntityIndex>().entity(id);
+    if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
+        entity.remove::<Stored>();
+    }
+}
