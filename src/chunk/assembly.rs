@@ -105,9 +105,6 @@ impl<'a> ChunkAssembly<'a> {
 }
 
 impl CellMap {
-    /// Each cell stays where it is.
-    pub const SAME: Self = Self { origin: 0, strides: [256, 16, 1] };
-
     #[inline]
     fn cell(&self, position: [usize; 3]) -> usize {
         let [x, y, z] = position.map(|coordinate| coordinate as i32);

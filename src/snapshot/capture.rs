@@ -75,7 +75,9 @@ impl Snapshot {
     /// Takes a column out with its entities: it is missing from now on.
     pub fn remove_column(&mut self, column: ColumnPos) -> Option<ColumnSnapshot> {
         let removed = self.columns.remove(&column)?;
-        removed.entities.iter().flat_map(entities::ids).for_each(|id| drop(self.entities.remove(&id)));
+        for id in removed.entities.iter().flat_map(entities::ids) {
+            self.entities.remove(&id);
+        }
         Some(removed)
     }
 
@@ -92,7 +94,9 @@ impl Snapshot {
             let Some(other) = self.columns.get_mut(&owner) else { continue };
             if other.tick <= tick {
                 let gone = entities::remove_from(&mut other.entities, id);
-                gone.into_iter().for_each(|id| drop(self.entities.remove(&id)));
+                for id in gone {
+                    self.entities.remove(&id);
+                }
             } else if id == entity.id {
                 return;
             } else {
