@@ -50,7 +50,9 @@ fn arena() -> BlockBox {
 
 fn captured(world: &World) -> Snapshot {
     let mut snapshot = Snapshot::new(arena());
-    world.values().for_each(|column| drop(snapshot.add_column(column, 1, Vec::new())));
+    for column in world.values() {
+        snapshot.add_column(column, 1, Vec::new());
+    }
     snapshot
 }
 
