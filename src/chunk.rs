@@ -1,5 +1,6 @@
 //! Chunks of blocks, columns of chunks, their [binary format](mod@format), and what they look like from afar.
 
+mod assembly;
 mod block_components;
 mod block_layers;
 mod cell_set;
@@ -15,6 +16,7 @@ mod summary;
 mod tests;
 mod upgrade;
 
+pub(crate) use assembly::{CellMap, CellMask, ChunkAssembly};
 pub use block_components::ComponentError;
 pub use block_layers::LayerError;
 pub use column::Column;
@@ -50,14 +52,14 @@ pub struct Chunk {
 }
 
 /// The blocks of layer 0.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 enum Content {
     Uniform(BlockId),
     Mixed(Mixed),
 }
 
 /// The palette holds no block twice, and every local id is a place in it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct Mixed {
     palette: Palette,
     ids: PackedIds,
@@ -114,12 +116,7 @@ impl Chunk {
         }
         match &self.content {
             Content::Uniform(block) => Some(*block),
-            Content::Mixed(mixed) if mixed.is_canonical => None,
-            Content::Mixed(mixed) => {
-                let first = mixed.ids.id(0);
-                // Edits more often leave many blocks than one, so this stops early.
-                (1..CHUNK_VOLUME).all(|cell| mixed.ids.id(cell) == first).then(|| mixed.palette.block(first))
-            }
+            Content::Mixed(mixed) => mixed.uniform_block(),
         }
     }
 
@@ -242,6 +239,37 @@ impl Content {
 }
 
 impl Mixed {
+    /// The block in all cells, if there is one.
+    fn uniform_block(&self) -> Option<BlockId> {
+        if self.is_canonical {
+            return None;
+        }
+        let first = self.ids.id(0);
+        // Edits more often leave many blocks than one, so this stops early.
+        (1..CHUNK_VOLUME).all(|cell| self.ids.id(cell) == first).then(|| self.palette.block(first))
+    }
+
+    /// Whether both hold the same blocks.
+    fn holds_same(&self, other: &Self) -> bool {
+        let (own, others) = (self.palette.as_slice(), other.palette.as_slice());
+        if self.is_canonical && other.is_canonical {
+            return own == others && self.ids == other.ids;
+        }
+        // No block is twice in a palette, so with the same places the ids decide. It is so after most edits.
+        let common = own.len().min(others.len());
+        if own[..common] == others[..common] {
+            return if self.ids.bits() == other.ids.bits() {
+                self.ids == other.ids
+            } else {
+                self.ids.unpack() == other.ids.unpack()
+            };
+        }
+        const NOWHERE: u16 = u16::MAX;
+        let places: Vec<u16> = own.iter().map(|block| other.palette.find(*block).unwrap_or(NOWHERE)).collect();
+        let mut pairs = self.ids.unpack().into_iter().zip(other.ids.unpack());
+        pairs.all(|(id, other)| places[usize::from(id)] == other)
+    }
+
     #[inline]
     fn set_block(&mut self, cell: usize, block: BlockId) -> BlockId {
         let old = self.palette.block(self.ids.id(cell));
@@ -304,7 +332,14 @@ impl Default for Chunk {
 
 impl PartialEq for Chunk {
     fn eq(&self, other: &Self) -> bool {
-        self.extras == other.extras && self.content.canonical() == other.content.canonical()
+        let is_same_content = match (&self.content, &other.content) {
+            (Content::Mixed(own), Content::Mixed(others)) => own.holds_same(others),
+            (Content::Uniform(own), Content::Uniform(others)) => own == others,
+            (Content::Uniform(block), Content::Mixed(mixed)) | (Content::Mixed(mixed), Content::Uniform(block)) => {
+                mixed.uniform_block() == Some(*block)
+            }
+        };
+        is_same_content && self.extras == other.extras
     }
 }
 
@@ -329,8 +364,15 @@ impl fmt::Debug for Chunk {
 /// Gives each id the next free number when it first appears, and reports it then.
 fn renumber(ids: &mut LocalIds, palette_length: usize, mut first_seen: impl FnMut(u16)) {
     const UNSEEN: u16 = u16::MAX;
-    let mut numbers = [UNSEEN; CHUNK_VOLUME];
-    let numbers = &mut numbers[..palette_length];
+    let mut few = [UNSEEN; CHUNK_VOLUME];
+    let mut many = Vec::new();
+    let numbers = match few.get_mut(..palette_length) {
+        Some(numbers) => numbers,
+        None => {
+            many.resize(palette_length, UNSEEN);
+            &mut many
+        }
+    };
     let mut next = 0;
     for id in ids {
         let number = &mut numbers[usize::from(*id)];

@@ -11,12 +11,17 @@
 //! | [`BatchPos`] | 4 x 4 columns, the unit of generation work | column >> 2 |
 //! | [`SectionPos`] | 2^n x 2^n columns, the regionizer's grain | column >> n |
 //!
-//! A [`ColumnArea`] is a disc, a square or a box of columns, a [`HeightSet`] some of the chunks above each other.
+//! A [`ColumnArea`] is a disc, a square or a box of columns, a [`HeightSet`] some of the chunks above each other. A
+//! [`BlockBox`] is all blocks between two corners, a [`ChunkPart`] what one chunk has of it.
 
 mod area;
+mod block_box;
+mod chunk_part;
 mod height_set;
 
 pub use area::{AreaBatches, AreaCursor, ColumnArea};
+pub use block_box::BlockBox;
+pub use chunk_part::ChunkPart;
 pub use height_set::HeightSet;
 
 use serde::{Deserialize, Serialize};

@@ -15,6 +15,21 @@ pub(super) struct ComponentArray {
     values: Values,
 }
 
+/// A value, and where it is in a chunk.
+#[derive(Clone, Copy)]
+pub(super) struct PlacedValue<'a> {
+    pub id: ComponentId,
+    pub layer: u8,
+    pub cell: u16,
+    pub value: Value<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Value<'a> {
+    Fixed(&'a [u8]),
+    Variable(&'a Arc<[u8]>),
+}
+
 /// Values in the order of the cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Values {
@@ -55,6 +70,26 @@ impl Components {
     /// Every value's component, layer and cell.
     pub fn places(&self) -> impl Iterator<Item = (ComponentId, u8, usize)> {
         self.0.iter().flat_map(|array| array.cells.iter().map(|cell| (array.id, array.layer, cell)))
+    }
+
+    /// Every value and its place.
+    pub fn values(&self) -> impl Iterator<Item = PlacedValue<'_>> {
+        self.0.iter().flat_map(|array| {
+            let placed = |(rank, cell)| PlacedValue {
+                id: array.id,
+                layer: array.layer,
+                cell: cell as u16,
+                value: array.values.value(rank),
+            };
+            array.cells.iter().enumerate().map(placed)
+        })
+    }
+
+    /// Takes values at different places. Those of variable size are shared with where they come from.
+    pub fn from_values(mut values: Vec<PlacedValue<'_>>) -> Self {
+        values.sort_unstable_by_key(|value| (value.id, value.layer, value.cell));
+        let arrays = values.chunk_by(|a, b| (a.id, a.layer) == (b.id, b.layer));
+        Self(arrays.map(ComponentArray::from_values).collect())
     }
 
     /// Sets a value, which has the length that the layout says.
@@ -110,6 +145,17 @@ impl ComponentArray {
     ) -> Self {
         let values = Values::collect(layout, cells.len(), values);
         Self { id: layout.id, layer, cells: CellSet::from_ascending(cells), values }
+    }
+
+    /// Takes values of one component in one layer, at least one, by ascending cells.
+    fn from_values(values: &[PlacedValue<'_>]) -> Self {
+        let cells: Vec<u16> = values.iter().map(|value| value.cell).collect();
+        Self {
+            id: values[0].id,
+            layer: values[0].layer,
+            cells: CellSet::from_ascending(&cells),
+            values: Values::from_values(values),
+        }
     }
 
     pub fn layer(&self) -> u8 {
@@ -170,6 +216,29 @@ impl Values {
         }
     }
 
+    fn from_values(placed: &[PlacedValue<'_>]) -> Self {
+        let size = match placed[0].value {
+            Value::Fixed(bytes) => Some(bytes.len()),
+            Value::Variable(_) => None,
+        };
+        let is_alike = |placed: &PlacedValue| matches!(placed.value, Value::Fixed(bytes) if Some(bytes.len()) == size);
+        match size.filter(|_| placed.iter().all(is_alike)) {
+            Some(size) => {
+                let mut bytes = Vec::with_capacity(size * placed.len());
+                placed.iter().for_each(|placed| bytes.extend_from_slice(placed.value.bytes()));
+                Self::Fixed { size, bytes }
+            }
+            None => Self::Variable(placed.iter().map(|placed| placed.value.share()).collect()),
+        }
+    }
+
+    fn value(&self, rank: usize) -> Value<'_> {
+        match self {
+            Self::Fixed { .. } => Value::Fixed(self.get(rank)),
+            Self::Variable(values) => Value::Variable(&values[rank]),
+        }
+    }
+
     #[inline]
     fn get(&self, rank: usize) -> &[u8] {
         match self {
@@ -210,6 +279,22 @@ impl Values {
                 let data: usize = values.iter().map(|value| counters + value.len()).sum();
                 values.capacity() * size_of::<Arc<[u8]>>() + data
             }
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Variable(bytes) => bytes,
+        }
+    }
+
+    fn share(self) -> Arc<[u8]> {
+        match self {
+            Self::Fixed(bytes) => bytes.into(),
+            Self::Variable(bytes) => bytes.clone(),
         }
     }
 }

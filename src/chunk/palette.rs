@@ -1,5 +1,4 @@
 use crate::block::BlockId;
-use crate::space::CHUNK_VOLUME;
 use rustc_hash::FxHashMap;
 
 /// Palettes grow by so many places, so that a search takes whole vectors.
@@ -147,7 +146,8 @@ impl PaletteBuilder {
         let found =
             if length <= Self::LARGEST_SEARCHED { self.palette.find(block) } else { self.places.get(&block).copied() };
         found.unwrap_or_else(|| {
-            debug_assert!(length < CHUNK_VOLUME);
+            // An assembly has the blocks of several chunks for a while.
+            debug_assert!(length < usize::from(u16::MAX));
             let place = self.palette.push(block);
             if length == Self::LARGEST_SEARCHED {
                 self.places = self.palette.as_slice().iter().copied().zip(0..).collect();

@@ -1,0 +1,203 @@
+//! The workloads S of snapshots: `cargo bench --profile dev --all-features --bench snapshots`.
+//!
+//! The arena is terrain42: 24 x 24 columns, 384 blocks high. A filter as an argument chooses workloads by their names. Times
+//! are wall-clock on one core; each round goes over all columns, and the operations on single columns are told as minimum,
+//! average, median, 95 % and maximum of all rounds.
+
+// A copy of the project's shared workload, kept as it is so that figures stay comparable.
+#[path = "worlds/terrain42.rs"]
+#[allow(dead_code, missing_docs, clippy::all)]
+mod terrain42;
+
+use bevy_terrane::block::{BlockId, BlockRegistry};
+use bevy_terrane::chunk::{Chunk, Column};
+use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Mirror, Relocation, Snapshot, StateTurns, Turn};
+use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Chunks along an edge of terrain42.
+const EDGE: i64 = terrain42::W as i64 / 16;
+const ROUNDS: usize = 10;
+
+type World = BTreeMap<ColumnPos, Column>;
+
+/// Every chunk of the arena has an `Arc` of its own, air too: as if somebody had built everywhere.
+fn terrain() -> World {
+    let blocks = terrain42::generate();
+    let mut world = World::new();
+    for pos in (0..EDGE).flat_map(|x| (0..EDGE).map(move |z| ColumnPos::new(x, z))) {
+        let mut column = Column::new(pos);
+        for chunk_y in 0..EDGE {
+            let chunk = Chunk::from_fn(|[x, y, z]| {
+                let at = |chunk: i64, cell: usize| chunk as usize * 16 + cell;
+                let (x, y, z) = (at(pos.x, x), at(chunk_y, y), at(pos.z, z));
+                BlockId::new(u32::from(blocks[x + z * terrain42::W + y * terrain42::W * terrain42::L]))
+            });
+            column.set_chunk(chunk_y, Arc::new(chunk));
+        }
+        world.insert(pos, column);
+    }
+    world
+}
+
+fn arena() -> BlockBox {
+    let edge = EDGE * 16 - 1;
+    BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(edge, edge, edge))
+}
+
+fn captured(world: &World) -> Snapshot {
+    let mut snapshot = Snapshot::new(arena());
+    for column in world.values() {
+        snapshot.add_column(column, 1, Vec::new());
+    }
+    snapshot
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// One line for all columns of all rounds, and one for the rounds.
+fn tell(name: &str, goal: f64, mut rounds: Vec<Vec<Duration>>) {
+    let totals: Vec<f64> = rounds.iter().map(|round| milliseconds(round.iter().sum())).collect();
+    let mut all: Vec<f64> = rounds.drain(..).flatten().map(milliseconds).collect();
+    all.sort_by(f64::total_cmp);
+    let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
+    println!(
+        "{name}: a column: min {:.4} / avg {:.4} / median {:.4} / 95 % {:.4} / max {:.4} ms",
+        all[0],
+        all.iter().sum::<f64>() / all.len() as f64,
+        at(0.5),
+        at(0.95),
+        at(1.0),
+    );
+    let best = totals.iter().copied().fold(f64::INFINITY, f64::min);
+    let totals: Vec<String> = totals.iter().map(|total| format!("{total:.2}")).collect();
+    println!("{name}: all columns: best {best:.2} ms (goal {goal}), rounds {} ms", totals.join(" "));
+}
+
+/// S1: the arena is captured, and the capture before is let go outside of the time.
+fn capture(world: &World) {
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut snapshot = Snapshot::new(arena());
+        let mut round = Vec::with_capacity(world.len());
+        for column in world.values() {
+            let start = Instant::now();
+            snapshot.add_column(column, 1, Vec::new());
+            round.push(start.elapsed());
+        }
+        assert!(snapshot.is_complete());
+        rounds.push(round);
+    }
+    tell("S1 capture", 1.0, rounds);
+}
+
+/// S2: a changed world becomes the captured one again. What was there is let go within the time.
+fn restore(world: &World) {
+    let snapshot = captured(world);
+    let filter = BlockFilter::default();
+    let one_in_hundred = |chunk: &mut Chunk| {
+        for number in 0..41 {
+            let cell = number * 97 + 11;
+            let position = [cell >> 8 & 15, cell >> 4 & 15, cell & 15];
+            chunk.set_block(position, BlockId::new(1 + (chunk.block(position).index() + 1) % 43));
+        }
+    };
+    let everything = |chunk: &mut Chunk| {
+        let before = chunk.clone();
+        *chunk = Chunk::from_fn(|position| BlockId::new(1 + before.block(position).index()));
+    };
+    type Change<'a> = (&'a str, f64, i64, &'a dyn Fn(&mut Chunk));
+    let changes: [Change; 3] = [
+        ("S2 restore, nothing changed", 1.0, i64::MAX, &|_| {}),
+        ("S2 restore, 1 % of 5 % of the chunks changed", 10.0, 20, &one_in_hundred),
+        ("S2 restore, all changed", 100.0, 1, &everything),
+    ];
+    for (name, goal, one_in, change) in changes {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let mut now = world.clone();
+            let mut changed = 0;
+            let places = (0..EDGE.pow(3)).filter(|place| place % one_in == 7 % one_in && one_in < i64::MAX);
+            for place in places {
+                let pos = ColumnPos::new(place / EDGE / EDGE, place / EDGE % EDGE);
+                if let Some(column) = now.get_mut(&pos) {
+                    change(column.chunk_mut(place % EDGE));
+                    changed += 1;
+                }
+            }
+            let mut restored = 0;
+            let mut round = Vec::with_capacity(now.len());
+            for column in now.values_mut() {
+                let start = Instant::now();
+                let chunks: Vec<_> = snapshot.restored_chunks(column, &filter).collect();
+                restored += chunks.len();
+                chunks.into_iter().for_each(|(y, chunk)| drop(column.set_chunk(y, chunk)));
+                round.push(start.elapsed());
+            }
+            assert_eq!(restored, changed);
+            assert!(now.iter().all(|(pos, column)| *column == world[pos]));
+            rounds.push(round);
+        }
+        tell(name, goal, rounds);
+    }
+}
+
+/// S3: what a captured arena takes of the memory, with the world and without it.
+fn memory(world: &World) {
+    let copy: World = world
+        .iter()
+        .map(|(pos, column)| {
+            let mut copy = Column::new(*pos);
+            column.chunks().for_each(|(y, chunk)| drop(copy.set_chunk(y, Arc::new(Chunk::clone(chunk)))));
+            (*pos, copy)
+        })
+        .collect();
+    let snapshot = captured(&copy);
+    let mega = |bytes: usize| bytes as f64 / 1e6;
+    let memory = snapshot.memory();
+    println!(
+        "S3 memory, the world holds it too: {:.2} MB (goal 1), {:.2} MB shared",
+        mega(memory.own),
+        mega(memory.shared)
+    );
+    drop(copy);
+    let memory = snapshot.memory();
+    println!("S3 memory, alone: {:.2} MB (goal 16), {:.2} MB shared", mega(memory.own), mega(memory.shared));
+}
+
+/// Without a goal: the arena is put elsewhere.
+fn place(world: &World) {
+    let snapshot = captured(world);
+    let mut registry = BlockRegistry::new();
+    for name in &terrain42::NAMES[1..] {
+        registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
+    }
+    for (name, turn, to) in [
+        ("by whole chunks", Turn::NONE, 1_600),
+        ("by half a chunk", Turn::NONE, 8),
+        ("by a quarter turn and a mirror", Turn::new(1, Mirror::X), 1_600),
+    ] {
+        let turns = BlockTurns::new(&registry, &StateTurns::default(), turn);
+        let relocation = Relocation { turn, from: BlockPos::new(0, 0, 0), to: BlockPos::new(to, to, to) };
+        let start = Instant::now();
+        black_box(snapshot.placed(&relocation, &turns).expect("there is room"));
+        println!("placed {name}: {:.2} ms in all", milliseconds(start.elapsed()));
+    }
+}
+
+fn main() {
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    let world = terrain();
+    let workloads: [(&str, fn(&World)); 4] =
+        [("S1 capture", capture), ("S2 restore", restore), ("S3 memory", memory), ("placed", place)];
+    for (name, run) in workloads {
+        if name.contains(&filter) {
+            run(&world);
+        }
+    }
+}

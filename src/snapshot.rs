@@ -1,0 +1,58 @@
+//! Snapshots: parts of a world as they were, to be put back there or elsewhere.
+//!
+//! A [`Snapshot`] shares the chunks of the world that it was taken of, so it costs a pointer a chunk until the world changes.
+//! It is a plain value: whoever runs the world takes it column by column, and puts it back chunk by chunk.
+//!
+//! | step | with |
+//! |---|---|
+//! | capture | [`Snapshot::add_column`] |
+//! | move, turn, mirror | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
+//! | say in which order chunks are put back | [`RestoreOrder`] |
+//! | put back | [`restored_chunk`], [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
+//! | undo and redo | [`EditHistory`] |
+//!
+//! ```
+//! use bevy_terrane::block::BlockId;
+//! use bevy_terrane::chunk::Column;
+//! use bevy_terrane::snapshot::{BlockFilter, Snapshot};
+//! use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos};
+//!
+//! let mut column = Column::new(ColumnPos::new(0, 0));
+//! column.set_block(BlockPos::new(5, 64, 5), BlockId::new(1));
+//! let mut arena = Snapshot::new(BlockBox::new(BlockPos::new(0, 60, 0), BlockPos::new(9, 90, 9)));
+//! arena.add_column(&column, 100, Vec::new());
+//!
+//! column.set_block(BlockPos::new(5, 64, 5), BlockId::AIR);
+//! let restored: Vec<_> = arena.restored_chunks(&column, &BlockFilter::default()).collect();
+//! for (y, chunk) in restored {
+//!     column.set_chunk(y, chunk);
+//! }
+//! assert_eq!(column.block(BlockPos::new(5, 64, 5)), BlockId::new(1));
+//! ```
+
+mod block_filter;
+mod block_turns;
+mod capture;
+mod entities;
+mod history;
+mod memory;
+mod order;
+mod placed;
+mod relocation;
+mod restore;
+mod state_turns;
+#[cfg(test)]
+mod test_world;
+mod turn;
+
+pub use block_filter::{BlockChoice, BlockFilter};
+pub use block_turns::{BlockTurns, MissingState};
+pub use capture::{ColumnSnapshot, Snapshot};
+pub use history::{EditHistory, Recorded};
+pub use memory::SnapshotMemory;
+pub use order::{OrderError, RestoreItem, RestoreOrder};
+pub use placed::PlaceError;
+pub use relocation::{Relocation, RelocationError};
+pub use restore::restored_chunk;
+pub use state_turns::{StateRule, StateTurns};
+pub use turn::{Mirror, Turn};

@@ -1,0 +1,66 @@
+use crate::block::{BlockId, BlockSet};
+
+/// Some types of blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BlockChoice {
+    /// All.
+    #[default]
+    All,
+    /// Those of the set.
+    Only(BlockSet),
+    /// Those that are not in the set.
+    AllBut(BlockSet),
+}
+
+/// Which cells a restore touches: those whose block in layer 0 is chosen, as it is now and as it is to be. A cell is
+/// restored with all its layers and components, or not at all. The default is all.
+///
+/// ```
+/// use bevy_terrane::block::BlockId;
+/// use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
+///
+/// // Fills holes, and leaves alone what somebody built there.
+/// let holes = BlockFilter { current: BlockChoice::only([BlockId::AIR]), ..BlockFilter::default() };
+/// assert!(holes.current.contains(BlockId::AIR) && !holes.current.contains(BlockId::new(1)));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockFilter {
+    /// What may be replaced.
+    pub current: BlockChoice,
+    /// What may be put back.
+    pub wanted: BlockChoice,
+}
+
+impl BlockChoice {
+    /// These types only.
+    pub fn only(blocks: impl IntoIterator<Item = BlockId>) -> Self {
+        Self::Only(set(blocks))
+    }
+
+    /// All types but these.
+    pub fn all_but(blocks: impl IntoIterator<Item = BlockId>) -> Self {
+        Self::AllBut(set(blocks))
+    }
+
+    /// Whether it is one of them.
+    pub fn contains(&self, block: BlockId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(blocks) => blocks.contains(block),
+            Self::AllBut(blocks) => !blocks.contains(block),
+        }
+    }
+}
+
+impl BlockFilter {
+    /// Whether it lets everything through.
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn set(blocks: impl IntoIterator<Item = BlockId>) -> BlockSet {
+    let mut set = BlockSet::default();
+    blocks.into_iter().for_each(|block| set.insert(block));
+    set
+}

@@ -1,0 +1,102 @@
+#[cfg(test)]
+mod tests;
+
+use super::{BlockFilter, Snapshot};
+use crate::chunk::{CellMask, Chunk, ChunkAssembly, Column};
+use crate::space::ChunkPart;
+use std::sync::Arc;
+
+/// The chunk that is to take the place of `current`, so that the part of it holds what `wanted` has, where the filter lets
+/// it; `None` if nothing differs. No chunk stands for air.
+///
+/// If all cells are restored it is `wanted` itself, and otherwise a new chunk of both, with the layers and components of
+/// each cell.
+pub fn restored_chunk(
+    current: Option<&Arc<Chunk>>,
+    wanted: Option<&Arc<Chunk>>,
+    part: &ChunkPart,
+    filter: &BlockFilter,
+) -> Option<Arc<Chunk>> {
+    match (current, wanted) {
+        (None, None) => return None,
+        (Some(current), Some(wanted)) if Arc::ptr_eq(current, wanted) => return None,
+        _ => {}
+    }
+    let air = Chunk::default();
+    let now = current.map_or(&air, |chunk| &**chunk);
+    let then = wanted.map_or(&air, |chunk| &**chunk);
+    let restored = || wanted.cloned().unwrap_or_default();
+    if now == then {
+        return None;
+    }
+    let mut cells = CellMask::of_part(part);
+    if !filter.is_all() {
+        cells.keep_blocks(now, |block| filter.current.contains(block));
+        cells.keep_blocks(then, |block| filter.wanted.contains(block));
+    }
+    if cells.is_whole() {
+        return Some(restored());
+    }
+    if cells.is_empty() {
+        return None;
+    }
+    let mut assembly = ChunkAssembly::new();
+    assembly.copy_cells(then, &cells);
+    assembly.copy_cells(now, &cells.inverted());
+    let mixed = assembly.finish();
+    if mixed == *now {
+        None
+    } else if mixed == *then {
+        Some(restored())
+    } else {
+        Some(Arc::new(mixed))
+    }
+}
+
+impl Snapshot {
+    /// What is to be put in the place of chunks of a column, from the bottom up, so that it holds what the snapshot has:
+    /// chunk heights that differ, with the chunk as [`restored_chunk`] gives it. Heights that are missing here, or not
+    /// loaded there, are left out.
+    pub fn restored_chunks<'a>(
+        &'a self,
+        current: &'a Column,
+        filter: &'a BlockFilter,
+    ) -> impl Iterator<Item = (i64, Arc<Chunk>)> + 'a {
+        let pos = current.pos();
+        let column = self.column(pos);
+        let heights = self.area.chunk_heights();
+        let wanted = column.into_iter().flat_map(|column| column.chunks());
+        let now = heights.filter(|_| column.is_some()).into_iter().flat_map(move |heights| {
+            let (low, high) = heights.into_inner();
+            current.chunks().skip_while(move |(y, _)| *y < low).take_while(move |(y, _)| *y <= high)
+        });
+        merged(now, wanted).filter_map(move |(y, now, wanted)| {
+            if !column?.holds(y) || !current.is_loaded(y) {
+                return None;
+            }
+            // Most are shared still; that is seen before anything is worked out.
+            if let (Some(now), Some(wanted)) = (now, wanted)
+                && Arc::ptr_eq(now, wanted)
+            {
+                return None;
+            }
+            let part = self.area.part(pos.chunk(y))?;
+            Some((y, restored_chunk(now, wanted, &part, filter)?))
+        })
+    }
+}
+
+type Chunks<'a> = (i64, Option<&'a Arc<Chunk>>, Option<&'a Arc<Chunk>>);
+
+/// Two ascending lists as one.
+fn merged<'a>(
+    a: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,
+    b: impl Iterator<Item = (i64, &'a Arc<Chunk>)>,
+) -> impl Iterator<Item = Chunks<'a>> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || {
+        let next = [a.peek(), b.peek()].into_iter().flatten().map(|(y, _)| *y).min()?;
+        let from_a = a.next_if(|(y, _)| *y == next).map(|(_, chunk)| chunk);
+        Some((next, from_a, b.next_if(|(y, _)| *y == next).map(|(_, chunk)| chunk)))
+    })
+}

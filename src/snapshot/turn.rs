@@ -1,0 +1,146 @@
+use serde::{Deserialize, Serialize};
+
+/// A mirror that stands upright.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Mirror {
+    /// None.
+    #[default]
+    None,
+    /// East becomes west, and west east: x changes its sign.
+    X,
+    /// North becomes south, and south north: z changes its sign.
+    Z,
+}
+
+/// One of the eight ways to lay something down on the grid again: seen in a mirror or not, then turned about the y axis.
+///
+/// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A mirror along z is the one along x and half a
+/// turn, so two turns are equal if they do the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Turn {
+    /// Quarter turns, 0 to 3.
+    quarters: u8,
+    /// Whether x changes its sign before that.
+    is_mirrored: bool,
+}
+
+impl Turn {
+    /// Everything stays as it is.
+    pub const NONE: Self = Self { quarters: 0, is_mirrored: false };
+
+    /// Seen in the mirror first, then turned by so many quarter turns, clockwise seen from above.
+    pub const fn new(quarter_turns: u8, mirror: Mirror) -> Self {
+        let (is_mirrored, more) = match mirror {
+            Mirror::None => (false, 0),
+            Mirror::X => (true, 0),
+            Mirror::Z => (true, 2),
+        };
+        Self { quarters: (quarter_turns % 4 + more) % 4, is_mirrored }
+    }
+
+    /// All eight.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Mirror::None, Mirror::X].into_iter().flat_map(|mirror| (0..4).map(move |turns| Self::new(turns, mirror)))
+    }
+
+    /// Whether everything stays as it is.
+    pub const fn is_none(self) -> bool {
+        self.quarters == 0 && !self.is_mirrored
+    }
+
+    /// Quarter turns after the mirror along x, 0 to 3.
+    pub const fn quarter_turns(self) -> u8 {
+        self.quarters
+    }
+
+    /// Whether left and right change places.
+    pub const fn is_mirrored(self) -> bool {
+        self.is_mirrored
+    }
+
+    /// Whether x becomes z, and z x.
+    pub const fn swaps_axes(self) -> bool {
+        self.quarters % 2 == 1
+    }
+
+    /// This one first, then the other.
+    pub const fn then(self, other: Self) -> Self {
+        let first = if other.is_mirrored { 4 - self.quarters } else { self.quarters };
+        Self { quarters: (first + other.quarters) % 4, is_mirrored: self.is_mirrored != other.is_mirrored }
+    }
+
+    /// The one that takes everything back.
+    pub const fn inverse(self) -> Self {
+        // Whatever is mirrored and turned is a mirror too, along another line.
+        if self.is_mirrored { self } else { Self { quarters: (4 - self.quarters) % 4, is_mirrored: false } }
+    }
+
+    /// Where a vector goes.
+    pub(super) fn vector(self, x: i128, z: i128) -> [i128; 2] {
+        let x = if self.is_mirrored { -x } else { x };
+        match self.quarters {
+            0 => [x, z],
+            1 => [-z, x],
+            2 => [-x, -z],
+            _ => [z, -x],
+        }
+    }
+
+    /// Where a place goes within a block, which is below 1 and not below 0 on each axis.
+    pub(super) fn offset(self, [x, y, z]: [f32; 3]) -> [f32; 3] {
+        // What stands on the edge of a block stays in it.
+        let flip = |at: f32| (1.0 - at).min(1.0_f32.next_down());
+        let x = if self.is_mirrored { flip(x) } else { x };
+        match self.quarters {
+            0 => [x, y, z],
+            1 => [flip(z), y, x],
+            2 => [flip(x), y, flip(z)],
+            _ => [z, y, flip(x)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: [[i128; 2]; 3] = [[1, 0], [0, 1], [-3, 7]];
+
+    #[test]
+    fn a_quarter_turn_takes_north_to_east() {
+        let quarter = Turn::new(1, Mirror::None);
+        assert_eq!(
+            [[0, -1], [1, 0], [0, 1], [-1, 0]].map(|[x, z]| quarter.vector(x, z)),
+            [[1, 0], [0, 1], [-1, 0], [0, -1]]
+        );
+        assert_eq!(Turn::new(0, Mirror::Z).vector(2, 3), [2, -3]);
+        assert_eq!(Turn::new(1, Mirror::X).vector(0, -1), [1, 0], "the mirror comes first");
+        assert_eq!(Turn::new(5, Mirror::None), quarter);
+        assert_eq!(Turn::new(255, Mirror::Z), Turn::new(1, Mirror::X));
+    }
+
+    #[test]
+    fn turns_are_a_group() {
+        assert_eq!(Turn::all().collect::<std::collections::HashSet<_>>().len(), 8);
+        for first in Turn::all() {
+            assert!(first.then(first.inverse()).is_none() && first.inverse().then(first).is_none());
+            for second in Turn::all() {
+                for [x, z] in SOME {
+                    let [between_x, between_z] = first.vector(x, z);
+                    assert_eq!(first.then(second).vector(x, z), second.vector(between_x, between_z));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_in_a_block_turns_about_its_middle() {
+        for turn in Turn::all() {
+            let [x, z] = turn.vector(1, -2);
+            // An eighth of a block stands for each unit.
+            let expected = [0.5 + x as f32 / 8.0, 0.25, 0.5 + z as f32 / 8.0];
+            assert_eq!(turn.offset([0.625, 0.25, 0.25]), expected, "{turn:?}");
+            assert!(turn.offset([0.0; 3]).iter().all(|at| (0.0..1.0).contains(at)));
+        }
+    }
+}
