@@ -75,11 +75,11 @@ pub use history::{TickHistory, TickWindow, Window};
 pub use opacity::{AskOpacity, OpacityFailure};
 pub use pacing::Pacing;
 pub use players::LogInError;
+pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use snapshots::{
     CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
     SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, UngeneratedGround,
 };
-pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
 pub use tiers::TierStatistics;
@@ -300,7 +300,9 @@ pub fn coordinator_app(
                 (clock::advance_clocks, collect::collect, players::tend_players)
                     .chain()
                     .in_set(CoordinatorSystems::Collect),
-                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots).chain().in_set(CoordinatorSystems::Stream),
+                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots)
+                    .chain()
+                    .in_set(CoordinatorSystems::Stream),
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (
                     fault::watch,

@@ -54,23 +54,26 @@ pub mod prelude {
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
-        Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, DamagedGround,
-        EntityIndex, EntityMoved, LetterSender, LoggedOut, Migration, MoveCause, PlacedMessage, Player, Position, Post,
-        Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionShare,
-        RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
+        Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
+        DamagedGround, EntityIndex, EntityMoved, LetterSender, LoggedOut, Migration, MoveCause, PlacedMessage, Player,
+        Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
+        RegionShare, RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
-    pub use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
+    pub use crate::snapshot::{RestoreOrder, Snapshot};
+    pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{
-        AskOpacity, BackupFailed, BackupWorld, BlockRefused, ColumnChanged, ColumnFailed, ColumnHeightsChanged,
-        ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock,
-        DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved,
-        FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn,
-        LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
-        Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
-        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
-        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RetryColumns,
-        SaveFailed, SaveWorld, SetBlock, StepDimension, ViewSystems, WorldBackedUp, WorldSaved, WorldStatistics,
+        AskOpacity, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ColumnChanged, ColumnFailed,
+        ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion, Coupling, Dimension,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
+        DimensionRemoved, EntityRestore, FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView,
+        GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer,
+        Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded, PregenerationOrder,
+        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
+        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+        RegionSplit, Regions, RemoveDimension, RestoreSnapshot, RetryColumns, SaveFailed, SaveWorld, SetBlock,
+        SnapshotJob, SnapshotJobEnded, SnapshotJobState, SnapshotJobs, SnapshotProgress, SnapshotSettings,
+        StepDimension, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -7,7 +7,7 @@ use crate::block::{
 };
 use crate::coordinator::{
     CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
-    SaveDurability, TickMode, coordinator_app,
+    SaveDurability, SnapshotSettings, TickMode, coordinator_app,
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
@@ -113,6 +113,12 @@ impl TerranePlugin {
     /// How ground is generated in dimensions without a [`DimensionGeneration`] of their own.
     pub fn with_generation(mut self, generation: DimensionGeneration) -> Self {
         self.config.generation = generation;
+        self
+    }
+
+    /// How much snapshot jobs may take of the world.
+    pub fn with_snapshot_settings(mut self, settings: SnapshotSettings) -> Self {
+        self.config.snapshots = settings;
         self
     }
 
@@ -316,7 +322,9 @@ impl Plugin for TerranePlugin {
             && let Some(Link(link)) = app.world_mut().remove_resource::<Link>()
         {
             match CoordinatorHandle::start(coordinator, link.clone()) {
-                Ok(handle) => drop(app.insert_resource(handle).insert_resource(link)),
+                Ok(handle) => {
+                    app.insert_resource(handle).insert_resource(link.snapshot_jobs()).insert_resource(link);
+                }
                 Err(error) => fail(app, error.into()),
             }
         }

@@ -13,14 +13,17 @@ mod published;
 mod receive;
 mod regions;
 mod requests;
+mod snapshots;
 
 pub use crate::coordinator::{
-    AskOpacity, BackupFailed, BackupWorld, BlockRefused, ColumnFailed, ControlRegion, Coupling, DimensionClock,
-    DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, FailedColumn,
-    GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn,
-    PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed,
-    RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RetryColumns,
-    SaveFailed, SetBlock, StepDimension, WorldBackedUp, WorldSaved,
+    AskOpacity, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ColumnFailed, ControlRegion, Coupling,
+    DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved,
+    EntityRestore, FailedColumn, GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer,
+    OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress,
+    PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
+    RegionOrder, RegionRestarted, RegionSplit, RestoreSnapshot, RetryColumns, SaveFailed, SetBlock, SnapshotJobState,
+    SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, StepDimension, UngeneratedGround, WorldBackedUp,
+    WorldSaved,
 };
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
@@ -30,6 +33,7 @@ pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded}
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
 pub use regions::Regions;
 pub use requests::{LogIn, LogOut, RegionCommands, SaveWorld};
+pub use snapshots::{SnapshotJob, SnapshotJobEnded};
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
 use crate::simulation::RegionComponents;
@@ -59,6 +63,8 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
         .init_resource::<pregeneration::PregenerationIndex>()
+        .init_resource::<snapshots::SnapshotJobIndex>()
+        .add_message::<SnapshotJobEnded>()
         .init_resource::<requests::FrameBegan>()
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
@@ -110,6 +116,7 @@ pub(crate) fn build(app: &mut App) {
                     opacity::send,
                     requests::send_closings,
                     pregeneration::send,
+                    snapshots::cancel_despawned,
                 )
                     .chain(),
                 requests::end_frame,

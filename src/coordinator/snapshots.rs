@@ -127,9 +127,9 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
             }
         }
     }
-    for job in waiting.extract_if(.., |job| job.is_cancelled()) {
-        desk.publisher.snapshot(job.end());
-    }
+    let (gone, kept): (Vec<_>, Vec<_>) = mem::take(waiting).into_iter().partition(Job::is_cancelled);
+    *waiting = kept.into();
+    gone.into_iter().for_each(|job| desk.publisher.snapshot(job.end()));
     while running.len() < desk.config.snapshots.jobs.max(1)
         && let Some(job) = waiting.pop_front()
     {

@@ -9,7 +9,7 @@ use super::order_queue::{OrderQueue, Urgency};
 use super::panic::{self, CaughtPanic};
 use super::players::PlayerRead;
 use super::rebuild::Search;
-use super::snapshots::{SnapshotEvent, SnapshotJobId};
+use super::snapshots::{SnapshotEvent, SnapshotJobId, SnapshotJobs};
 use super::statistics::Totals;
 use super::tiers::StepDone;
 use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// A region's task.
 pub(super) struct RegionTask {
@@ -192,10 +193,16 @@ const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 impl Threads {
     pub fn start(
         config: &CoordinatorConfig,
-        template: RegionTemplate,
+        mut template: RegionTemplate,
         store: Arc<WorldStore>,
     ) -> io::Result<(Self, MainLink)> {
         let (sender, events) = unbounded();
+        let snapshots = SnapshotJobs::new(sender.clone());
+        // So that systems of regions can queue jobs.
+        let handle = snapshots.clone();
+        template.plugins.push(Arc::new(move |region| {
+            region.insert_resource(handle.clone());
+        }));
         let (regions, jobs) = unbounded::<RegionJob>();
         let pool = Arc::new(WorldPool::new(POOLED_WORLDS));
         let finished = Arc::<FinishedTasks>::default();
@@ -219,7 +226,9 @@ impl Threads {
         let storage = StorageThread::start(store.clone(), 1, move |commit| {
             let _ = commits.send(Event::Committed(Box::new(commit)));
         })?;
-        let link = MainLink { events: sender.clone(), published: Default::default(), frames: Default::default() };
+        let link =
+            MainLink { events: sender.clone(), published: Default::default(), frames: Default::default(), snapshots };
+
         let threads = Self {
             events,
             regions: Some(regions),

@@ -116,7 +116,8 @@ pub(super) fn work(world: &mut World) {
     let (began, period) = (Instant::now(), state.period);
     let (mut chunks, mut is_first) = (0, true);
     for OrderedWork { work, budget, answer } in orders {
-        let is_late = || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
+        let is_late =
+            || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
         if !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
             answer.give(ColumnAnswer::Postponed, Duration::ZERO);
             continue;

@@ -10,6 +10,7 @@ use crate::block::BlockId;
 use crate::chunk::format::cluster::ClusterScale;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;

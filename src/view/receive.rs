@@ -1,6 +1,8 @@
 use super::far_view;
 use super::messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
-use super::{Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration};
+use super::{
+    Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration, snapshots,
+};
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
 use crate::simulation::StableId;
@@ -32,6 +34,9 @@ fn apply(world: &mut World, backlog: &mut Published) {
         std::panic::resume_unwind(payload);
     }
     // Before a dimension is told to be closed, and they with it.
+    for status in mem::take(&mut backlog.snapshots).into_values() {
+        snapshots::apply(world, status);
+    }
     for (job, status) in mem::take(&mut backlog.pregenerations) {
         pregeneration::apply(world, job, status);
     }

@@ -8,7 +8,7 @@ use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
 use crate::simulation::{CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, PlaceEntities, RestoreColumn};
-use crate::snapshot::{BlockFilter, Snapshot};
+use crate::snapshot::{BlockFilter, RestoreItem, Snapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,6 +22,8 @@ use uuid::Uuid;
 const TRIES: u32 = 10;
 /// The wait before that.
 const RETRY: Duration = Duration::from_millis(500);
+/// A job of more columns is refused: 1,024 by 1,024.
+const MOST_COLUMNS: u128 = 1 << 20;
 /// The time between two looks at a job by the main world.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 
@@ -38,7 +40,7 @@ pub(super) enum Step {
 }
 
 /// Where an entity is stored.
-pub(super) type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+pub(in crate::coordinator) type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
 pub(super) struct Job {
     pub id: SnapshotJobId,
@@ -102,9 +104,17 @@ pub(super) struct Surroundings<'a> {
 impl Job {
     pub fn new(id: SnapshotJobId, task: SnapshotTask) -> Self {
         let area = task.area();
+        let columns = area.column_area().columns();
         let (phases, filter) = match &task {
-            SnapshotTask::Capture(_) => (vec![Phase::Capture(area.columns().collect())], BlockFilter::default()),
-            SnapshotTask::Restore(restore) => (restore_phases(restore, &area), restore.filter.clone()),
+            _ if columns > MOST_COLUMNS => {
+                (Err(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible")), None)
+            }
+            SnapshotTask::Capture(_) => (Ok(vec![Phase::Capture(area.columns().collect())]), None),
+            SnapshotTask::Restore(restore) => (restore_phases(restore, &area), Some(restore.filter.clone())),
+        };
+        let (phases, error) = match phases {
+            Ok(phases) => (phases, None),
+            Err(error) => (Vec::new(), Some(error)),
         };
         let mut outcomes = BTreeMap::new();
         let mut total = 0;
@@ -117,10 +127,10 @@ impl Job {
         Self {
             id,
             task,
-            filter: Arc::new(filter),
+            filter: Arc::new(filter.unwrap_or_default()),
             state: SnapshotJobState::Waiting,
             is_cancelled: false,
-            error: None,
+            error,
             phases: phases.into(),
             phase: None,
             todo: VecDeque::new(),
@@ -384,6 +394,38 @@ impl Phase {
             }
         }
     }
+}
+
+/// First the blocks, then the entities.
+fn restore_phases(restore: &RestoreSnapshot, area: &BlockBox) -> Result<Vec<Phase>, String> {
+    let has = |column: &ColumnPos| restore.snapshot.column(*column).is_some();
+    let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
+    let mut phases = match (restore.order, area.chunk_heights()) {
+        (_, None) => Vec::new(),
+        (None, Some(heights)) => {
+            vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
+        }
+        (Some(order), Some(_)) => {
+            let items = order.items(area).map_err(|error| error.to_string())?;
+            let items: Vec<RestoreItem> = items.filter(|item| has(&item.chunk.column())).collect();
+            items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
+        }
+    };
+    if restore.entities != EntityRestore::Keep {
+        phases.push(Phase::FindStored);
+    }
+    phases.push(Phase::Entities(columns));
+    Ok(phases)
+}
+
+/// The chunks of a phase, each column with all of its heights.
+fn phase_of(items: &[RestoreItem]) -> Phase {
+    let mut columns: BTreeMap<ColumnPos, RangeInclusive<i64>> = BTreeMap::new();
+    for RestoreItem { chunk, .. } in items {
+        let heights = columns.entry(chunk.column()).or_insert(chunk.y..=chunk.y);
+        *heights = *heights.start().min(&chunk.y)..=*heights.end().max(&chunk.y);
+    }
+    Phase::Blocks(columns.into_iter().collect())
 }
 
 /// The part of a box at these chunk heights.

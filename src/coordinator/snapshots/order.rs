@@ -46,8 +46,8 @@ pub struct RestoreSnapshot {
     pub area: Option<BlockBox>,
     /// Which blocks take part.
     pub filter: BlockFilter,
-    /// In which order.
-    pub order: RestoreOrder,
+    /// In which order, phase by phase, each when the one before is done; `None` for all columns as soon as may be.
+    pub order: Option<RestoreOrder>,
     /// What becomes of entities.
     pub entities: EntityRestore,
 }
@@ -60,7 +60,7 @@ impl RestoreSnapshot {
             snapshot,
             area: None,
             filter: BlockFilter::default(),
-            order: RestoreOrder::default(),
+            order: None,
             entities: EntityRestore::default(),
         }
     }

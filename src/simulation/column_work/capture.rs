@@ -2,8 +2,8 @@
 
 use super::standing_in;
 use crate::chunk::Column;
-use crate::simulation::blocks::RegionColumns;
 use crate::simulation::RegionInfo;
+use crate::simulation::blocks::RegionColumns;
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;

@@ -2,13 +2,13 @@
 
 use super::capture::load;
 use super::standing_in;
+use crate::simulation::EntityIndex;
 use crate::simulation::block_ticks::BlockTicks;
 use crate::simulation::blocks::RegionColumns;
+use crate::simulation::components::Stored;
 use crate::simulation::records::spawn_stored;
 use crate::simulation::world::RegionState;
-use crate::simulation::EntityIndex;
-use crate::simulation::components::Stored;
-use crate::snapshot::{BlockFilter, Snapshot, restore_chunk};
+use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
@@ -71,7 +71,7 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     for y in area.chunk_heights().into_iter().flatten().filter(|y| heights.contains(y)) {
         let chunk = column.chunk(y);
         let Some(part) = area.part(chunk).filter(|_| wanted.holds(y)) else { continue };
-        if let Some(new) = restore_chunk(known.chunk(y), wanted.chunk(y), &part, filter) {
+        if let Some(new) = restored_chunk(known.chunk(y), wanted.chunk(y), &part, filter) {
             columns.replace_chunk(chunk, new);
             restored.chunks.push(y);
         }

@@ -1,0 +1,85 @@
+//! Snapshot jobs in the main world: an entity each, and what becomes of them.
+
+use crate::coordinator::{SnapshotJobId, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress};
+use crate::space::{BlockBox, DimensionId};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A snapshot job that waits or runs: the main world has an entity for each, with its [`SnapshotProgress`]. It is despawned when
+/// the job has come to its end, after [`SnapshotJobEnded`] has told of that.
+///
+/// Whoever despawns it cancels the job.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable)]
+#[require(SnapshotProgress)]
+pub struct SnapshotJob {
+    /// Its number.
+    pub id: SnapshotJobId,
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// The box.
+    pub area: BlockBox,
+    /// Whether it restores; else it captures.
+    pub is_restore: bool,
+}
+
+/// A snapshot job has come to its end: a message, and an event that is triggered on the job's entity.
+#[derive(Message, EntityEvent, Clone, Debug)]
+pub struct SnapshotJobEnded {
+    /// Its entity, which is despawned after this frame's observers have run.
+    pub entity: Entity,
+    /// What it was.
+    pub job: SnapshotJob,
+    /// How far it came.
+    pub progress: SnapshotProgress,
+    /// What has come of it, column by column, and what was captured.
+    pub outcome: Arc<SnapshotOutcome>,
+}
+
+/// Which entity stands for which job.
+#[derive(Resource, Default)]
+pub(super) struct SnapshotJobIndex(FxHashMap<SnapshotJobId, Entity>);
+
+/// Jobs whose entities were despawned by the game are cancelled.
+pub(super) fn cancel_despawned(
+    jobs: Option<Res<SnapshotJobs>>,
+    mut index: ResMut<SnapshotJobIndex>,
+    mut removed: RemovedComponents<SnapshotJob>,
+) {
+    let removed: Vec<Entity> = removed.read().collect();
+    if removed.is_empty() {
+        return;
+    }
+    index.0.retain(|id, entity| {
+        let is_gone = removed.contains(entity);
+        if let Some(jobs) = jobs.as_ref().filter(|_| is_gone) {
+            jobs.cancel(*id);
+        }
+        !is_gone
+    });
+}
+
+/// Takes in how far a job is.
+pub(super) fn apply(world: &mut World, status: SnapshotJobStatus) {
+    let SnapshotJobStatus { id, dimension, area, is_restore, progress, outcome } = status;
+    let job = SnapshotJob { id, dimension, area, is_restore };
+    let known = world.resource::<SnapshotJobIndex>().0.get(&id).copied();
+    let entity = match known.filter(|entity| world.get_entity(*entity).is_ok()) {
+        Some(entity) => entity,
+        // Its entity was despawned, and it has not come to its end yet.
+        None if known.is_some() && outcome.is_none() => return,
+        None => world.spawn(job).id(),
+    };
+    world.resource_mut::<SnapshotJobIndex>().0.insert(id, entity);
+    world.entity_mut(entity).insert(progress.clone());
+    if let Some(outcome) = outcome {
+        world.resource_mut::<SnapshotJobIndex>().0.remove(&id);
+        let ended = SnapshotJobEnded { entity, job, progress, outcome };
+        world.write_message(ended.clone());
+        world.trigger(ended);
+        if let Ok(entity) = world.get_entity_mut(entity) {
+            entity.despawn();
+        }
+    }
+}
