@@ -48,6 +48,8 @@ pub enum LogInError {
 pub(super) struct PlayerRead {
     pub name: String,
     pub found: Result<Option<EntityRecord>, String>,
+    /// The dimension where it was is removed.
+    pub is_homeless: bool,
 }
 
 /// Who is in the world or on the way into it, by name.
@@ -101,7 +103,7 @@ impl Desk<'_> {
     }
 
     fn end_reading(&mut self, read: PlayerRead) {
-        let PlayerRead { name, found } = read;
+        let PlayerRead { name, found, is_homeless } = read;
         let Some(&Presence::Asked { first_place }) = self.players.present.get(&name) else { return };
         let record = match found {
             Ok(record) => record,
@@ -112,13 +114,27 @@ impl Desk<'_> {
             let newest = self.saves.unwritten_batches().find_map(|batch| batch.entities.get(&record.id));
             newest.is_none_or(Option::is_some)
         };
-        if let Some(record) = record.filter(is_alive) {
-            return self.admit(name, record, false);
-        }
-        let Some((entity, block)) = first_place else { return self.refuse_log_in(name, LogInError::UnknownName) };
+        let known = record.filter(is_alive);
+        let first_place = match (known, first_place) {
+            // It begins again where a new one would, with all that it had.
+            (Some(record), Some(first_place)) if is_homeless => Ok((first_place, Some(record))),
+            (Some(record), _) => return self.admit(name, record, false),
+            (None, Some(first_place)) => Ok((first_place, None)),
+            (None, None) => Err(LogInError::UnknownName),
+        };
+        let ((entity, block), homeless) = match first_place {
+            Ok(place) => place,
+            Err(reason) => return self.refuse_log_in(name, reason),
+        };
         let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
             return self.refuse_log_in(name, LogInError::NotADimension(entity));
         };
+        if let Some(record) = homeless {
+            let offset = Position::new(dimension, block).offset.to_array();
+            let record = EntityRecord { dimension, block, offset, ..record };
+            self.saves.pending.entities.insert(record.id, Some(record.clone()));
+            return self.admit(name, record, false);
+        }
         self.players.made += 1;
         let mut random =
             SplitMix64::from_parts([self.threads.seed(), u64::from_be_bytes(*b" player "), self.players.made]);

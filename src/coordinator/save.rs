@@ -171,6 +171,12 @@ impl Saves {
         self.backlog() == Backlog::TicksWait
     }
 
+    /// What was asked for and is not answered, when nothing more will be saved.
+    pub fn take_requests(&mut self) -> Vec<SaveRequest> {
+        let asked = self.rounds.drain(..).flat_map(|round| round.requests);
+        self.answers.drain(..).chain(asked).chain(self.requested.drain(..)).collect()
+    }
+
     /// Whether the region is to hand out what is unsaved though nobody asks for it.
     pub fn is_due(&mut self, turn: &mut SaveTurn, now: Duration) -> bool {
         // What is unsaved costs nothing as long as the region has it.

@@ -33,6 +33,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.note_resident();
             desk.save_regions();
             desk.last_commit();
+            desk.answer_last_saves();
             desk.save_notes();
             desk.threads.join();
         }
@@ -215,6 +216,20 @@ impl Desk<'_> {
         }
         if let Err(error) = self.store.0.save_opacity() {
             warn!("what is opaque is made anew next time, as it could not be saved: {error}");
+        }
+    }
+
+    /// Whoever asked for a save or a backup and was not answered has it, or hears that it failed.
+    fn answer_last_saves(&mut self) {
+        let requests = self.saves.take_requests();
+        if requests.is_empty() {
+            return;
+        }
+        if self.is_all_synced() {
+            self.saves.answers = requests;
+            self.answer_saves();
+        } else {
+            self.fail_saves(requests, "the app ended before all was saved".into());
         }
     }
 

@@ -22,7 +22,7 @@ use crate::simulation::{
 };
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::upkeep::FoundRequest;
-use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, WorldStore};
+use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, StoredDimension, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -352,7 +352,12 @@ impl Threads {
         let (sender, store) = (self.sender.clone(), self.store.clone());
         let read = move || {
             let found = store.player(&name).map_err(|error| error.to_string());
-            let _ = sender.send(Event::PlayerRead(PlayerRead { name, found }));
+            let is_homeless = found.as_ref().is_ok_and(|found| {
+                let home = found.as_ref().map(|record| record.dimension);
+                let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
+                home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
+            });
+            let _ = sender.send(Event::PlayerRead(PlayerRead { name, found, is_homeless }));
         };
         match self.is_lockstep {
             true => read(),

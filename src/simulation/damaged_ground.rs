@@ -4,7 +4,7 @@ use super::Ground;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, ColumnPos};
-use crate::storage::{Durability, SaveBatch, StoreError, StoredItem, WorldStore};
+use crate::storage::{StoreError, StoredItem, WorldStore};
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,11 +78,9 @@ impl Ground {
                 error => return Err(error),
             };
             let Some(blocks) = self.generate_chunk(chunk) else { return Err(error) };
-            store.keep_copy(self.dimension, chunk)?;
-            let chunks = [((self.dimension, chunk), blocks)].into();
-            // Whatever is newer than what is stored is committed later, and so takes its place.
-            store.commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync)?;
-            self.repairs.note(RegeneratedChunk { chunk, error });
+            if store.replace_damaged(self.dimension, chunk, blocks)? {
+                self.repairs.note(RegeneratedChunk { chunk, error });
+            }
         }
     }
 
@@ -102,7 +100,7 @@ mod tests {
     use crate::chunk::Column;
     use crate::generation::{Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity};
     use crate::space::{DimensionId, HeightSet};
-    use crate::storage::{Family, KeyValueStore, MemoryStore, WriteBatch, envelope, keys};
+    use crate::storage::{Durability, Family, KeyValueStore, MemoryStore, SaveBatch, WriteBatch, envelope, keys};
 
     const DIMENSION: DimensionId = DimensionId(0);
     const COLUMN: ColumnPos = ColumnPos::new(2, -3);

@@ -12,7 +12,7 @@ use super::{
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk::format::cluster::ClusterScale;
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
@@ -80,7 +80,9 @@ impl GroupWriter<'_> {
         let world = self.world;
         let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
         let mut stored = world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
-        let packed = if stored.iter().all(Option::is_none) { self.find_packed(group)? } else { None };
+        // What is damaged may be what is left of keys that are no more.
+        let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
+        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
         if let Some(PackedGroup { part, .. }) = &packed {
             let is_there = |chunk: ChunkPos| part.chunks >> ClusterScale::Small.place(chunk) & 1 == 1;
             let unpacked = part.unpack();
@@ -132,15 +134,49 @@ impl GroupWriter<'_> {
     }
 
     /// The group, if it is warm or cold.
-    fn find_packed(&mut self, group: ChunkGroup) -> Result<Option<PackedGroup>, StoreError> {
+    fn find_packed(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+    ) -> Result<Option<PackedGroup>, StoreError> {
         match self.packed.find(group) {
-            Err(error @ StoreError::Corrupt { .. }) => {
+            Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
                 // Nobody can tell what is in it, so it stays as it is, and the world goes on with what is in memory.
                 self.commit.report.replaced.push(error);
+                self.lose_others(group, chunks, is_sparse)?;
                 Ok(None)
             }
             found => found,
         }
+    }
+
+    /// With the first chunk that is saved of a group whose cluster cannot be read, the group is looked for where it is hot. Its
+    /// other chunks must not be taken for air then: those that may have been in it are marked as lost.
+    fn lose_others(&mut self, group: ChunkGroup, chunks: &[KeyedChunk], is_sparse: bool) -> Result<(), StoreError> {
+        let (range, first) = (group.range(), group.first());
+        let hot = self.world.store.scan(Family::Chunks, &range.start..&range.end, 1);
+        if !hot.is_ok_and(|hot| hot.is_empty()) {
+            // It is hot already, if it can be read or not.
+            return Ok(());
+        }
+        let stored = match self.world.stored_tile(group.dimension(), (first.x >> 5, first.z >> 5)) {
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+            tile => Some(tile?.unwrap_or([0; tiles::BATCHES])),
+        };
+        // Of ground that is new with this commit nothing was there before.
+        let is_new = |column: ColumnPos| match &stored {
+            _ if is_sparse => false,
+            Some(stored) => !tiles::is_marked(stored, column),
+            None => chunks.iter().any(|(_, (_, chunk), _)| chunk.column() == column),
+        };
+        let others = group.chunks(u64::MAX).filter(|chunk| !is_new(chunk.column()));
+        for key in others.map(|chunk| keys::chunk_key(group.dimension(), chunk)) {
+            if chunks.iter().all(|(of, ..)| *of != key) {
+                self.commit.writes.put(Family::Chunks, key, LOST_CHUNK.to_vec());
+            }
+        }
+        Ok(())
     }
 
     /// So many groups become hot that they are not all held in memory: moves change nothing, so they need not wait.
@@ -170,8 +206,13 @@ impl WorldStore {
     /// A chunk that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
-        let start = Instant::now();
         let _writing = self.lock_writes();
+        self.commit_locked(batch, durability)
+    }
+
+    /// The same for whoever holds the lock of writes.
+    pub(super) fn commit_locked(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
+        let start = Instant::now();
         let mut commit = Commit::default();
         self.add_chunks(batch, &mut commit)?;
         self.add_block_ticks(batch, &mut commit)?;

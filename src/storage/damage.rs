@@ -1,8 +1,11 @@
 //! What is stored and cannot be read: found key by key, and kept aside when something whole takes its place.
 
 use super::commit::Commit;
-use super::{CommitReport, Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys};
+use super::tiers::LOST_CHUNK;
+use super::{CommitReport, Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};
+use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
+use std::sync::Arc;
 
 /// A damaged value that something whole took the place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,19 +31,39 @@ impl WorldStore {
         Ok(found)
     }
 
-    /// Keeps a copy of what is stored of a chunk, before something else takes its place though its checksum may be right.
-    pub fn keep_copy(&self, dimension: DimensionId, chunk: ChunkPos) -> Result<(), StoreError> {
+    /// Stores these blocks in the place of a chunk that cannot be read, and keeps a copy of what can be had of that. Says
+    /// whether it was so: somebody may have stored a whole one meanwhile, and that stays.
+    pub fn replace_damaged(
+        &self,
+        dimension: DimensionId,
+        chunk: ChunkPos,
+        blocks: Arc<Chunk>,
+    ) -> Result<bool, StoreError> {
         let _writing = self.lock_writes();
-        let value = match self.chunk_value(dimension, chunk) {
-            // Whatever replaces it keeps what can be read of it.
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => return Ok(()),
-            value => value?,
-        };
-        let Some((_, value)) = value else { return Ok(()) };
-        let mut writes = WriteBatch::default();
-        let key = keys::damaged_key(Family::Chunks, &keys::chunk_key(dimension, chunk), &value);
-        writes.put(Family::Meta, key, value);
-        self.write(writes, Durability::Process)
+        match self.chunk_value(dimension, chunk) {
+            // The commit keeps what it finds.
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+            Ok(None) => return Ok(false),
+            Ok(Some((_, value))) => {
+                let known = self.known_blocks()?;
+                match self.decode_chunk(&known, (dimension, chunk), &value) {
+                    Err(StoreError::Corrupt { .. }) => {}
+                    Err(error) => return Err(error),
+                    Ok(_) => return Ok(false),
+                }
+                if value != LOST_CHUNK {
+                    // Its checksum may be right, and then the commit would keep nothing of it.
+                    let key = keys::damaged_key(Family::Chunks, &keys::chunk_key(dimension, chunk), &value);
+                    let mut writes = WriteBatch::default();
+                    writes.put(Family::Meta, key, value);
+                    self.write(writes, Durability::Process)?;
+                }
+            }
+        }
+        let chunks = [((dimension, chunk), blocks)].into();
+        self.commit_locked(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync)?;
+        Ok(true)
     }
 
     /// The values under these keys, in their order. One that the backend finds damaged is named; others in the same part of

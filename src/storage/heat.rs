@@ -8,7 +8,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{ChunkGroup, Durability, Family, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys, record};
+use super::{
+    ChunkGroup, CommitReport, Durability, Family, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys, record,
+};
 use crate::space::{BatchPos, DimensionId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,7 +266,8 @@ impl WorldStore {
     /// What is stored of the heat of groups. A damaged record is like none: nothing but heat is lost with it.
     fn heat_records(&self, groups: &[ChunkGroup]) -> Result<Vec<Option<HeatRecord>>, StoreError> {
         let keys: Vec<Vec<u8>> = groups.iter().map(|group| keys::heat_key(*group)).collect();
-        let values = self.store.multi_get(Family::Meta, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let keys = keys.iter().map(Vec::as_slice).collect::<Vec<_>>();
+        let values = self.read_to_replace(Family::Meta, &keys, &mut CommitReport::default())?;
         Ok(values.into_iter().map(|value| record::decode(&value?).ok()).collect())
     }
 
@@ -292,7 +295,11 @@ impl WorldStore {
         let last = [0xff; keys::CHUNK_KEY_LENGTH + 1];
         let (mut found, mut is_end) = (Vec::new(), false);
         while found.len() < limit {
-            let page = self.store.scan(Family::Chunks, &next..&last[..], 1)?;
+            let page = match self.store.scan(Family::Chunks, &next..&last[..], 1) {
+                // What is behind it stays hot; it must not keep what is known of others from being written.
+                Err(StoreError::Damaged { .. }) => Vec::new(),
+                page => page?,
+            };
             let Some((key, _)) = page.first() else {
                 is_end = true;
                 break;

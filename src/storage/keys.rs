@@ -206,6 +206,11 @@ pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
     tile_key(dimension, i64::MIN, i64::MIN)..after(&tile_key(dimension, i64::MAX, i64::MAX))
 }
 
+/// The range of the pieces of all graphs.
+pub fn all_tiles_range() -> Range<Vec<u8>> {
+    tile_range(DimensionId(0)).start..tile_range(DimensionId(u64::MAX)).end
+}
+
 /// The dimension, x and z of a tile's key.
 pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
     let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;

@@ -116,8 +116,17 @@ impl WorldStore {
             ids.push(id);
             Ok(())
         })?;
-        let records = self.entity_records(&ids)?.into_iter().flatten();
-        Ok(records.filter(|record| record.dimension == dimension && record.viewers().next().is_some()).collect())
+        let mut viewers = Vec::new();
+        for id in ids {
+            match self.entity_records(&[id]) {
+                Ok(records) => viewers.extend(records.into_iter().flatten()),
+                // Its column is refused, and nothing else.
+                Err(error @ StoreError::Corrupt { .. }) => bevy::log::warn!("a viewer is left out: {error}"),
+                Err(error) => return Err(error),
+            }
+        }
+        viewers.retain(|record| record.dimension == dimension && record.viewers().next().is_some());
+        Ok(viewers)
     }
 
     /// The record of one entity, wherever it is; `None` if it is not stored.
@@ -183,12 +192,18 @@ impl WorldStore {
     fn load_group(&self, load: &mut BatchLoad, bottom: i64, packed: &mut PackedGroups) -> Result<(), StoreError> {
         let group = ChunkGroup::of(load.dimension, load.group(bottom));
         let range = group.range();
+        let mut found = None;
         let values = match self.store.scan(Family::Chunks, &range.start..&range.end, GROUP_VOLUME) {
-            Err(StoreError::Damaged { .. }) => self.read_group(load, bottom)?,
+            Err(StoreError::Damaged { .. }) => {
+                // What is damaged may be what is left of keys that are no more.
+                found = packed.find(group)?;
+                if found.is_some() { Vec::new() } else { self.read_group(load, bottom)? }
+            }
             values => values?,
         };
         if values.is_empty() {
-            let Some(found) = packed.find(group)? else { return Ok(()) };
+            let found = if found.is_some() { found } else { packed.find(group)? };
+            let Some(found) = found else { return Ok(()) };
             load.found.push(group);
             load.packed.push(group);
             return self.load_packed(load, group, &found);

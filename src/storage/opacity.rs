@@ -168,7 +168,7 @@ impl WorldStore {
             Ok(None) => Ok(true),
             Ok(Some(masks)) => Ok(masks[((area.x & 7) + 8 * (area.z & 7)) as usize] == 0),
             // This commit replaces it.
-            Err(StoreError::Corrupt { .. }) => Ok(false),
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }

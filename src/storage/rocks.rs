@@ -50,6 +50,8 @@ pub struct RocksStore {
     // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
     // has the database open either.
     writing: Mutex<Option<Failure>>,
+    /// Held while a backup is made: two in one folder would destroy each other.
+    backing_up: Mutex<()>,
     /// What it was opened with: they hold its counters.
     options: Options,
 }
@@ -64,7 +66,15 @@ impl RocksStore {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(create);
         let database = RwLock::new(Database::Whole(reopening::open(path, &options, true, &cache)?));
-        Ok(Self { path: path.to_path_buf(), is_writable: true, cache, options, database, writing: Mutex::default() })
+        Ok(Self {
+            path: path.to_path_buf(),
+            is_writable: true,
+            cache,
+            options,
+            database,
+            writing: Mutex::default(),
+            backing_up: Mutex::default(),
+        })
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
@@ -75,7 +85,15 @@ impl RocksStore {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(false);
         let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &options, &cache)?));
-        Ok(Self { path: path.to_path_buf(), is_writable: false, cache, options, database, writing: Mutex::default() })
+        Ok(Self {
+            path: path.to_path_buf(),
+            is_writable: false,
+            cache,
+            options,
+            database,
+            writing: Mutex::default(),
+            backing_up: Mutex::default(),
+        })
     }
 
     /// Does something with the database and one of its families.

@@ -259,7 +259,7 @@ impl WorldStore {
             }
             count += 1;
             match self.move_group(group, to, &mut moves, &mut done) {
-                Err(error @ StoreError::Corrupt { .. }) => {
+                Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
                     // The cluster with all that is in it stays as it is, for whoever can make something of it.
                     done.damaged.push(error);
                     done.left += 1;
@@ -301,6 +301,8 @@ impl WorldStore {
             moves.placed.insert(group, Placed::Moved(Tier::Hot));
             return Ok(());
         }
+        // A cluster that cannot be read may hold more of the group: nothing is written over it.
+        self.find_for_move(group, moves)?;
         let Some(part) = self.pack_values(&values)? else {
             done.left += 1;
             moves.placed.insert(group, Placed::Postponed);

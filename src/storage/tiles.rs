@@ -20,7 +20,7 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
     ]
 }
 
-const BATCHES: usize = 64;
+pub(super) const BATCHES: usize = 64;
 pub(super) type Masks = [u16; BATCHES];
 
 /// The value of a tile.

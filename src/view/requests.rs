@@ -30,8 +30,8 @@ pub struct SaveWorld {
 pub struct LogIn {
     /// Its name: 1 to 255 bytes.
     pub name: String,
-    /// The dimension's entity and the block where it begins if nobody of this name has been in the world; `None` if such a
-    /// one is to be refused. What a new player has the game gives to its entity when it is there.
+    /// The dimension's entity and the block where it begins if nobody of this name has been in the world, or if the dimension
+    /// where it left is removed; `None` if such a one is to be refused. What a new player has the game gives to its entity when it is there.
     pub first_place: Option<(Entity, BlockPos)>,
 }
 

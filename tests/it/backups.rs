@@ -30,6 +30,16 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     let block = BlockPos::new(3, 70, 3);
     update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
     let stone = id_of(app.world(), "terrane:stone");
+    // Two at once into one folder are made one after the other.
+    for request in [11, 12] {
+        app.world_mut().write_message(BackupWorld { request, folder: folder.path().join("both"), keep: None });
+    }
+    update_until(&mut app, "both backups are made", |world| {
+        assert!(world.resource::<Heard<BackupFailed>>().0.is_empty());
+        world.resource::<Heard<WorldBackedUp>>().0.len() == 2
+    });
+    assert_eq!(RocksStore::backups(&folder.path().join("both")).unwrap().len(), 2);
+    app.world_mut().resource_mut::<Heard<WorldBackedUp>>().0.clear();
     for request in 1..=3 {
         let position = BlockPos::new(3, 70 + request as i64, 3);
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
@@ -63,6 +73,23 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     assert_eq!(store.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count, 0);
     assert!(restore_world(&backups, None, &restored).is_err(), "nothing is written over a world");
     drop(app);
+}
+
+#[test]
+fn a_backup_that_is_asked_for_as_the_app_ends_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, backups) = (folder.path().join("world"), folder.path().join("backups"));
+    let mut app = game(TerranePlugin::at(&world));
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 2);
+    start(&mut app);
+    let block = BlockPos::new(3, 70, 3);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
+    app.world_mut().write_message(BackupWorld { request: 1, folder: backups.clone(), keep: None });
+    app.update();
+    drop(app);
+    assert_eq!(RocksStore::backups(&backups).unwrap().len(), 1);
+    restore_world(&backups, None, &folder.path().join("restored")).unwrap();
 }
 
 #[test]

@@ -274,3 +274,26 @@ fn what_a_player_lays_down_as_it_logs_out_is_there_once_after_a_crash() {
         assert_eq!(walkers(app.world_mut()).len(), 1);
     }
 }
+
+#[test]
+fn a_player_whose_dimension_was_removed_begins_where_a_new_one_would_with_what_it_had() {
+    let disk = Disk::default();
+    let (mut app, home) = world(&disk);
+    listen::<DimensionRemoved>(&mut app);
+    let arena = app.world_mut().spawn(Dimension::new("arena", Flat::new())).id();
+    update(&mut app, 5);
+    let first = log_in(&mut app, "Bob", Some((arena, SPAWN)));
+    on_player(&mut app, first.id, |mut player| {
+        player.insert(walker("", 0.0));
+    });
+    log_out(&mut app, "Bob");
+    save(&mut app);
+    app.world_mut().write_message(RemoveDimension { dimension: arena });
+    update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
+    assert!(matches!(refused(&mut app, "Bob", None), LogInError::DimensionNotOpen(_)));
+    app.world_mut().resource_mut::<Heard<LogInRefused>>().0.clear();
+    let place = BlockPos::new(40, 5, 8);
+    let back = log_in(&mut app, "Bob", Some((home, place)));
+    assert_eq!((back.id, back.block, back.is_new), (first.id, place, false));
+    assert_eq!(walkers(app.world_mut()).len(), 1, "with its components");
+}

@@ -194,3 +194,16 @@ fn a_failed_write_forgets_no_access() {
     world.save_heat().unwrap();
     assert_eq!(store.world().last_access(group(0)), Ok(Some(MINUTE)));
 }
+
+#[test]
+fn heat_that_cannot_be_read_keeps_nothing_from_being_saved() {
+    let store = TestStore::default();
+    let world = store.world();
+    save(&world, &batch([0, 40], 1));
+    store.damage_block(Family::Meta, &[&keys::heat_key(group(0))]);
+    world.set_session_time(MINUTE);
+    load(&world, 0);
+    load(&world, 40);
+    save(&world, &batch([0], 2));
+    assert_eq!(world.last_access(group(40)), Ok(Some(MINUTE)));
+}

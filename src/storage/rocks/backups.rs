@@ -17,6 +17,7 @@ impl RocksStore {
             return Err(StoreError::NotWritable { path: self.path.clone() });
         }
         let failed = failed(Operation::BackUp, folder);
+        let _alone = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let mut engine = open(folder, &failed)?;
         {
             let database = self.database.read().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@ use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::test_store::TestStore;
-use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope};
+use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, tiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -398,6 +398,76 @@ fn a_cluster_of_another_version_is_an_error_that_names_it_and_stays() {
     let (moves, _) = world.move_groups(&[(bad, Tier::Hot)]).unwrap();
     assert_eq!((moves.groups, moves.left, moves.damaged.len()), ([0; 3], 1, 1));
     assert!(store.contents() == before);
+}
+
+#[test]
+fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_destroys_it() {
+    for tier in [Tier::Warm, Tier::Cold] {
+        let store = TestStore::default();
+        let world = store.world();
+        let (old, new) = (ChunkPos::new(0, 0, 0), ChunkPos::new(1, 0, 1));
+        let of = group(old);
+        let mut graph = BTreeMap::new();
+        tiles::insert(&mut graph, old.column());
+        let tiles = graph.into_iter().map(|(tile, masks)| ((DIMENSION, tile), masks)).collect();
+        let chunks = [((DIMENSION, old), chunk(5))].into();
+        world.commit(&SaveBatch { chunks, tiles, ..SaveBatch::default() }, Durability::Process).unwrap();
+        world.move_groups(&[(of, tier)]).unwrap();
+        let (family, key) =
+            if tier == Tier::Warm { (Family::WarmChunks, of.key()) } else { (Family::ColdChunks, of.cube_key()) };
+        let whole = store.get(family, &key).unwrap();
+        store.tamper(family, &key, |value| value.fill(9));
+        let damaged = store.get(family, &key).unwrap();
+
+        assert_eq!(save(&world, [(new, 6)]).replaced.len(), 1);
+        // Of the cube only this group is looked at.
+        let load = |chunk: ChunkPos| {
+            let loaded = world.load_batch(DIMENSION, chunk.column().batch(), &[chunk.column()], 0..1)?;
+            Ok(loaded[0].column.chunk(chunk.y).map(|chunk| block_of(chunk)))
+        };
+        assert_eq!(load(new), Ok(Some(6)));
+        let refused = load(old).unwrap_err();
+        assert!(
+            matches!(refused, StoreError::Corrupt { what: StoredItem::Chunk(DIMENSION, chunk), .. } if chunk == old)
+        );
+        // It stays hot, and the cluster as it is, whatever it is told.
+        for to in [Tier::Warm, Tier::Cold] {
+            let (moves, _) = world.move_groups(&[(of, to)]).unwrap();
+            assert_eq!((moves.groups, moves.left), ([0; 3], 1), "{tier} to {to}");
+        }
+        assert_eq!(store.get(family, &key).unwrap(), damaged);
+        assert_eq!(save(&world, [(new, 7), (old, 8)]).chunks, 2);
+        assert_eq!((load(new), load(old)), (Ok(Some(7)), Ok(Some(8))));
+        assert_ne!(damaged, whole);
+    }
+}
+
+#[test]
+fn a_damaged_block_where_a_group_was_hot_hides_nothing_of_where_it_is_now() {
+    for tier in [Tier::Warm, Tier::Cold] {
+        let store = TestStore::default();
+        let world = store.world();
+        let (one, other) = (ChunkPos::new(0, 0, 0), ChunkPos::new(1, 0, 1));
+        let hot = [one, other].map(|pos| keys::chunk_key(DIMENSION, pos));
+        save(&world, [(one, 5), (other, 6)]);
+        world.move_groups(&[(group(one), tier)]).unwrap();
+        store.damage_block(Family::Chunks, &hot.each_ref().map(|key| &key[..]));
+        assert_eq!(load(&world, one.column())[&one], 5);
+        save(&world, [(one, 7)]);
+        assert_eq!((load(&world, one.column())[&one], load(&world, other.column())[&other]), (7, 6));
+    }
+}
+
+#[test]
+fn a_damaged_block_does_not_keep_other_groups_from_moving() {
+    let store = TestStore::default();
+    let world = store.world();
+    let (bad, good) = (ChunkPos::new(0, 0, 0), ChunkPos::new(4, 0, 0));
+    save(&world, [(bad, 5), (good, 6)]);
+    store.damage_block(Family::Chunks, &[&keys::chunk_key(DIMENSION, bad)]);
+    let (moves, left) = world.move_groups(&[(group(bad), Tier::Warm), (group(good), Tier::Warm)]).unwrap();
+    assert_eq!((moves.groups, moves.left, moves.damaged.len(), left), ([0, 1, 0], 1, 1, 0));
+    assert_eq!(world.adopt_groups(10), Ok(true));
 }
 
 #[test]

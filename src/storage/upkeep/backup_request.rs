@@ -131,7 +131,10 @@ impl FoundRequest {
         for files in Files::all(world, "request")? {
             let wish = files.read::<Wish>("request");
             // From here on it cannot be taken back.
-            fs::rename(files.path("request"), files.path("running"))?;
+            match fs::rename(files.path("request"), files.path("running")) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                taken => taken?,
+            }
             let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };
             match wish {
                 Ok(wish) => {

@@ -98,7 +98,11 @@ impl<'a> Checker<'a> {
 
     fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
         match &self.blocks {
-            Some(blocks) => self.world.decode_chunk(blocks, (dimension, pos), value).map(drop),
+            Some(blocks) => match self.world.decode_chunk(blocks, (dimension, pos), value) {
+                // It is whole, only not for this version of the game.
+                Err(StoreError::Unmigrated { .. }) => Ok(()),
+                decoded => decoded.map(drop),
+            },
             None => {
                 let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
                 envelope::open(value).map(drop).map_err(damaged)

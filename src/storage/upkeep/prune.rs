@@ -139,6 +139,11 @@ impl Tile<'_> {
         if !is_trial && !deletions.is_empty() {
             world.write_moves(deletions, Durability::Process)?;
             world.heat.forget(&noted);
+            let is_outside = |batch: BatchPos| batch.columns().any(|column| !self.keep.contains(column));
+            let lies_here = |batch: BatchPos| (batch.x >> 3, batch.z >> 3) == (self.x, self.z);
+            world
+                .unwritten_opacity
+                .remove(|(dimension, batch)| dimension == self.dimension && lies_here(batch) && is_outside(batch));
         }
         Ok(bytes)
     }
@@ -189,8 +194,7 @@ impl Tile<'_> {
         let batches: BTreeSet<BatchPos> = outside.iter().map(|column| column.batch()).collect();
         let summaries = outside.iter().map(|column| (Family::Meta, keys::summary_key(self.dimension, *column)));
         let opacity = batches.iter().map(|batch| (Family::Opacity, keys::opacity_key(self.dimension, *batch)));
-        let is_gone = |(dimension, batch)| dimension == self.dimension && batches.contains(&batch);
-        let mut count = self.world.unwritten_opacity.remove(is_gone) as u64;
+        let mut count = 0;
         for (family, key) in summaries.chain(opacity).collect::<Vec<_>>() {
             if self.world.store.get(family, &key)?.is_some() {
                 count += 1;

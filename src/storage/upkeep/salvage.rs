@@ -68,6 +68,11 @@ pub fn salvage(
             };
             if is_usable {
                 writes.put(family, key.clone(), value.clone());
+                if let Some(entity) = keys::parse_entity_key(key).filter(|_| family == Family::Entities) {
+                    // The keys that lead to it may be lost.
+                    let keys = from.entity_record(entity, value).map(|record| record.index_keys()).unwrap_or_default();
+                    keys.into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
+                }
             } else {
                 report.set_aside += 1;
                 writes.put(Family::Meta, keys::damaged_key(family, key, value), value.clone());
@@ -89,17 +94,40 @@ pub fn salvage(
             }
         }
         to.write(writes, Durability::Process)?;
+        if lost.contains(&Family::Meta) {
+            forget_graphs(to)?;
+        }
         to.sync()?;
         report.finished = true;
     }
     Ok(report)
 }
 
+/// A graph of which a part is lost would have stored columns generated over. One that is lost as a whole is made anew from what
+/// is stored, when its dimension is opened.
+fn forget_graphs(world: &dyn KeyValueStore) -> Result<(), UpkeepError> {
+    let range = keys::all_tiles_range();
+    loop {
+        let page = world.scan(Family::Meta, &range.start..&range.end, 1_024)?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        let mut writes = WriteBatch::default();
+        page.into_iter().for_each(|(key, _)| writes.delete(Family::Meta, key));
+        world.write(writes, Durability::Process)?;
+    }
+}
+
 /// Whether a damaged value is copied as it is, and not only kept aside.
 fn is_kept(family: Family, key: &[u8]) -> bool {
     match family {
         Family::Chunks | Family::WarmChunks | Family::ColdChunks | Family::Registry => true,
-        Family::Meta => key == keys::LAST_DIMENSION || keys::parse_dimension_key(key).is_some(),
+        // A damaged piece of a graph says that the graph is to be made anew.
+        Family::Meta => {
+            key == keys::LAST_DIMENSION
+                || keys::parse_dimension_key(key).is_some()
+                || keys::parse_tile_key(key).is_some()
+        }
         Family::Entities | Family::Opacity => false,
     }
 }

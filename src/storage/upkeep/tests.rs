@@ -279,6 +279,50 @@ fn a_salvaged_world_has_all_that_could_be_read() {
 }
 
 #[test]
+fn no_column_of_a_salvaged_world_is_generated_over() {
+    let tile = keys::tile_key(OVERWORLD, -1, -1);
+    let known = |world: &WorldStore| {
+        let tiles = world.stored_tiles(OVERWORLD).unwrap();
+        tiles.iter().flat_map(|(.., masks)| masks).map(|mask| mask.count_ones()).sum::<u32>()
+    };
+    for is_unreadable in [false, true] {
+        let store = full_world();
+        if is_unreadable {
+            store.damage_block(Family::Meta, &[&tile]);
+        } else {
+            store.tamper(Family::Meta, &tile, |value| value[5] ^= 1);
+        }
+        let new = MemoryStore::new();
+        salvage(&look_at(&store), &new, go_on).unwrap();
+        let world = TestStore::on(new).world();
+        // Whoever opens the dimension is told that the graph is to be made anew, and makes it of what is there.
+        let is_told = world.stored_tiles(OVERWORLD).is_err() || world.has_lost_tiles(OVERWORLD).unwrap();
+        assert!(is_told, "unreadable: {is_unreadable}");
+        world.rebuild_tiles(OVERWORLD, go_on).unwrap();
+        assert_eq!(known(&world), known(&full_world().world()));
+    }
+}
+
+#[test]
+fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_lost() {
+    let store = full_world();
+    let contents = store.contents();
+    let leads = |key: &[u8]| keys::parse_place_key(key).is_some() || keys::parse_viewer_key(key).is_some();
+    let lost: Vec<&[u8]> = contents
+        .iter()
+        .filter(|(family, (key, _))| *family == Family::Meta && leads(key))
+        .map(|(_, (key, _))| &key[..])
+        .collect();
+    store.damage_block(Family::Meta, &lost[..lost.len() / 2]);
+    let new = MemoryStore::new();
+    salvage(&look_at(&store), &new, go_on).unwrap();
+    let new = TestStore::on(new);
+    let found: BTreeSet<_> = new.contents().into_iter().map(|(family, (key, _))| (family, key)).collect();
+    assert!(lost.iter().all(|key| found.contains(&(Family::Meta, key.to_vec()))));
+    assert_eq!(new.world().viewers(OVERWORLD).unwrap(), full_world().world().viewers(OVERWORLD).unwrap());
+}
+
+#[test]
 fn lists_of_types_that_are_lost_are_not_given_anew() {
     for key in ["blocks", "components"] {
         let store = full_world();
