@@ -11,7 +11,7 @@ mod terrain42;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
-use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Mirror, Relocation, Snapshot, StateTurns, Turn};
+use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, Turn};
 use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -180,7 +180,7 @@ fn place(world: &World) {
     for (name, turn, to) in [
         ("by whole chunks", Turn::NONE, 1_600),
         ("by half a chunk", Turn::NONE, 8),
-        ("by a quarter turn and a mirror", Turn::new(1, Mirror::X), 1_600),
+        ("by a quarter turn and a flip", Turn::new(1, Flip::X), 1_600),
     ] {
         let turns = BlockTurns::new(&registry, &StateTurns::default(), turn);
         let relocation = Relocation { turn, from: BlockPos::new(0, 0, 0), to: BlockPos::new(to, to, to) };

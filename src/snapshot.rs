@@ -6,7 +6,7 @@
 //! | step | with |
 //! |---|---|
 //! | capture | [`Snapshot::add_column`] |
-//! | move, turn, mirror | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
+//! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
 //! | say in which order chunks are put back | [`RestoreOrder`] |
 //! | put back | [`restored_chunk`], [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
@@ -55,4 +55,4 @@ pub use placed::PlaceError;
 pub use relocation::{Relocation, RelocationError};
 pub use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
-pub use turn::{Mirror, Turn};
+pub use turn::{Flip, Turn};

@@ -64,9 +64,9 @@ impl BlockTurns {
 mod tests {
     use super::*;
     use crate::block::{BlockComponent, BlockStates, BlockType};
-    use crate::snapshot::Mirror;
+    use crate::snapshot::Flip;
 
-    const QUARTER: Turn = Turn::new(1, Mirror::None);
+    const QUARTER: Turn = Turn::new(1, Flip::None);
 
     #[test]
     fn blocks_become_the_registered_states() {

@@ -29,7 +29,7 @@ pub enum PlaceError {
 }
 
 impl Snapshot {
-    /// The same snapshot elsewhere, turned and mirrored: with its blocks, layers, block components and entities.
+    /// The same snapshot elsewhere, turned and flipped: with its blocks, layers, block components and entities.
     ///
     /// If it is moved by whole chunks and not turned, it shares all chunks with this one. Otherwise a chunk is missing there
     /// if a part of it is missing here, and entities in columns that are missing are left out.

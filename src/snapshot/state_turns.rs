@@ -7,16 +7,16 @@ use std::sync::Arc;
 /// The four sides, clockwise from north.
 const SIDES: [&str; 4] = ["north", "east", "south", "west"];
 
-/// How the properties of block states follow when blocks are turned or mirrored.
+/// How the properties of block states follow when blocks are turned or flipped.
 ///
 /// The [default](Self::default) knows the properties of Minecraft's blocks; a game adds its own.
 ///
 /// ```
 /// use bevy_terrane::block::BlockName;
-/// use bevy_terrane::snapshot::{Mirror, StateRule, StateTurns, Turn};
+/// use bevy_terrane::snapshot::{Flip, StateRule, StateTurns, Turn};
 ///
 /// let table = StateTurns::default().with_rule("pipe", StateRule::Words).with_block_rule("game:clock", "facing", StateRule::Fixed);
-/// let turned = |name| table.turned(&BlockName::parse(name).unwrap(), Turn::new(1, Mirror::None)).to_string();
+/// let turned = |name| table.turned(&BlockName::parse(name).unwrap(), Turn::new(1, Flip::None)).to_string();
 /// assert_eq!(turned("game:pump[pipe=north_down]"), "game:pump[pipe=east_down]");
 /// assert_eq!(turned("game:clock[facing=north]"), "game:clock[facing=north]");
 /// assert_eq!(turned("minecraft:vine[east=false,north=true,south=false,up=true,west=false]"),
@@ -36,7 +36,7 @@ pub struct StateTurns {
 pub enum StateRule {
     /// They stay as they are.
     Fixed,
-    /// Words with `_` between them: sides turn, `left` and `right` change places in a mirror, all others stay.
+    /// Words with `_` between them: sides turn, `left` and `right` change places when flipped, all others stay.
     Words,
     /// Like [`Words`](Self::Words), but which side is named first follows from the sides: `north_south`, `east_west`,
     /// `south_east`.
@@ -132,7 +132,7 @@ impl StateRule {
             },
             Self::Sixteenths => match value.parse::<u8>() {
                 Ok(angle @ 0..16) => {
-                    let angle = if turn.is_mirrored() { 16 - angle } else { angle };
+                    let angle = if turn.is_flipped() { 16 - angle } else { angle };
                     ((angle + 4 * turn.quarter_turns()) % 16).to_string()
                 }
                 _ => value.to_owned(),
@@ -172,15 +172,15 @@ impl fmt::Debug for StateRule {
 
 /// Where a side goes, both counted clockwise from north.
 fn turned_side(side: usize, turn: Turn) -> usize {
-    let side = if turn.is_mirrored() { (4 - side) % 4 } else { side };
+    let side = if turn.is_flipped() { (4 - side) % 4 } else { side };
     (side + usize::from(turn.quarter_turns())) % 4
 }
 
 fn turned_words(value: &str, turn: Turn) -> Vec<&str> {
     let turned = |word| match (SIDES.iter().position(|side| *side == word), word) {
         (Some(side), _) => SIDES[turned_side(side, turn)],
-        (None, "left") if turn.is_mirrored() => "right",
-        (None, "right") if turn.is_mirrored() => "left",
+        (None, "left") if turn.is_flipped() => "right",
+        (None, "right") if turn.is_flipped() => "left",
         _ => word,
     };
     value.split('_').map(turned).collect()
@@ -194,11 +194,11 @@ fn rail_rank(word: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Mirror;
+    use crate::snapshot::Flip;
 
-    const QUARTER: Turn = Turn::new(1, Mirror::None);
-    const ALONG_X: Turn = Turn::new(0, Mirror::X);
-    const ALONG_Z: Turn = Turn::new(0, Mirror::Z);
+    const QUARTER: Turn = Turn::new(1, Flip::None);
+    const ALONG_X: Turn = Turn::new(0, Flip::X);
+    const ALONG_Z: Turn = Turn::new(0, Flip::Z);
 
     fn turned(properties: &str, turn: Turn) -> String {
         let name = BlockName::parse(format!("minecraft:block[{properties}]")).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_follows_a_quarter_turn_and_both_mirrors() {
+    fn every_property_follows_a_quarter_turn_and_both_flips() {
         for (before, quarter, along_x, along_z) in [
             ("facing=north", "facing=east", "facing=north", "facing=south"),
             ("facing=west", "facing=north", "facing=east", "facing=west"),

@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-/// A mirror that stands upright.
+/// Which axis changes its direction, as if seen in a mirror that stands upright.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Mirror {
+pub enum Flip {
     /// None.
     #[default]
     None,
@@ -12,50 +12,51 @@ pub enum Mirror {
     Z,
 }
 
-/// One of the eight ways to lay something down on the grid again: seen in a mirror or not, then turned about the y axis.
+/// One of the eight ways to lay something down on the grid again: flipped or not, then turned about the y axis.
 ///
-/// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A mirror along z is the one along x and half a
+/// A quarter turn takes north (-z) to east (+x): clockwise, seen from above. A flip along z is the one along x and half a
 /// turn, so two turns are equal if they do the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "(u8, Flip)", into = "(u8, Flip)")]
 pub struct Turn {
     /// Quarter turns, 0 to 3.
     quarters: u8,
     /// Whether x changes its sign before that.
-    is_mirrored: bool,
+    is_flipped: bool,
 }
 
 impl Turn {
     /// Everything stays as it is.
-    pub const NONE: Self = Self { quarters: 0, is_mirrored: false };
+    pub const NONE: Self = Self { quarters: 0, is_flipped: false };
 
-    /// Seen in the mirror first, then turned by so many quarter turns, clockwise seen from above.
-    pub const fn new(quarter_turns: u8, mirror: Mirror) -> Self {
-        let (is_mirrored, more) = match mirror {
-            Mirror::None => (false, 0),
-            Mirror::X => (true, 0),
-            Mirror::Z => (true, 2),
+    /// Flipped first, then turned by so many quarter turns, clockwise seen from above.
+    pub const fn new(quarter_turns: u8, flip: Flip) -> Self {
+        let (is_flipped, more) = match flip {
+            Flip::None => (false, 0),
+            Flip::X => (true, 0),
+            Flip::Z => (true, 2),
         };
-        Self { quarters: (quarter_turns % 4 + more) % 4, is_mirrored }
+        Self { quarters: (quarter_turns % 4 + more) % 4, is_flipped }
     }
 
     /// All eight.
     pub fn all() -> impl Iterator<Item = Self> {
-        [Mirror::None, Mirror::X].into_iter().flat_map(|mirror| (0..4).map(move |turns| Self::new(turns, mirror)))
+        [Flip::None, Flip::X].into_iter().flat_map(|flip| (0..4).map(move |turns| Self::new(turns, flip)))
     }
 
     /// Whether everything stays as it is.
     pub const fn is_none(self) -> bool {
-        self.quarters == 0 && !self.is_mirrored
+        self.quarters == 0 && !self.is_flipped
     }
 
-    /// Quarter turns after the mirror along x, 0 to 3.
+    /// Quarter turns after the flip along x, 0 to 3.
     pub const fn quarter_turns(self) -> u8 {
         self.quarters
     }
 
     /// Whether left and right change places.
-    pub const fn is_mirrored(self) -> bool {
-        self.is_mirrored
+    pub const fn is_flipped(self) -> bool {
+        self.is_flipped
     }
 
     /// Whether x becomes z, and z x.
@@ -65,19 +66,19 @@ impl Turn {
 
     /// This one first, then the other.
     pub const fn then(self, other: Self) -> Self {
-        let first = if other.is_mirrored { 4 - self.quarters } else { self.quarters };
-        Self { quarters: (first + other.quarters) % 4, is_mirrored: self.is_mirrored != other.is_mirrored }
+        let first = if other.is_flipped { 4 - self.quarters } else { self.quarters };
+        Self { quarters: (first + other.quarters) % 4, is_flipped: self.is_flipped != other.is_flipped }
     }
 
     /// The one that takes everything back.
     pub const fn inverse(self) -> Self {
-        // Whatever is mirrored and turned is a mirror too, along another line.
-        if self.is_mirrored { self } else { Self { quarters: (4 - self.quarters) % 4, is_mirrored: false } }
+        // Whatever is flipped and turned is a flip too, along another line.
+        if self.is_flipped { self } else { Self { quarters: (4 - self.quarters) % 4, is_flipped: false } }
     }
 
     /// Where a vector goes.
     pub(super) fn vector(self, x: i128, z: i128) -> [i128; 2] {
-        let x = if self.is_mirrored { -x } else { x };
+        let x = if self.is_flipped { -x } else { x };
         match self.quarters {
             0 => [x, z],
             1 => [-z, x],
@@ -90,13 +91,25 @@ impl Turn {
     pub(super) fn offset(self, [x, y, z]: [f32; 3]) -> [f32; 3] {
         // What stands on the edge of a block stays in it.
         let flip = |at: f32| (1.0 - at).min(1.0_f32.next_down());
-        let x = if self.is_mirrored { flip(x) } else { x };
+        let x = if self.is_flipped { flip(x) } else { x };
         match self.quarters {
             0 => [x, y, z],
             1 => [flip(z), y, x],
             2 => [flip(x), y, flip(z)],
             _ => [z, y, flip(x)],
         }
+    }
+}
+
+impl From<(u8, Flip)> for Turn {
+    fn from((quarter_turns, flip): (u8, Flip)) -> Self {
+        Self::new(quarter_turns, flip)
+    }
+}
+
+impl From<Turn> for (u8, Flip) {
+    fn from(turn: Turn) -> Self {
+        (turn.quarters, if turn.is_flipped { Flip::X } else { Flip::None })
     }
 }
 
@@ -108,15 +121,23 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_takes_north_to_east() {
-        let quarter = Turn::new(1, Mirror::None);
+        let quarter = Turn::new(1, Flip::None);
         assert_eq!(
             [[0, -1], [1, 0], [0, 1], [-1, 0]].map(|[x, z]| quarter.vector(x, z)),
             [[1, 0], [0, 1], [-1, 0], [0, -1]]
         );
-        assert_eq!(Turn::new(0, Mirror::Z).vector(2, 3), [2, -3]);
-        assert_eq!(Turn::new(1, Mirror::X).vector(0, -1), [1, 0], "the mirror comes first");
-        assert_eq!(Turn::new(5, Mirror::None), quarter);
-        assert_eq!(Turn::new(255, Mirror::Z), Turn::new(1, Mirror::X));
+        assert_eq!(Turn::new(0, Flip::Z).vector(2, 3), [2, -3]);
+        assert_eq!(Turn::new(1, Flip::X).vector(0, -1), [1, 0], "the flip comes first");
+        assert_eq!(Turn::new(5, Flip::None), quarter);
+        assert_eq!(Turn::new(255, Flip::Z), Turn::new(1, Flip::X));
+    }
+
+    #[test]
+    fn every_turn_can_be_written_and_read() {
+        for turn in Turn::all() {
+            assert_eq!(serde_json::from_str::<Turn>(&serde_json::to_string(&turn).unwrap()).unwrap(), turn);
+        }
+        assert_eq!(serde_json::from_str::<Turn>("[255,\"Z\"]").unwrap(), Turn::new(3, Flip::Z));
     }
 
     #[test]
