@@ -1,0 +1,299 @@
+//! Captures and restores of a running world: what comes back, what stays as it is, and how much of a tick it takes.
+
+use crate::disk::Disk;
+use crate::support::*;
+use bevy_terrane::coordinator::{ColumnResult, SnapshotOutcome};
+use bevy_terrane::prelude::*;
+use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+fn at(x: i64, y: i64, z: i64) -> BlockPos {
+    BlockPos::new(x, y, z)
+}
+
+/// A world in lockstep with one loaded square of columns around the middle.
+fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    listen::<SnapshotJobEnded>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 3);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| {
+        [at(-20, 0, -20), at(36, 0, 36)].iter().all(|block| block_at(world, dimension, *block).is_some())
+    });
+    let id = dimension_id(&app, dimension);
+    (app, dimension, id)
+}
+
+fn jobs(app: &App) -> SnapshotJobs {
+    app.world().resource::<SnapshotJobs>().clone()
+}
+
+/// What came of the job, once it has ended.
+fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
+    update_until(app, "the job has ended", |world| {
+        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+    });
+    heard::<SnapshotJobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap()
+}
+
+fn capture(app: &mut App, order: CaptureSnapshot) -> Arc<Snapshot> {
+    let job = jobs(app).capture(order);
+    let ended = ended(app, job);
+    assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+    ended.outcome.snapshot.clone().unwrap()
+}
+
+fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<SnapshotOutcome> {
+    let job = jobs(app).restore(order);
+    let ended = ended(app, job);
+    assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+    ended.outcome.clone()
+}
+
+fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+    for (position, block) in blocks {
+        app.world_mut().write_message(SetBlock { dimension, position, block });
+    }
+    update(app, 4);
+}
+
+/// All blocks of a box and one block around it, as they are published.
+fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
+    let BlockBox { min, max } = *area;
+    let places = (min.x - 1..=max.x + 1)
+        .flat_map(|x| (min.y - 1..=max.y + 1).flat_map(move |y| (min.z - 1..=max.z + 1).map(move |z| at(x, y, z))));
+    places.filter_map(|place| Some((place, block_at(app.world_mut(), dimension, place)?))).collect()
+}
+
+#[test]
+fn what_was_torn_down_is_as_it_was_and_nothing_around_it_changes() {
+    let (mut app, dimension, id) = world(lockstep());
+    let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
+    // Not aligned to chunks, over nine columns and three heights.
+    let area = BlockBox::new(at(-5, -3, -7), at(20, 37, 21));
+    set(&mut app, dimension, [(at(0, 30, 0), stone), (at(20, 37, 21), stone), (at(21, 30, 0), stone)]);
+    spawn_in_region(&mut app, dimension, at(3, 10, 3), (walker("guard", 0.0), StableId::default()));
+    update(&mut app, 5);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert!(snapshot.is_complete() && snapshot.columns().len() == 9);
+    let before = blocks(&mut app, dimension, &area);
+
+    // Torn down, within the box and around it; the guard dies, and another one comes.
+    let ruins = (-8..24).flat_map(|x| (-4..40).step_by(7).map(move |y| (at(x, y, 5), BlockId::AIR)));
+    set(&mut app, dimension, ruins);
+    set(&mut app, dimension, [(at(22, 3, 3), grass), (at(4, 4, 4), grass)]);
+    app.world_mut().commands().run_in_region(dimension, at(3, 10, 3), |region: &mut World| {
+        let guards: Vec<_> = region.query_filtered::<Entity, With<Walker>>().iter(region).collect();
+        guards.into_iter().for_each(|guard| assert!(region.despawn(guard)));
+    });
+    spawn_in_region(&mut app, dimension, at(5, 10, 5), walker("raider", 0.0));
+    spawn_in_region(&mut app, dimension, at(30, 10, 5), walker("bystander", 0.0));
+    update(&mut app, 5);
+    let torn = blocks(&mut app, dimension, &area);
+    assert_ne!(torn, before);
+
+    let outcome = restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+    update(&mut app, 5);
+    let after = blocks(&mut app, dimension, &area);
+    for (place, block) in &after {
+        let expected = if area.contains(*place) { before[place] } else { torn[place] };
+        assert_eq!(*block, expected, "{place}");
+    }
+    let names: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["bystander", "guard"]);
+    assert!(outcome.columns.iter().all(|column| column.result == ColumnResult::Done));
+    let changed: usize = outcome.columns.iter().map(|column| column.changed.len()).sum();
+    assert!((1..9 * 4).contains(&changed), "{changed}");
+    // Nothing differs any more.
+    let again = restore(&mut app, RestoreSnapshot::new(id, snapshot));
+    assert!(again.columns.iter().all(|column| column.changed.is_empty()));
+    assert_eq!(app.world_mut().query::<&SnapshotJob>().iter(app.world()).count(), 0);
+}
+
+#[test]
+fn a_part_a_filter_and_an_order_restore_what_they_say() {
+    let (mut app, dimension, id) = world(lockstep());
+    let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
+    let area = BlockBox::new(at(0, 20, 0), at(31, 50, 15));
+    let pillars: Vec<BlockPos> = [at(2, 22, 2), at(2, 45, 2), at(20, 22, 2)].into();
+    set(&mut app, dimension, pillars.iter().map(|place| (*place, stone)));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    let now = |app: &mut App| {
+        pillars.iter().map(|place| block_at(app.world_mut(), dimension, *place).unwrap()).collect::<Vec<_>>()
+    };
+    let clear =
+        |app: &mut App, to: BlockId| set(app, dimension, pillars.iter().map(|place| (*place, to)).collect::<Vec<_>>());
+
+    clear(&mut app, BlockId::AIR);
+    let part = Some(BlockBox::new(at(0, 0, 0), at(15, 30, 15)));
+    restore(&mut app, RestoreSnapshot { area: part, ..RestoreSnapshot::new(id, snapshot.clone()) });
+    update(&mut app, 3);
+    assert_eq!(now(&mut app), [stone, BlockId::AIR, BlockId::AIR]);
+    // Only holes are filled.
+    set(&mut app, dimension, [(pillars[0], grass)]);
+    let filter = BlockFilter { current: BlockChoice::only([BlockId::AIR]), ..BlockFilter::default() };
+    restore(&mut app, RestoreSnapshot { filter, ..RestoreSnapshot::new(id, snapshot.clone()) });
+    update(&mut app, 3);
+    assert_eq!(now(&mut app), [grass, stone, stone]);
+    // From the bottom up: what is higher is never there before what is lower.
+    clear(&mut app, BlockId::AIR);
+    let job = jobs(&app)
+        .restore(RestoreSnapshot { order: Some(RestoreOrder::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
+    let mut seen = Vec::new();
+    for _ in 0..30 {
+        app.update();
+        seen.push(now(&mut app));
+    }
+    assert!(seen.contains(&vec![stone, BlockId::AIR, stone]), "{seen:?}");
+    assert_eq!(seen.last().unwrap(), &[stone; 3]);
+    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Finished);
+}
+
+#[test]
+fn ground_that_nobody_holds_is_loaded_for_it_and_let_go_again() {
+    let disk = Disk::default();
+    let (mut app, dimension, id) = world(disk.plugin());
+    let stone = id_of(app.world(), "terrane:stone");
+    let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
+    let left_out = capture(
+        &mut app,
+        CaptureSnapshot { ungenerated: UngeneratedGround::LeaveOut, ..CaptureSnapshot::new(id, far) },
+    );
+    assert_eq!(left_out.columns().len(), 0);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, far));
+    assert!(snapshot.is_complete());
+    let block = at(1_610, 3, 40);
+    assert_eq!(snapshot.block(block), snapshot.block(at(1_611, 3, 41)));
+    let before = snapshot.block(block).unwrap();
+    update(&mut app, 100);
+    assert_eq!(block_at(app.world_mut(), dimension, block), None, "it is let go");
+
+    // Somebody builds there, leaves, and all of it is restored with nobody there.
+    let visitor = viewer(&mut app, dimension, 1_610.0, 40.0, 2);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
+    set(&mut app, dimension, [(block, stone), (at(1_610, 40, 40), stone)]);
+    app.world_mut().despawn(visitor);
+    update(&mut app, 100);
+    assert_eq!(block_at(app.world_mut(), dimension, block), None);
+    restore(&mut app, RestoreSnapshot::new(id, snapshot));
+    drop(app);
+
+    let (mut app, dimension, _) = world(disk.plugin());
+    viewer(&mut app, dimension, 1_610.0, 40.0, 2);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, block).is_some());
+    assert_eq!(block_at(app.world_mut(), dimension, block), Some(before));
+    assert_eq!(block_at(app.world_mut(), dimension, at(1_610, 40, 40)), Some(stone), "it is not in the box");
+}
+
+#[test]
+fn nobody_is_there_twice() {
+    let (mut app, dimension, id) = world(lockstep());
+    let area = BlockBox::new(at(0, 0, 0), at(15, 31, 15));
+    for (name, x) in [("runs", 3), ("stays", 5)] {
+        spawn_in_region(&mut app, dimension, at(x, 10, 3), (walker(name, 0.0), StableId::default()));
+    }
+    update(&mut app, 5);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert_eq!(snapshot.entities().count(), 2);
+    // One of them leaves the box, and is alive elsewhere.
+    app.world_mut().commands().run_in_region(dimension, at(3, 10, 3), |region: &mut World| {
+        let mut walkers = region.query::<(&Walker, &mut Position)>();
+        for (walker, mut position) in walkers.iter_mut(region) {
+            if walker.name == "runs" {
+                position.block = BlockPos::new(40, 10, 3);
+            }
+        }
+    });
+    update(&mut app, 10);
+    let outcome = restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+    update(&mut app, 5);
+    let found: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, at)| (name, at.block.x)).collect();
+    assert_eq!(found, [("runs".to_owned(), 40), ("stays".to_owned(), 5)]);
+    assert_eq!(outcome.alive_elsewhere, 1);
+    // Added to who is there, nobody comes; kept, nobody goes.
+    for entities in [EntityRestore::Add, EntityRestore::Keep] {
+        restore(&mut app, RestoreSnapshot { entities, ..RestoreSnapshot::new(id, snapshot.clone()) });
+        update(&mut app, 5);
+        assert_eq!(walkers(app.world_mut()).len(), 2);
+    }
+}
+
+#[test]
+fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
+    let settings = SnapshotSettings { columns: 64, chunks: 2, ..SnapshotSettings::default() };
+    let (mut app, dimension, id) = world(lockstep().with_snapshot_settings(settings));
+    let stone = id_of(app.world(), "terrane:stone");
+    let area = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    let all = |y: i64| (-1..2).flat_map(move |x| (-1..2).map(move |z| at(x * 16 + 3, y, z * 16 + 3)));
+    let torn: Vec<BlockPos> = all(50).chain(all(70)).collect();
+    set(&mut app, dimension, torn.iter().map(|place| (*place, stone)));
+    let there = |app: &mut App| {
+        torn.iter().filter(|place| block_at(app.world_mut(), dimension, **place) == Some(stone)).count()
+    };
+    assert_eq!(there(&mut app), 18);
+
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
+    let mut left = vec![18];
+    for _ in 0..8 {
+        app.update();
+        left.push(there(&mut app));
+    }
+    jobs(&app).cancel(job);
+    let ended = ended(&mut app, job);
+    assert_eq!(ended.progress.state, SnapshotJobState::Cancelled);
+    update(&mut app, 4);
+    // A column has two of these chunks: that is a tick's budget.
+    assert!(left.windows(2).all(|pair| pair[0] - pair[1] <= 2), "{left:?}");
+    let restored = 18 - there(&mut app);
+    assert!((2..18).contains(&restored), "{restored}");
+    // Each chunk is old or new, and is said to be.
+    let said: BTreeSet<_> =
+        ended.outcome.columns.iter().flat_map(|it| it.changed.iter().map(|y| it.column.chunk(*y))).collect();
+    let is: BTreeSet<_> = torn
+        .iter()
+        .filter(|place| block_at(app.world_mut(), dimension, **place) != Some(stone))
+        .map(|place| place.chunk())
+        .collect();
+    assert_eq!(said, is);
+    assert!(ended.outcome.columns.iter().any(|column| column.result == ColumnResult::Unfinished));
+    // The rest is restored by the same job once more.
+    restore(&mut app, RestoreSnapshot::new(id, snapshot));
+    update(&mut app, 4);
+    assert_eq!(there(&mut app), 0);
+}
+
+#[test]
+fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_dimension() {
+    let (mut app, dimension, id) = world(lockstep());
+    let area = BlockBox::new(at(0, 0, 0), at(15, 15, 15));
+    let queued = Arc::new(Mutex::new(Vec::new()));
+    let from_region = queued.clone();
+    app.world_mut().commands().run_in_region(dimension, at(0, 0, 0), move |region: &mut World| {
+        let jobs = region.resource::<SnapshotJobs>();
+        from_region.lock().unwrap().push(jobs.capture(CaptureSnapshot::new(id, area)));
+    });
+    update(&mut app, 5);
+    let handle = jobs(&app);
+    let from_thread = queued.clone();
+    std::thread::spawn(move || from_thread.lock().unwrap().push(handle.capture(CaptureSnapshot::new(id, area))))
+        .join()
+        .unwrap();
+    update(&mut app, 20);
+    let order: Vec<_> = heard::<SnapshotJobEnded>(&app).iter().map(|ended| ended.job.id).collect();
+    assert_eq!(order, *queued.lock().unwrap());
+    // Observers hear of it as well.
+    let heard_of = Arc::new(Mutex::new(0));
+    let counted = heard_of.clone();
+    app.add_observer(move |_: On<SnapshotJobEnded>| *counted.lock().unwrap() += 1);
+
+    let nowhere = jobs(&app).capture(CaptureSnapshot::new(DimensionId(99), area));
+    let lost = ended(&mut app, nowhere);
+    assert_eq!(lost.progress.state, SnapshotJobState::Failed);
+    assert!(lost.outcome.error.as_ref().is_some_and(|error| error.contains("not open")), "{lost:?}");
+    assert_eq!(*heard_of.lock().unwrap(), 1);
+    let endless = jobs(&app).capture(CaptureSnapshot::new(id, BlockBox::ALL));
+    assert_eq!(ended(&mut app, endless).progress.state, SnapshotJobState::Failed);
+}
