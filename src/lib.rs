@@ -10,6 +10,7 @@
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that knows the nearest missing ground |
 //! | [`storage`] | key-value stores, keys, the world on disk |
+//! | [`snapshot`] | pieces of a world as things of their own: schematics |
 //! | [`simulation`] | region worlds: what your systems run in |
 //! | [`coordinator`] | collect, stream, deliver, dispatch, publish, save |
 //! | [`view`] | the main world's side |
@@ -28,6 +29,7 @@ pub mod region;
 #[cfg(feature = "render")]
 pub mod render;
 pub mod simulation;
+pub mod snapshot;
 pub mod space;
 pub mod storage;
 pub mod view;
