@@ -230,7 +230,11 @@ impl<'a> Draft<'a> {
         let this = part(self);
         let field = this.field;
         match std::mem::replace(&mut this.cells, Cells::None) {
-            Cells::Spilled(spill) if this.palette.is_some() => self.fill(&mut spill.read(), spill.length, field, part),
+            Cells::Spilled(spill) if this.palette.is_some() => {
+                let result = self.fill(&mut spill.read(), spill.length, field, part);
+                self.budget.give_back(spill.bytes());
+                result
+            }
             Cells::Spilled(_) if field == "the blocks" => Err(SchematicError::Missing { field: "the palette" }),
             Cells::Spilled(_) => Err(SchematicError::Missing { field: "the palette of the biomes" }),
             other => {
@@ -287,20 +291,15 @@ impl<'a> Draft<'a> {
             }
         };
         for compound in self.block_entities {
-            note(block_entity(compound, self.is_nested).map(|(position, id, data)| {
-                let place = position.map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-                if place.iter().zip(size).all(|(at, side)| *at < side) {
-                    schematic.block_entities.push(BlockEntity { position: place, id, data });
-                } else {
-                    report.stray_block_entities += 1;
-                }
+            note(block_entity(compound, self.is_nested).map(|entity| {
+                let is_inside = |(at, side): (&i32, u32)| u32::try_from(*at).is_ok_and(|at| at < side);
+                report.stray_block_entities += u64::from(!entity.position.iter().zip(size).all(is_inside));
+                schematic.block_entities.push(entity);
             }));
         }
         for compound in self.entities {
             note(entity(compound, is_version_3).map(|mut entity| {
-                if !is_version_3 {
-                    placement.correct(&mut entity, size);
-                }
+                placement.correct(&mut entity, size);
                 schematic.entities.push(entity);
             }));
         }

@@ -4,8 +4,8 @@ use super::nbt::{Compound, Nbt};
 /// What a block holds for programs that keep it beside the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockEntity {
-    /// The block, within the schematic.
-    pub position: [u32; 3],
+    /// The block, from the minimum corner. Some programs keep those of blocks outside of the box.
+    pub position: [i32; 3],
     /// What it is: `minecraft:chest`.
     pub id: String,
     /// What it holds, without position and id.
@@ -24,14 +24,11 @@ pub struct SchematicEntity {
 }
 
 /// Takes a block entity apart: position, id, data. Version 3 has the data in a compound of its own.
-pub(super) fn block_entity(
-    mut compound: Compound,
-    is_nested: bool,
-) -> Result<([i32; 3], String, Compound), SchematicError> {
+pub(super) fn block_entity(mut compound: Compound, is_nested: bool) -> Result<BlockEntity, SchematicError> {
     let position = compound.take("Pos").and_then(|pos| pos.as_position());
     let position = position.ok_or(SchematicError::Missing { field: "Pos of a block entity" })?;
     let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of a block entity" })?;
-    Ok((position, id, if is_nested { data(compound) } else { compound }))
+    Ok(BlockEntity { position, id, data: if is_nested { data(compound) } else { compound } })
 }
 
 /// Takes an entity apart: position as in the file, id, data.

@@ -15,23 +15,27 @@ pub(super) struct Placement {
     pub offset: Option<[i32; 3]>,
     /// The origin in its world.
     pub origin: Option<[i32; 3]>,
+    /// Entities may be where they were in their world.
+    pub may_be_absolute: bool,
 }
 
 impl Placement {
-    /// Reads both, and takes them out of the metadata. `file` is the `Offset` of the file.
+    /// Reads both, and takes them out of the metadata. `file` is the `Offset` of the file. Where `WEOffset` is there and no
+    /// origin, a program wrote version 3 in the way of version 2.
     pub fn take(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
-        if is_version_3 {
-            return Self { offset: file, origin: take_origin(metadata) };
-        }
+        let origin = if is_version_3 { take_origin(metadata) } else { None };
         let from_origin = WORLD_EDIT_OFFSET.map(|name| metadata.get(name).and_then(Nbt::as_integer));
         let from_origin = from_origin.map(|number| number.and_then(|number| i32::try_from(number).ok()));
         match (file, from_origin) {
             (Some(corner), [Some(x), Some(y), Some(z)]) => {
                 WORLD_EDIT_OFFSET.iter().for_each(|name| drop(metadata.take(name)));
+                if origin.is_some() {
+                    return Self { offset: file, origin, may_be_absolute: false };
+                }
                 let offset = [x, y, z];
-                Self { offset: Some(offset), origin: Some(difference(corner, offset)) }
+                Self { offset: Some(offset), origin: Some(difference(corner, offset)), may_be_absolute: true }
             }
-            _ => Self { offset: file, origin: None },
+            _ => Self { offset: file, origin, may_be_absolute: !is_version_3 },
         }
     }
 
@@ -62,6 +66,9 @@ impl Placement {
     /// `WEOffset` tells that such a program wrote it, it is taken as one in the world unless only the other is within the box;
     /// else the other way round.
     pub fn correct(self, entity: &mut SchematicEntity, size: [u32; 3]) {
+        if !self.may_be_absolute {
+            return;
+        }
         let corner = self.corner().or(self.offset).unwrap_or_default();
         let moved = std::array::from_fn(|axis| entity.position[axis] - f64::from(corner[axis]));
         let is_within = |position: [f64; 3]| {

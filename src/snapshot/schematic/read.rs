@@ -22,7 +22,7 @@ pub struct ReadReport {
     pub lacks_checksum: bool,
     /// Something follows the data. It was not read.
     pub has_trailing_bytes: bool,
-    /// Block entities outside of the box. They were left out.
+    /// Block entities outside of the box. They are kept.
     pub stray_block_entities: u64,
 }
 

@@ -46,6 +46,11 @@ impl<'a> SpillWriter<'a> {
 }
 
 impl Spill {
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.packed.capacity()
+    }
+
     pub fn read(&self) -> SpillReader<'_> {
         SpillReader {
             decoder: DeflateDecoder::new_with_buf(&self.packed[..], vec![0; BUFFER]),

@@ -80,7 +80,7 @@ impl Schematic {
     }
 
     fn placement(&self) -> Placement {
-        Placement { offset: self.offset, origin: self.origin }
+        Placement { offset: self.offset, origin: self.origin, may_be_absolute: false }
     }
 
     fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<()> {
@@ -133,7 +133,7 @@ impl Schematic {
     fn write_block_entities<W: Write>(&self, writer: &mut Writer<W>, is_nested: bool) -> Result<()> {
         writer.compounds("BlockEntities", self.block_entities.len())?;
         for entity in &self.block_entities {
-            writer.named("Pos", &position(entity.position.map(|at| at as i32)))?;
+            writer.named("Pos", &position(entity.position))?;
             write_entity(writer, &entity.id, &entity.data, is_nested)?;
         }
         Ok(())
