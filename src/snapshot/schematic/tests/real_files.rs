@@ -51,7 +51,7 @@ fn histogram(grid: &ChunkGrid, palette: &[String]) -> BTreeMap<String, u64> {
 }
 
 fn check(name: &str, schematic: &Schematic, truth: &Value) {
-    assert_eq!(schematic.size(), numbers(&truth["dims"]), "{name}");
+    assert_eq!(schematic.size(), numbers::<u32>(&truth["dims"]), "{name}");
     assert_eq!(u64::from(schematic.version), truth["version"].as_u64().unwrap_or(1), "{name}");
     assert_eq!(schematic.data_version.map(i64::from), truth["data_version"].as_i64(), "{name}");
     let counts = truth["block_histogram"].as_object().unwrap();
