@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 /// Cells that are passed on at once.
 const BATCH: usize = 4096;
 /// Bytes that are looked at together.
-const GROUP: usize = 32;
+const GROUP: usize = 8;
 
 /// What is told how far the work is: blocks done, blocks in all. It may break it off.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
@@ -103,44 +103,37 @@ fn push(filler: &mut Filler<'_>, cells: &[u16], offset: u64, field: &str) -> Res
 impl Unpacker<'_> {
     /// Unpacks until the batch is full or the bytes are used up. At an error, the cells before it are there.
     fn unpack(&mut self, bytes: &mut &[u8]) -> Result<(), CellError> {
-        while self.count + GROUP <= BATCH && !bytes.is_empty() {
-            if self.shift == 0
-                && let Some((group, rest)) = bytes.split_first_chunk::<GROUP>()
-                && group.iter().fold(0, |any, byte| any | byte) < 0x80
-            {
-                self.unpack_single(group)?;
-                *bytes = rest;
-                continue;
-            }
-            // As many bytes as a group has, whatever they are.
-            let (group, rest) = bytes.split_at(bytes.len().min(GROUP));
+        while self.count < BATCH && !bytes.is_empty() {
+            let room = bytes.len().min(BATCH - self.count);
+            let single = if self.shift == 0 { single_bytes(&bytes[..room]) } else { 0 };
+            let taken = if single > 0 { single } else { room.min(GROUP) };
+            let (group, rest) = bytes.split_at(taken);
             *bytes = rest;
-            for byte in group {
-                self.unpack_byte(*byte)?;
+            if single > 0 {
+                self.unpack_single(group)?;
+            } else {
+                group.iter().try_for_each(|byte| self.unpack_byte(*byte))?;
             }
         }
         Ok(())
     }
 
-    /// Numbers of one byte.
-    #[inline]
-    fn unpack_single(&mut self, group: &[u8; GROUP]) -> Result<(), CellError> {
-        let cells = &mut self.cells[self.count..][..GROUP];
+    /// Numbers of one byte each.
+    fn unpack_single(&mut self, group: &[u8]) -> Result<(), CellError> {
+        let cells = &mut self.cells[self.count..][..group.len()];
         let are_known = match self.numbers.same_below {
             Some(limit) => {
                 cells.iter_mut().zip(group).for_each(|(cell, byte)| *cell = u16::from(*byte));
                 group.iter().fold(0, |most, byte| (*byte).max(most)) < limit
             }
             None => {
-                cells
-                    .iter_mut()
-                    .zip(group)
-                    .for_each(|(cell, byte)| *cell = self.numbers.single[usize::from(*byte & 127)]);
+                let places = &self.numbers.single;
+                cells.iter_mut().zip(group).for_each(|(cell, byte)| *cell = places[usize::from(*byte & 127)]);
                 cells.iter().fold(0, |most, cell| (*cell).max(most)) != UNKNOWN
             }
         };
         if are_known {
-            self.count += GROUP;
+            self.count += group.len();
             return Ok(());
         }
         group.iter().try_for_each(|byte| self.unpack_byte(*byte))
@@ -167,6 +160,14 @@ impl Unpacker<'_> {
         self.count += 1;
         Ok(())
     }
+}
+
+/// How many bytes from the front on are numbers of their own, in whole groups.
+fn single_bytes(bytes: &[u8]) -> usize {
+    const MORE: u64 = 0x8080_8080_8080_8080;
+    let (groups, _) = bytes.as_chunks::<GROUP>();
+    let is_single = |group: &&[u8; GROUP]| u64::from_le_bytes(**group) & MORE == 0;
+    groups.iter().take_while(is_single).count() * GROUP
 }
 
 /// Appends a number.
