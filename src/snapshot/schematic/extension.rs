@@ -61,7 +61,8 @@ impl Extension {
         }
         schematic.components = records;
         if let Some(length) = self.palette_length.filter(|length| *length > 0) {
-            schematic.palette.truncate(length);
+            let named = highest(&schematic.blocks, length).map_or(0, |block| block.index() as usize + 1);
+            schematic.palette.truncate(length.max(named));
         }
         Ok(())
     }
@@ -71,9 +72,13 @@ impl Extension {
         let mut bytes = &self.layers[..];
         let mut cells = Walk::new(&schematic.blocks);
         let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
+        let mut touched = Vec::new();
         while !bytes.is_empty() {
             let Some((at, position, is_new)) = cells.next(&mut bytes) else { return wrong(FIELD, "a cell is outside") };
-            take(budget, if is_new { CHUNK_BYTES } else { 0 })?;
+            if is_new {
+                take(budget, CHUNK_BYTES)?;
+                touched.push(at);
+            }
             let chunk = schematic.blocks.chunk_mut(at);
             let Some(head) = take_number(&mut bytes) else { return wrong(FIELD, "it ends too early") };
             if head & 1 == 1 {
@@ -96,8 +101,20 @@ impl Extension {
                 }
             }
         }
+        // The wet blocks that became dry are forgotten.
+        touched.into_iter().for_each(|at| schematic.blocks.chunk_mut(at).compact());
         Ok(())
     }
+}
+
+/// The block with the highest number, if any has this one or a higher one.
+fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
+    let is_high = |block: &BlockId| block.index() as usize >= least;
+    let of_chunk = |chunk: &Chunk| {
+        let ground = if chunk.palette().iter().any(is_high) { chunk.blocks().max() } else { None };
+        ground.into_iter().chain(chunk.layered_blocks().map(|(_, _, block)| block)).max()
+    };
+    blocks.chunks().filter_map(|(_, chunk)| of_chunk(chunk)).filter(is_high).max()
 }
 
 fn take(budget: &Budget, bytes: usize) -> Result<()> {

@@ -229,9 +229,13 @@ impl Plan {
         }
         let has_name = |block: BlockId| (block.index() as usize) < names;
         for (_, chunk) in cells.chunks() {
-            let layered = chunk.layered_blocks().map(|(_, _, block)| block);
-            let mut all = chunk.palette().iter().copied().chain(layered);
-            if let Some(block) = all.find(|block| !has_name(*block)) {
+            let layered = chunk.layered_blocks().map(|(_, _, block)| block).find(|block| !has_name(*block));
+            // A palette may have blocks that no longer occur.
+            let ground = match chunk.palette().iter().all(|block| has_name(*block)) {
+                true => None,
+                false => chunk.blocks().find(|block| !has_name(*block)),
+            };
+            if let Some(block) = ground.or(layered) {
                 return Err(SchematicWriteError::Unnamed { what, number: block.index().into() });
             }
         }

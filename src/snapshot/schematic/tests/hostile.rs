@@ -258,3 +258,32 @@ fn damaged_files_are_read_or_refused_and_what_is_read_can_be_written() {
         }
     }
 }
+
+#[test]
+fn layers_and_components_that_make_no_sense_are_refused() {
+    let extension = |entries: &[(&str, Nbt)]| {
+        let entries = [&[("Version", Nbt::Int(1))], entries].concat();
+        changed("bevy_terrane", Nbt::Compound(compound(&entries)))
+    };
+    let layers = |bytes: &[u8]| extension(&[("Layers", Nbt::ByteArray(bytes.to_vec()))]);
+    // Cell 1 is at x 0, y 0, z 1, where air is; with one more layer, of block 1.
+    assert_eq!(read(&layers(&[1, 2, 1])).blocks.chunk(ChunkPos::new(0, 0, 0)).unwrap().layer_count([0, 0, 1]), 2);
+    for bytes in [&[1, 2][..], &[1], &[1, 2, 9], &[3, 2, 1], &[0x80, 0x20, 2, 1], &[1, 3, 1], &[0xFF; 11]] {
+        assert!(matches!(error(&layers(bytes)), SchematicError::Extension { .. }), "{bytes:?}");
+    }
+    for entries in [("Layers", Nbt::Int(1)), ("Components", Nbt::Int(1)), ("Version", Nbt::Int(2))] {
+        let bytes = changed("bevy_terrane", Nbt::Compound(compound(&[entries])));
+        assert!(matches!(error(&bytes), SchematicError::Extension { .. }));
+    }
+    let component = |values: &[u8]| {
+        let item =
+            [("Name", Nbt::String("a:b".into())), ("Size", Nbt::Int(2)), ("Values", Nbt::ByteArray(values.to_vec()))];
+        extension(&[("Components", Nbt::List(NbtKind::Compound, vec![Nbt::Compound(compound(&item))]))])
+    };
+    assert_eq!(read(&component(&[1, 0, 7, 8])).components.len(), 1);
+    for values in [&[1, 0, 7][..], &[1, 1, 7, 8], &[3, 0, 7, 8], &[1]] {
+        assert!(matches!(error(&component(values)), SchematicError::Extension { .. }), "{values:?}");
+    }
+    let short = read(&extension(&[("Palette", Nbt::Int(1))]));
+    assert_eq!(short.palette, [AIR, "a:b"], "every block that occurs keeps its name");
+}

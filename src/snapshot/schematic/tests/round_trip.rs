@@ -262,7 +262,9 @@ fn layers_are_ignored_by_those_who_do_not_know_them_but_for_water() {
     chunk.set_block([1, 0, 0], BlockId::new(DRY));
     chunk.set_block_at([0, 0, 0], 1, BlockId::new(WATER)).unwrap();
     let bytes = written(&schematic, 3);
-    assert_eq!(read(&bytes).blocks, schematic.blocks);
+    let again = read(&bytes);
+    assert_eq!((&again.blocks, &again.palette), (&schematic.blocks, &schematic.palette));
+    assert_eq!(read(&written(&again, 3)), again, "what was read can be written");
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
     let at = plain.windows(12).position(|window| window == b"bevy_terrane").unwrap();
