@@ -242,7 +242,7 @@ fn schematics_of_any_bytes_are_read_or_refused() {
     let mut schematic = Schematic::new([20, 18, 17]);
     schematic.palette.extend((1..300).map(|kind| format!("game:block[kind={kind},waterlogged=false]")));
     for (chunk, x) in chunks().into_iter().take(4).zip(0..2) {
-        schematic.blocks.set_chunk(bevy_terrane::space::ChunkPos::new(x, 0, 0), Arc::new(chunk));
+        schematic.blocks.set_chunk(ChunkPos::new(x, 0, 0), Arc::new(chunk));
     }
     let seeds = [2, 3].map(|version| {
         let (mut packed, mut plain) = (Vec::new(), Vec::new());

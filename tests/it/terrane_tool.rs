@@ -392,7 +392,7 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     let mut schematic = Schematic::new([20, 3, 4]);
     schematic.palette.push("game:stone".into());
     let wall = Chunk::from_fn(|[_, y, z]| BlockId::new((y < 3 && z == 0).into()));
-    schematic.blocks.set_chunk(bevy_terrane::space::ChunkPos::new(0, 0, 0), wall.into());
+    schematic.blocks.set_chunk(ChunkPos::new(0, 0, 0), wall.into());
     let mut bytes = Vec::new();
     schematic.write(&mut bytes, &WriteOptions::default()).unwrap();
     fs::write(&file, &bytes).unwrap();

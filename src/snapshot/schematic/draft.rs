@@ -6,7 +6,7 @@ use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader};
 use super::palette::{self, Numbers};
 use super::placement::Placement;
 use super::spill::{Spill, SpillWriter};
-use super::{Biomes, BlockEntity, ChunkGrid, ReadReport, Schematic, SchematicError, SchematicLimits};
+use super::{Biomes, ChunkGrid, ReadReport, Schematic, SchematicError, SchematicLimits};
 use std::io::Read;
 
 type Result<T> = std::result::Result<T, SchematicError>;
@@ -218,10 +218,10 @@ impl<'a> Draft<'a> {
         self.check_volume(size)?;
         self.settle_part(|draft| &mut draft.blocks)?;
         self.settle_part(|draft| &mut draft.biomes)?;
-        if matches!(self.blocks.cells, Cells::None) {
-            if self.blocks.palette.is_some() || !(self.version == Some(3) && !self.is_nested) {
-                return Err(SchematicError::Missing { field: "the data of the blocks" });
-            }
+        // In version 3 all of the blocks may be missing, and only all.
+        let may_lack_blocks = self.version == Some(3) && !self.is_nested && self.blocks.palette.is_none();
+        if matches!(self.blocks.cells, Cells::None) && !may_lack_blocks {
+            return Err(SchematicError::Missing { field: "the data of the blocks" });
         }
         Ok(())
     }

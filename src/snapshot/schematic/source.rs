@@ -8,7 +8,7 @@ const MAGIC: [u8; 2] = [0x1F, 0x8B];
 /// A file, uncompressed: gzip of one or more members, or plain data.
 pub(super) enum Source<R: Read> {
     Plain(BufReader<R>),
-    Gzip(GzDecoder<BufReader<R>>),
+    Gzip(Box<GzDecoder<BufReader<R>>>),
     /// After the last member. The reader is at what follows it.
     Ended(BufReader<R>),
     /// A member is being changed for the next.
@@ -20,7 +20,8 @@ impl<R: Read> Source<R> {
     pub fn open(source: R) -> io::Result<(Self, Option<u8>)> {
         let mut reader = BufReader::with_capacity(BUFFER, source);
         let first = reader.fill_buf()?.first().copied();
-        let source = if first == Some(MAGIC[0]) { Self::Gzip(GzDecoder::new(reader)) } else { Self::Plain(reader) };
+        let source =
+            if first == Some(MAGIC[0]) { Self::Gzip(Box::new(GzDecoder::new(reader))) } else { Self::Plain(reader) };
         Ok((source, first))
     }
 
@@ -38,7 +39,7 @@ impl<R: Read> Source<R> {
             let mut reader = decoder.into_inner();
             let is_member = reader.fill_buf().map(|bytes| bytes.starts_with(&MAGIC));
             *self = match is_member {
-                Ok(true) => Self::Gzip(GzDecoder::new(reader)),
+                Ok(true) => Self::Gzip(Box::new(GzDecoder::new(reader))),
                 _ => Self::Ended(reader),
             };
             is_member?;

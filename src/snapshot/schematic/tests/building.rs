@@ -138,7 +138,7 @@ fn old_and_new_block_entities_are_read() {
     let list = |entry: Compound| Nbt::List(NbtKind::Compound, vec![Nbt::Compound(entry)]);
     let expected = BlockEntity { position: [1, 0, 2], id: "a:chest".into(), data: compound(&[("Lock", Nbt::Byte(1))]) };
     for name in ["TileEntities", "BlockEntities"] {
-        assert_eq!(read(&changed(name, list(compound(&flat)))).block_entities, [expected.clone()]);
+        assert_eq!(read(&changed(name, list(compound(&flat)))).block_entities, std::slice::from_ref(&expected));
     }
     let mut stray = flat.clone();
     stray[0].1 = Nbt::IntArray(vec![1, 0, 3]);
