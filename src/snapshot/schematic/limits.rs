@@ -35,6 +35,6 @@ impl Default for SchematicLimits {
 pub struct ReadOptions {
     /// What the file may ask for.
     pub limits: SchematicLimits,
-    /// Whether to keep what could be read of a damaged file. The rest is air, and [`ReadReport::damage`] says what is wrong.
+    /// Whether to keep what could be read of a damaged file. The rest is air, and [`ReadReport::damage`](super::ReadReport::damage) says what is wrong.
     pub salvage: bool,
 }
