@@ -10,6 +10,7 @@
 //! | say in which order chunks are put back | [`RestoreOrder`] |
 //! | put back | [`restored_chunk`], [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
+//! | read and write files of other programs | [`schematic`] |
 //!
 //! ```
 //! use bevy_terrane::block::BlockId;
@@ -40,6 +41,7 @@ mod order;
 mod placed;
 mod relocation;
 mod restore;
+pub mod schematic;
 mod state_turns;
 #[cfg(test)]
 mod test_world;

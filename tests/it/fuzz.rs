@@ -9,6 +9,7 @@ use bevy_terrane::chunk::format::{EncodedChunk, decode_with, encode_with};
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::prelude::*;
+use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits, WriteOptions};
 use bevy_terrane::space::HeightSet;
 use bevy_terrane::storage::{
     Durability, EntityRecord, Family, KeyValueStore, MemoryStore, OpacityTile, SaveBatch, StoredBlockTick,
@@ -232,6 +233,30 @@ fn graphs_of_any_bytes_are_read_or_refused() {
     fuzz("graph", MEBIBYTE, &[graph(0), graph(3), graph(70)], |bytes| {
         if let Ok(graph) = DistanceGraph::from_bytes(bytes) {
             assert_eq!(graph.completed_columns().take(10_000).count() as u64, graph.completed_count().min(10_000));
+        }
+    });
+}
+
+#[test]
+fn schematics_of_any_bytes_are_read_or_refused() {
+    let mut schematic = Schematic::new([20, 18, 17]);
+    schematic.palette.extend((1..300).map(|kind| format!("game:block[kind={kind},waterlogged=false]")));
+    for (chunk, x) in chunks().into_iter().take(4).zip(0..2) {
+        schematic.blocks.set_chunk(ChunkPos::new(x, 0, 0), Arc::new(chunk));
+    }
+    let seeds = [2, 3].map(|version| {
+        let (mut packed, mut plain) = (Vec::new(), Vec::new());
+        schematic.write(&mut packed, &WriteOptions { version, level: 1 }).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut plain).unwrap();
+        [packed, plain]
+    });
+    let limits = SchematicLimits { memory: 2 << 20, ..SchematicLimits::default() };
+    fuzz("schematic", 12 * MEBIBYTE, seeds.as_flattened(), |bytes| {
+        for salvage in [false, true] {
+            if let Ok((schematic, report)) = Schematic::read(bytes, &ReadOptions { limits, salvage }) {
+                assert!(salvage || report.damage.is_none());
+                assert!(report.blocks <= schematic.blocks.volume());
+            }
         }
     });
 }

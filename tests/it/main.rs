@@ -42,6 +42,7 @@ mod regions;
 mod registry;
 mod render;
 mod saving;
+mod schematics;
 mod snapshots;
 mod support;
 mod talk;

@@ -383,3 +383,26 @@ fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
     assert_eq!(info.json["players"][0]["block"], serde_json::json!([3, 90, 3]));
     assert!(info.text.contains("player \"Alice\"") && info.text.contains("in \"overworld\""), "{}", info.text);
 }
+
+#[test]
+fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
+    use bevy_terrane::snapshot::schematic::{Schematic, WriteOptions};
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("house.schem");
+    let mut schematic = Schematic::new([20, 3, 4]);
+    schematic.palette.push("game:stone".into());
+    let wall = Chunk::from_fn(|[_, y, z]| BlockId::new((y < 3 && z == 0).into()));
+    schematic.blocks.set_chunk(ChunkPos::new(0, 0, 0), wall.into());
+    let mut bytes = Vec::new();
+    schematic.write(&mut bytes, &WriteOptions::default()).unwrap();
+    fs::write(&file, &bytes).unwrap();
+    let path = file.to_str().unwrap();
+    let well = run(&["schematic", "info", path]);
+    assert_eq!((ending(&well), &well.json["size"]), ("finished", &serde_json::json!([20, 3, 4])));
+    assert_eq!(well.json["blocks"], serde_json::json!({ "minecraft:air": 192, "game:stone": 48 }));
+    assert!(well.text.contains("20 x 3 x 4 blocks") && well.text.contains("48 game:stone"), "{}", well.text);
+    fs::write(&file, &bytes[..bytes.len() - 20]).unwrap();
+    assert!(matches!(ending(&run(&["schematic", "info", path])), "damaged"));
+    fs::write(&file, b"no schematic").unwrap();
+    assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
+}

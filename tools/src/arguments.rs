@@ -91,6 +91,22 @@ pub enum Command {
         /// The world's folder
         world: PathBuf,
     },
+    /// Looks at a schematic, the file of a piece of a world
+    Schematic {
+        /// What is to be done with it
+        #[command(subcommand)]
+        what: SchematicCommand,
+    },
+}
+
+/// What is to be done with a schematic.
+#[derive(Subcommand, Clone, Debug)]
+pub enum SchematicCommand {
+    /// Tells what is in it: size, blocks, entities. Changes nothing
+    Info {
+        /// The file
+        file: PathBuf,
+    },
 }
 
 /// What is to be shown.

@@ -9,7 +9,7 @@
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
 //! | `outcome.rs` | what is printed at the end |
-//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs` | the commands |
+//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `schematic.rs` | the commands |
 
 mod arguments;
 mod backup;
@@ -19,13 +19,14 @@ mod info;
 mod inspect;
 mod outcome;
 mod prune;
+mod schematic;
 mod verify;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use arguments::{Arguments, Command};
+pub use arguments::{Arguments, Command, SchematicCommand};
 pub use outcome::Outcome;
 
 fn main() -> ExitCode {
@@ -62,5 +63,6 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> 
         },
         Command::Prune(arguments) => prune::run(arguments, stop),
         Command::Compact { world } => prune::compact(world, stop),
+        Command::Schematic { what: SchematicCommand::Info { file } } => schematic::info(file, stop),
     }
 }

@@ -1,0 +1,307 @@
+//! What a file holds for this crate besides the schematic: layers above the first, and components.
+
+use super::cells::{take_number, write_number};
+use super::nbt::{Budget, Compound, Nbt, NbtKind};
+use super::palette::{Numbers, UNKNOWN, with_property};
+use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
+use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
+use crate::chunk::Chunk;
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+
+/// The name of its compound.
+pub(super) const NAME: &str = "bevy_terrane";
+const VERSION: i32 = 1;
+/// What a block above layer 0, or a component, takes at the most besides its bytes.
+const BLOCK_BYTES: usize = 64;
+/// What a chunk takes for having any.
+const CHUNK_BYTES: usize = 1024;
+
+type Result<T> = std::result::Result<T, SchematicError>;
+
+/// What was read of it.
+pub(super) struct Extension {
+    palette_length: Option<usize>,
+    layers: Vec<u8>,
+    components: Vec<(ComponentRecord, Vec<u8>)>,
+}
+
+const fn wrong<T>(field: &'static str, what: &'static str) -> Result<T> {
+    Err(SchematicError::Extension { field, what })
+}
+
+impl Extension {
+    pub fn read(mut compound: Compound, budget: &Budget) -> Result<Self> {
+        if compound.get("Version").and_then(Nbt::as_integer) != Some(VERSION.into()) {
+            return wrong("bevy_terrane.Version", "expected version 1");
+        }
+        let palette_length = compound.get("Palette").and_then(Nbt::as_integer);
+        let layers = match compound.take("Layers") {
+            None => Vec::new(),
+            Some(Nbt::ByteArray(bytes)) => bytes,
+            Some(_) => return wrong("bevy_terrane.Layers", "expected a byte array"),
+        };
+        let components = match compound.take("Components") {
+            None => Vec::new(),
+            Some(Nbt::List(_, items)) => items.into_iter().map(component).collect::<Result<_>>()?,
+            Some(_) => return wrong("bevy_terrane.Components", "expected a list"),
+        };
+        take(budget, components.len() * size_of::<(ComponentRecord, Vec<u8>)>())?;
+        Ok(Self { palette_length: palette_length.and_then(|length| usize::try_from(length).ok()), layers, components })
+    }
+
+    /// Puts it into the schematic. `numbers` are those of the palette in the file.
+    pub fn apply(self, schematic: &mut Schematic, numbers: Option<Numbers>, budget: &Budget) -> Result<()> {
+        if let Some(numbers) = numbers {
+            self.apply_layers(schematic, &numbers, budget)?;
+        }
+        let records: Vec<_> = self.components.iter().map(|(record, _)| record.clone()).collect();
+        let layouts = layouts(&records);
+        for ((_, values), layout) in self.components.iter().zip(&layouts.0) {
+            apply_component(&mut schematic.blocks, &layouts, *layout, values, budget)?;
+        }
+        schematic.components = records;
+        if let Some(length) = self.palette_length.filter(|length| *length > 0) {
+            let named = highest(&schematic.blocks, length).map_or(0, |block| block.index() as usize + 1);
+            schematic.palette.truncate(length.max(named));
+        }
+        Ok(())
+    }
+
+    fn apply_layers(&self, schematic: &mut Schematic, numbers: &Numbers, budget: &Budget) -> Result<()> {
+        const FIELD: &str = "bevy_terrane.Layers";
+        let mut bytes = &self.layers[..];
+        let mut cells = Walk::new(&schematic.blocks);
+        let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
+        let mut touched = Vec::new();
+        while !bytes.is_empty() {
+            let Some((at, position, is_new)) = cells.next(&mut bytes) else { return wrong(FIELD, "a cell is outside") };
+            if is_new {
+                take(budget, CHUNK_BYTES)?;
+                touched.push(at);
+            }
+            let chunk = schematic.blocks.chunk_mut(at);
+            let Some(head) = take_number(&mut bytes) else { return wrong(FIELD, "it ends too early") };
+            if head & 1 == 1 {
+                let wet = chunk.block(position);
+                match dry.get(wet.index() as usize).copied().flatten() {
+                    Some(dry) => drop(chunk.set_block(position, BlockId::new(dry.into()))),
+                    None => return wrong(FIELD, "a block that is not waterlogged was wet"),
+                }
+            }
+            for layer in 1..=head >> 1 {
+                let number = take_number(&mut bytes).and_then(|number| u32::try_from(number).ok());
+                let place = number.map_or(UNKNOWN, |number| numbers.place(number));
+                let Ok(layer) = u8::try_from(layer) else { return wrong(FIELD, "a cell has too many layers") };
+                if place == UNKNOWN {
+                    return wrong(FIELD, "a block is not in the palette");
+                }
+                take(budget, BLOCK_BYTES)?;
+                if chunk.set_block_at(position, layer, BlockId::new(place.into())).is_err() {
+                    return wrong(FIELD, "the layers of a cell have a gap");
+                }
+            }
+        }
+        // The wet blocks that became dry are forgotten.
+        touched.into_iter().for_each(|at| schematic.blocks.chunk_mut(at).compact());
+        Ok(())
+    }
+}
+
+/// The block with the highest number, if any has this one or a higher one.
+fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
+    let is_high = |block: &BlockId| block.index() as usize >= least;
+    let of_chunk = |chunk: &Chunk| {
+        let ground = if chunk.palette().iter().any(is_high) { chunk.blocks().max() } else { None };
+        ground.into_iter().chain(chunk.layered_blocks().map(|(_, _, block)| block)).max()
+    };
+    blocks.chunks().filter_map(|(_, chunk)| of_chunk(chunk)).filter(is_high).max()
+}
+
+fn take(budget: &Budget, bytes: usize) -> Result<()> {
+    budget.take(bytes).map_err(|limit| SchematicError::TooLarge {
+        offset: 0,
+        field: NAME.to_owned(),
+        what: "bytes of memory",
+        limit,
+        found: limit.saturating_add(1),
+    })
+}
+
+fn component(item: Nbt) -> Result<(ComponentRecord, Vec<u8>)> {
+    const FIELD: &str = "bevy_terrane.Components";
+    let Nbt::Compound(mut item) = item else { return wrong(FIELD, "expected compounds") };
+    let Some(Nbt::String(name)) = item.take("Name") else { return wrong(FIELD, "a name is missing") };
+    let Some(Nbt::ByteArray(values)) = item.take("Values") else { return wrong(FIELD, "values are missing") };
+    let number = |name: &str| item.get(name).and_then(Nbt::as_integer).and_then(|number| u32::try_from(number).ok());
+    Ok((ComponentRecord { name, version: number("Version").unwrap_or_default(), size: number("Size") }, values))
+}
+
+fn apply_component(
+    blocks: &mut ChunkGrid,
+    layouts: &Layouts,
+    layout: ComponentLayout,
+    values: &[u8],
+    budget: &Budget,
+) -> Result<()> {
+    const FIELD: &str = "bevy_terrane.Components";
+    let mut bytes = values;
+    let mut cells = Walk::new(blocks);
+    while !bytes.is_empty() {
+        let Some((at, position, is_new)) = cells.next(&mut bytes) else { return wrong(FIELD, "a cell is outside") };
+        let layer = take_number(&mut bytes).and_then(|layer| u8::try_from(layer).ok());
+        let length = match layout.size {
+            Some(size) => Some(size.into()),
+            None => take_number(&mut bytes),
+        };
+        let length = length.and_then(|length| usize::try_from(length).ok());
+        let value = length.and_then(|length| bytes.split_at_checked(length));
+        let (Some(layer), Some((value, rest))) = (layer, value) else { return wrong(FIELD, "it ends too early") };
+        bytes = rest;
+        take(budget, value.len() + BLOCK_BYTES + if is_new { CHUNK_BYTES } else { 0 })?;
+        if blocks.chunk_mut(at).set_component(layouts, position, layer, layout.id, value).is_err() {
+            return wrong(FIELD, "a cell does not have the layer");
+        }
+    }
+    Ok(())
+}
+
+/// Cells in ascending order, by their distances.
+struct Walk {
+    along: [u32; 3],
+    size: [u32; 3],
+    /// The next cell, if its distance is 0.
+    next: u64,
+    chunk: Option<u64>,
+}
+
+impl Walk {
+    fn new(blocks: &ChunkGrid) -> Self {
+        Self { along: blocks.chunks_along(), size: blocks.size(), next: 0, chunk: None }
+    }
+
+    /// The chunk, the position in it, and whether it is the first in this chunk; `None` if it is not in the box.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<([u32; 3], [usize; 3], bool)> {
+        let cell = self.next.checked_add(take_number(bytes)?)?;
+        self.next = cell;
+        let chunk = cell / CHUNK_VOLUME as u64;
+        let is_new = self.chunk.replace(chunk) != Some(chunk);
+        let [along_x, along_y, along_z] = self.along.map(u64::from);
+        if along_x == 0 || along_z == 0 || chunk / along_x / along_z >= along_y {
+            return None;
+        }
+        let at = [chunk % along_x, chunk / along_x / along_z, chunk / along_x % along_z].map(|at| at as u32);
+        let cell = (cell % CHUNK_VOLUME as u64) as usize;
+        let position = [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+        let within = |axis: usize| at[axis] * CHUNK_SIZE as u32 + (position[axis] as u32) < self.size[axis];
+        (0..3).all(within).then_some((at, position, is_new))
+    }
+}
+
+/// Every block may have every component: which ones it has is what the file says.
+struct Layouts(Vec<ComponentLayout>);
+
+impl BlockLayout for Layouts {
+    fn components(&self, _: BlockId) -> &[ComponentLayout] {
+        &self.0
+    }
+}
+
+fn layouts(records: &[ComponentRecord]) -> Layouts {
+    let layout = |(number, record): (u64, &ComponentRecord)| {
+        let id = if record.size.is_some() { number } else { number | ComponentId::VARIABLE };
+        ComponentLayout { id: ComponentId::new(id), size: record.size }
+    };
+    Layouts((0..).zip(records).map(layout).collect())
+}
+
+/// For each state with `waterlogged=true` the one with `false`, if the palette has it.
+fn dry_states(palette: &[String]) -> Vec<Option<u16>> {
+    let places: rustc_hash::FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
+    let dry = |state: &String| {
+        Some(super::palette::property(state, "waterlogged")?).filter(|value| *value == "true")?;
+        places.get(with_property(state, "waterlogged", "false")?.as_str()).copied()
+    };
+    palette.iter().map(dry).collect()
+}
+
+/// The compound for a schematic, if it needs one. `is_wet` says which blocks are written as waterlogged ones.
+pub(super) fn extension(
+    schematic: &Schematic,
+    is_wet: impl Fn(&Chunk, [usize; 3]) -> bool,
+) -> std::result::Result<Option<Compound>, SchematicWriteError> {
+    let mut layers = Distances::default();
+    let mut values: Vec<Distances> = schematic.components.iter().map(|_| Distances::default()).collect();
+    let [along_x, _, along_z] = schematic.blocks.chunks_along().map(u64::from);
+    for (pos, chunk) in schematic.blocks.chunks() {
+        let first = (pos.x as u64 + (pos.z as u64 + pos.y as u64 * along_z) * along_x) * CHUNK_VOLUME as u64;
+        let reach = schematic.blocks.reach([pos.x as u32, pos.y as u32, pos.z as u32]);
+        let is_within = |position: [usize; 3]| position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
+        let cell = |[x, y, z]: [usize; 3]| first + (x << 8 | y << 4 | z) as u64;
+        for (position, layer, block) in chunk.layered_blocks().filter(|(position, ..)| is_within(*position)) {
+            if layer == 1 {
+                layers.go_to(cell(position));
+                let count = chunk.layer_count(position) as u64 - 1;
+                write_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
+            }
+            write_number(&mut layers.bytes, block.index().into());
+        }
+        if !chunk.has_components() {
+            continue;
+        }
+        for number in 0..CHUNK_VOLUME {
+            let position = [number / CHUNK_SIZE / CHUNK_SIZE, number / CHUNK_SIZE % CHUNK_SIZE, number % CHUNK_SIZE];
+            if !is_within(position) {
+                continue;
+            }
+            for layer in 0..chunk.layer_count(position).min(256) {
+                for (id, value) in chunk.components(position, layer as u8) {
+                    let number = (id.number() & !ComponentId::VARIABLE) as usize;
+                    let record = schematic.components.get(number);
+                    let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
+                        return Err(SchematicWriteError::Unnamed { what: "component", number: id.number() });
+                    };
+                    let values = &mut values[number];
+                    values.go_to(cell(position));
+                    write_number(&mut values.bytes, layer as u64);
+                    if record.size.is_none() {
+                        write_number(&mut values.bytes, value.len() as u64);
+                    }
+                    values.bytes.extend_from_slice(value);
+                }
+            }
+        }
+    }
+    if layers.bytes.is_empty() && schematic.components.is_empty() {
+        return Ok(None);
+    }
+    let mut compound = Compound::new();
+    compound.set("Version", Nbt::Int(VERSION));
+    compound.set("Palette", Nbt::Int(schematic.palette.len() as i32));
+    compound.set("Layers", Nbt::ByteArray(layers.bytes));
+    let components = schematic.components.iter().zip(values).map(|(record, values)| {
+        let mut item = Compound::new();
+        item.set("Name", Nbt::String(record.name.clone()));
+        item.set("Version", Nbt::Long(record.version.into()));
+        if let Some(size) = record.size {
+            item.set("Size", Nbt::Long(size.into()));
+        }
+        item.set("Values", Nbt::ByteArray(values.bytes));
+        Nbt::Compound(item)
+    });
+    compound.set("Components", Nbt::List(NbtKind::Compound, components.collect()));
+    Ok(Some(compound))
+}
+
+/// Cells in ascending order.
+#[derive(Default)]
+struct Distances {
+    bytes: Vec<u8>,
+    last: u64,
+}
+
+impl Distances {
+    fn go_to(&mut self, cell: u64) {
+        write_number(&mut self.bytes, cell - self.last);
+        self.last = cell;
+    }
+}

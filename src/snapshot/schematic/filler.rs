@@ -1,0 +1,221 @@
+use super::grid::ChunkGrid;
+use super::nbt::Budget;
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Numbers up to this can be made into a chunk the fast way.
+const FAST: u16 = CHUNK_VOLUME as u16;
+/// What a chunk takes besides its heap: its place in the grid, and its count of owners.
+const CHUNK_BYTES: usize = 64 + size_of::<Chunk>();
+
+/// The cells of a chunk in the order of the file: x fastest, then z, then y.
+type FileCells = [u16; CHUNK_VOLUME];
+
+/// Makes chunks of cells that come in the order of the file, one layer of chunks at a time. Where all cells of a chunk are
+/// alike it takes no memory for them.
+pub(super) struct Filler<'a> {
+    grid: ChunkGrid,
+    budget: &'a Budget,
+    /// The chunks of this layer, x fastest, as far as a cell of them has come.
+    slab: Vec<Cells>,
+    unused: Vec<Box<FileCells>>,
+    /// Chunks of one kind of block, which look alike everywhere: by the block and how far it reaches.
+    alike: FxHashMap<(u16, [u8; 3]), Arc<Chunk>>,
+    /// Where the next cell is.
+    at: [u32; 3],
+    filled: u64,
+}
+
+enum Cells {
+    Uniform(u16),
+    Mixed(Box<FileCells>),
+}
+
+impl<'a> Filler<'a> {
+    pub fn new(size: [u32; 3], budget: &'a Budget) -> Self {
+        let (slab, unused) = (Vec::new(), Vec::new());
+        let alike = FxHashMap::default();
+        Self { grid: ChunkGrid::new(size), budget, slab, unused, alike, at: [0; 3], filled: 0 }
+    }
+
+    /// Cells in all.
+    pub fn volume(&self) -> u64 {
+        self.grid.volume()
+    }
+
+    /// Cells that have come.
+    pub fn filled(&self) -> u64 {
+        self.filled
+    }
+
+    /// Takes the next cells, no more than there is room for. `Err` gives the limit of the memory.
+    pub fn push(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+        let [width, height, length] = self.grid.size();
+        while !cells.is_empty() {
+            let (row, rest) = cells.split_at(cells.len().min((width - self.at[0]) as usize));
+            self.push_row(row)?;
+            cells = rest;
+            self.filled += row.len() as u64;
+            self.at[0] += row.len() as u32;
+            if self.at[0] < width {
+                continue;
+            }
+            (self.at[0], self.at[2]) = (0, self.at[2] + 1);
+            if self.at[2] == length {
+                (self.at[1], self.at[2]) = (self.at[1] + 1, 0);
+                if self.at[1].is_multiple_of(CHUNK_SIZE as u32) || self.at[1] == height {
+                    self.close_slab()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes cells of one row.
+    fn push_row(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+        let [mut x, y, z] = self.at.map(|at| at as usize);
+        let first = z / CHUNK_SIZE * self.grid.chunks_along()[0] as usize;
+        let row = (y % CHUNK_SIZE * CHUNK_SIZE + z % CHUNK_SIZE) * CHUNK_SIZE;
+        while !cells.is_empty() {
+            let (piece, rest) = cells.split_at(cells.len().min(CHUNK_SIZE - x % CHUNK_SIZE));
+            let place = first + x / CHUNK_SIZE;
+            if place == self.slab.len() {
+                if place == self.slab.capacity() {
+                    self.budget.take(place.max(4) * size_of::<Cells>())?;
+                }
+                self.slab.push(Cells::Uniform(piece[0]));
+            }
+            match &mut self.slab[place] {
+                Cells::Uniform(block) if is_all(piece, *block) => {}
+                Cells::Uniform(block) => {
+                    let block = *block;
+                    let mut mixed = self.mixed(block)?;
+                    mixed[row + x % CHUNK_SIZE..][..piece.len()].copy_from_slice(piece);
+                    self.slab[place] = Cells::Mixed(mixed);
+                }
+                Cells::Mixed(mixed) => match (piece.first_chunk::<CHUNK_SIZE>(), mixed[row..].first_chunk_mut()) {
+                    (Some(piece), Some(cells)) => *cells = *piece,
+                    _ => mixed[row + x % CHUNK_SIZE..][..piece.len()].copy_from_slice(piece),
+                },
+            }
+            x += piece.len();
+            cells = rest;
+        }
+        Ok(())
+    }
+
+    fn mixed(&mut self, block: u16) -> Result<Box<FileCells>, u64> {
+        if let Some(mut cells) = self.unused.pop() {
+            cells.fill(block);
+            return Ok(cells);
+        }
+        self.budget.take(size_of::<FileCells>())?;
+        let cells = vec![block; CHUNK_VOLUME].into_boxed_slice();
+        Ok(cells.try_into().unwrap_or_else(|_| Box::new([block; CHUNK_VOLUME])))
+    }
+
+    /// Makes chunks of a layer whose cells have all come.
+    fn close_slab(&mut self) -> Result<(), u64> {
+        let [along_x, _, _] = self.grid.chunks_along();
+        let y = (self.at[1] - 1) / CHUNK_SIZE as u32;
+        let mut slab = std::mem::take(&mut self.slab);
+        for (place, cells) in slab.drain(..).enumerate() {
+            let chunk = [place as u32 % along_x, y, place as u32 / along_x];
+            self.close(chunk, cells)?;
+        }
+        self.slab = slab;
+        Ok(())
+    }
+
+    fn close(&mut self, at: [u32; 3], cells: Cells) -> Result<(), u64> {
+        let reach = self.grid.reach(at);
+        let chunk = match cells {
+            Cells::Uniform(0) => return Ok(()),
+            Cells::Uniform(block) => match self.alike.get(&(block, reach)) {
+                Some(chunk) => chunk.clone(),
+                None => {
+                    let chunk = Arc::new(uniform(block, reach));
+                    self.budget.take(chunk.heap_bytes() + 2 * CHUNK_BYTES)?;
+                    self.alike.insert((block, reach), chunk.clone());
+                    chunk
+                }
+            },
+            Cells::Mixed(cells) => {
+                let chunk = Arc::new(chunk(&cells, reach));
+                self.budget.take(chunk.heap_bytes())?;
+                self.unused.push(cells);
+                chunk
+            }
+        };
+        self.budget.take(CHUNK_BYTES)?;
+        self.grid.insert(at, chunk);
+        Ok(())
+    }
+
+    /// Everything that has come; the rest is number 0.
+    pub fn finish(mut self) -> ChunkGrid {
+        let [along_x, _, _] = self.grid.chunks_along();
+        let [x, y, z] = self.at.map(|at| at as usize);
+        for (place, cells) in std::mem::take(&mut self.slab).into_iter().enumerate() {
+            let at = [place as u32 % along_x, y as u32 / CHUNK_SIZE as u32, place as u32 / along_x];
+            let mut cells = match cells {
+                Cells::Mixed(cells) => cells,
+                Cells::Uniform(block) => Box::new([block; CHUNK_VOLUME]),
+            };
+            let has_come = |[cx, cy, cz]: [usize; 3]| {
+                let [ax, _, az] = at.map(|at| at as usize * CHUNK_SIZE);
+                (cy, az + cz, ax + cx) < (y % CHUNK_SIZE, z, x)
+            };
+            for (index, cell) in cells.iter_mut().enumerate() {
+                if !has_come([index % CHUNK_SIZE, index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE]) {
+                    *cell = 0;
+                }
+            }
+            let reach = self.grid.reach(at);
+            self.grid.insert(at, Arc::new(chunk(&cells, reach)));
+        }
+        self.grid
+    }
+}
+
+#[inline]
+fn is_all(piece: &[u16], block: u16) -> bool {
+    match piece.first_chunk::<CHUNK_SIZE>() {
+        Some(piece) => {
+            // Four at a time.
+            let alike = u64::from(block) * 0x0001_0001_0001_0001;
+            let words: [u64; CHUNK_SIZE / 4] = bytemuck::cast(*piece);
+            words.iter().fold(0, |different, word| different | (word ^ alike)) == 0
+        }
+        None => piece.iter().all(|cell| *cell == block),
+    }
+}
+
+/// A chunk of one block as far as it reaches, and air beyond.
+fn uniform(block: u16, reach: [u8; 3]) -> Chunk {
+    if reach == [CHUNK_SIZE as u8; 3] {
+        return Chunk::uniform(BlockId::new(block.into()));
+    }
+    chunk(&[block; CHUNK_VOLUME], reach)
+}
+
+fn chunk(cells: &FileCells, reach: [u8; 3]) -> Chunk {
+    let [reach_x, reach_y, reach_z] = reach.map(usize::from);
+    let mut numbers = [0; CHUNK_VOLUME];
+    for (index, cells) in cells.as_chunks::<CHUNK_SIZE>().0.iter().enumerate() {
+        let (y, z) = (index / CHUNK_SIZE, index % CHUNK_SIZE);
+        if y < reach_y && z < reach_z {
+            for (x, cell) in cells.iter().enumerate().take(reach_x) {
+                numbers[x << 8 | index] = *cell;
+            }
+        }
+        debug_assert_eq!(index, y << 4 | z);
+    }
+    if numbers.iter().fold(0, |most, number| most.max(*number)) < FAST {
+        return Chunk::from_numbers(&mut numbers);
+    }
+    Chunk::from_fn(|[x, y, z]| BlockId::new(numbers[x << 8 | y << 4 | z].into()))
+}

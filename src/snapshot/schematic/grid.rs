@@ -1,0 +1,98 @@
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::space::{CHUNK_SIZE, ChunkPos};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The blocks of a box as chunks: by position within the box, from 0 at its corner of the lowest coordinates. A chunk that
+/// is not there is air, and so are the cells of a chunk beyond the box.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChunkGrid {
+    size: [u32; 3],
+    /// By y, z, x, as files have them.
+    chunks: BTreeMap<[u32; 3], Arc<Chunk>>,
+}
+
+impl ChunkGrid {
+    /// Nothing but air. `size` is in blocks along x, y, z; no memory is taken for it.
+    pub const fn new(size: [u32; 3]) -> Self {
+        Self { size, chunks: BTreeMap::new() }
+    }
+
+    /// Blocks along x, y, z.
+    pub fn size(&self) -> [u32; 3] {
+        self.size
+    }
+
+    /// Blocks in all.
+    pub fn volume(&self) -> u64 {
+        self.size.iter().fold(1, |volume: u64, side| volume.saturating_mul((*side).into()))
+    }
+
+    /// Chunks along x, y, z.
+    pub fn chunks_along(&self) -> [u32; 3] {
+        self.size.map(|side| side.div_ceil(CHUNK_SIZE as u32))
+    }
+
+    /// The chunk at a position within the box; `None` if it is all air or outside.
+    pub fn chunk(&self, pos: ChunkPos) -> Option<&Arc<Chunk>> {
+        self.chunks.get(&self.key(pos)?)
+    }
+
+    /// All chunks that are not air, x fastest, then z, then y.
+    pub fn chunks(&self) -> impl Iterator<Item = (ChunkPos, &Arc<Chunk>)> {
+        self.chunks.iter().map(|([y, z, x], chunk)| (ChunkPos::new((*x).into(), (*y).into(), (*z).into()), chunk))
+    }
+
+    /// Puts a chunk in its place. Its cells beyond the box should be air; they are not written. `false` if the place is
+    /// outside of the box.
+    pub fn set_chunk(&mut self, pos: ChunkPos, chunk: Arc<Chunk>) -> bool {
+        let Some(key) = self.key(pos) else { return false };
+        match chunk.uniform_block() {
+            Some(BlockId::AIR) => drop(self.chunks.remove(&key)),
+            _ => drop(self.chunks.insert(key, chunk)),
+        }
+        true
+    }
+
+    /// The block of layer 0 at x, y, z within the box; air outside.
+    pub fn block(&self, [x, y, z]: [u32; 3]) -> BlockId {
+        let size = CHUNK_SIZE as u32;
+        let chunk = self.chunks.get(&[y / size, z / size, x / size]);
+        chunk.map_or(BlockId::AIR, |chunk| chunk.block([x % size, y % size, z % size].map(|at| at as usize)))
+    }
+
+    /// Bytes on the heap that the chunks own, those that are shared counted each time.
+    pub fn heap_bytes(&self) -> usize {
+        self.chunks.values().map(|chunk| size_of::<Chunk>() + chunk.heap_bytes()).sum()
+    }
+
+    fn key(&self, pos: ChunkPos) -> Option<[u32; 3]> {
+        let [along_x, along_y, along_z] = self.chunks_along();
+        let within = |at: i64, along: u32| u32::try_from(at).ok().filter(|at| *at < along);
+        Some([within(pos.y, along_y)?, within(pos.z, along_z)?, within(pos.x, along_x)?])
+    }
+
+    /// How many blocks of a chunk are within the box, along x, y, z. 16 but at the border.
+    pub(super) fn reach(&self, chunk: [u32; 3]) -> [u8; 3] {
+        let size = CHUNK_SIZE as u32;
+        std::array::from_fn(|axis| (self.size[axis] - chunk[axis] * size).min(size) as u8)
+    }
+
+    /// Puts in a chunk whose position, x, y, z, is within the box.
+    pub(super) fn insert(&mut self, [x, y, z]: [u32; 3], chunk: Arc<Chunk>) {
+        if chunk.uniform_block() != Some(BlockId::AIR) {
+            self.chunks.insert([y, z, x], chunk);
+        }
+    }
+
+    /// The chunks of one layer of chunks that are not air, with their x and z.
+    pub(super) fn layer(&self, y: u32) -> impl Iterator<Item = ([u32; 2], &Arc<Chunk>)> {
+        self.chunks.range([y, 0, 0]..=[y, u32::MAX, u32::MAX]).map(|([_, z, x], chunk)| ([*x, *z], chunk))
+    }
+
+    /// A chunk to be changed, air if it was not there. The position, x, y, z, is within the box.
+    pub(super) fn chunk_mut(&mut self, [x, y, z]: [u32; 3]) -> &mut Chunk {
+        Arc::make_mut(self.chunks.entry([y, z, x]).or_default())
+    }
+}

@@ -1,0 +1,26 @@
+//! Named binary tags, the form that schematic files have: big-endian, each value with a tag that says its kind.
+//!
+//! | tag | kind | payload |
+//! |---|---|---|
+//! | 0 | end | none: closes a compound, or is the element of an empty list |
+//! | 1, 2, 3, 4 | byte, short, int, long | 1, 2, 4, 8 bytes |
+//! | 5, 6 | float, double | 4, 8 bytes |
+//! | 7 | byte array | `i32` count, bytes |
+//! | 8 | string | `u16` count of bytes, modified UTF-8 |
+//! | 9 | list | a tag, `i32` count, that many payloads |
+//! | 10 | compound | a tag, a name as a string and a payload each, then tag 0 |
+//! | 11, 12 | int array, long array | `i32` count, 4 or 8 bytes each |
+//!
+//! [`Nbt`] is a value as a schematic keeps it, in metadata and block entities.
+
+mod reader;
+mod text;
+mod value;
+mod writer;
+
+pub(super) use reader::{Budget, Reader};
+pub use value::{Compound, Nbt, NbtKind};
+pub(super) use writer::Writer;
+
+/// Values are not nested deeper than this, whatever the limits say: the stack is good for so many.
+pub(super) const DEEPEST: usize = 512;

@@ -1,0 +1,328 @@
+use super::{Compound, DEEPEST, Nbt, NbtKind, text};
+use crate::snapshot::schematic::{SchematicError, SchematicLimits};
+use std::cell::Cell;
+use std::fmt::Write;
+use std::io::{self, Read};
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 16;
+
+type Result<T> = std::result::Result<T, SchematicError>;
+
+/// The memory that may still be taken.
+pub(in crate::snapshot::schematic) struct Budget {
+    limit: u64,
+    left: Cell<u64>,
+}
+
+impl Budget {
+    pub fn new(limit: u64) -> Self {
+        Self { limit, left: Cell::new(limit) }
+    }
+
+    /// Counts bytes that are about to be taken. `Err` gives the limit.
+    pub fn take(&self, bytes: usize) -> std::result::Result<(), u64> {
+        let left = self.left.get().checked_sub(bytes as u64).ok_or(self.limit)?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// Counts bytes that are no longer held.
+    pub fn give_back(&self, bytes: usize) {
+        self.left.set(self.limit.min(self.left.get().saturating_add(bytes as u64)));
+    }
+}
+
+/// Reads values one after the other through a buffer of fixed size. It takes memory for what it has read, never for a
+/// length that is declared.
+pub(in crate::snapshot::schematic) struct Reader<'a, R> {
+    source: R,
+    buffer: Box<[u8]>,
+    /// What is in the buffer and was not given out.
+    start: usize,
+    end: usize,
+    /// Bytes that were read from the source.
+    read: u64,
+    limits: &'a SchematicLimits,
+    budget: &'a Budget,
+    path: String,
+}
+
+impl<'a, R: Read> Reader<'a, R> {
+    pub fn new(source: R, limits: &'a SchematicLimits, budget: &'a Budget) -> Self {
+        let buffer = vec![0; BUFFER].into();
+        Self { source, buffer, start: 0, end: 0, read: 0, limits, budget, path: String::new() }
+    }
+
+    /// Where the next byte is.
+    pub fn offset(&self) -> u64 {
+        self.read - (self.end - self.start) as u64
+    }
+
+    /// The path to what is being read.
+    pub fn field(&self) -> String {
+        if self.path.is_empty() { "the file".to_owned() } else { self.path.clone() }
+    }
+
+    pub fn into_source(self) -> R {
+        self.source
+    }
+
+    /// Runs with a name added to the path. The path stays as it is where an error comes up.
+    pub fn within<T>(&mut self, name: &str, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        let value = run(self)?;
+        self.path.truncate(length);
+        Ok(value)
+    }
+
+    fn within_item<T>(&mut self, index: u64, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let length = self.path.len();
+        let _ = write!(self.path, "[{index}]");
+        let value = run(self)?;
+        self.path.truncate(length);
+        Ok(value)
+    }
+
+    /// Takes memory.
+    pub fn take(&self, bytes: usize) -> Result<()> {
+        self.budget.take(bytes).map_err(|limit| self.too_large("bytes of memory", limit, limit.saturating_add(1)))
+    }
+
+    pub fn too_large(&self, what: &'static str, limit: u64, found: u64) -> SchematicError {
+        SchematicError::TooLarge { offset: self.offset(), field: self.field(), what, limit, found }
+    }
+
+    pub fn wrong_type(&self, expected: &'static str, found: NbtKind) -> SchematicError {
+        SchematicError::WrongType { offset: self.offset(), field: self.field(), expected, found: found.name() }
+    }
+
+    /// Checks what kind a value is.
+    pub fn expect(&self, expected: NbtKind, found: NbtKind) -> Result<()> {
+        if expected == found { Ok(()) } else { Err(self.wrong_type(expected.name(), found)) }
+    }
+
+    /// Whether there are no more bytes.
+    pub fn is_at_end(&mut self) -> Result<bool> {
+        if self.start < self.end {
+            return Ok(false);
+        }
+        self.fill()
+    }
+
+    /// Fills the empty buffer. `true` if there is nothing left.
+    fn fill(&mut self) -> Result<bool> {
+        (self.start, self.end) = (0, 0);
+        let count = loop {
+            match self.source.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(|error| self.failed(error))?,
+            }
+        };
+        self.end = count;
+        self.read += count as u64;
+        if self.read > self.limits.inflated_bytes {
+            return Err(self.too_large("uncompressed bytes", self.limits.inflated_bytes, self.read));
+        }
+        Ok(count == 0)
+    }
+
+    fn failed(&self, error: io::Error) -> SchematicError {
+        let (offset, message) = (self.offset(), error.to_string());
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.truncated(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => SchematicError::Compression { offset, message },
+            kind => SchematicError::Io { offset, kind, message },
+        }
+    }
+
+    fn truncated(&self) -> SchematicError {
+        SchematicError::Truncated { offset: self.offset(), field: self.field() }
+    }
+
+    /// At least one byte, and at most so many.
+    pub fn part(&mut self, most: u64) -> Result<&[u8]> {
+        if self.is_at_end()? {
+            return Err(self.truncated());
+        }
+        let length = (self.end - self.start).min(usize::try_from(most).unwrap_or(usize::MAX));
+        let start = self.start;
+        self.start += length;
+        Ok(&self.buffer[start..start + length])
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        if let Some(bytes) = self.buffer[self.start..self.end].first_chunk() {
+            self.start += N;
+            return Ok(*bytes);
+        }
+        let mut bytes = [0; N];
+        let mut filled = 0;
+        while filled < N {
+            let part = self.part((N - filled) as u64)?;
+            bytes[filled..filled + part.len()].copy_from_slice(part);
+            filled += part.len();
+        }
+        Ok(bytes)
+    }
+
+    pub fn byte(&mut self) -> Result<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub fn int(&mut self) -> Result<i32> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    pub fn tag(&mut self) -> Result<NbtKind> {
+        let offset = self.offset();
+        let found = self.byte()?;
+        NbtKind::from_tag(found).ok_or_else(|| SchematicError::Tag { offset, field: self.field(), found })
+    }
+
+    pub fn text(&mut self) -> Result<String> {
+        let offset = self.offset();
+        let length = u16::from_be_bytes(self.array()?);
+        let bytes = self.bytes(length.into())?;
+        text::decode(&bytes).ok_or_else(|| SchematicError::Text { offset, field: self.field() })
+    }
+
+    /// A count that is not below 0.
+    pub fn length(&mut self) -> Result<u64> {
+        let offset = self.offset();
+        let found = self.int()?;
+        u64::try_from(found).map_err(|_| SchematicError::Length { offset, field: self.field(), found: found.into() })
+    }
+
+    fn list_length(&mut self) -> Result<u64> {
+        let (length, limit) = (self.length()?, self.limits.list_length);
+        if length <= limit { Ok(length) } else { Err(self.too_large("items", limit, length)) }
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < length {
+            let part = self.part(length - bytes.len() as u64)?;
+            bytes.extend_from_slice(part);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads an array of numbers of `N` bytes.
+    fn numbers<T, const N: usize>(&mut self, number: impl Fn([u8; N]) -> T) -> Result<Vec<T>> {
+        let length = self.list_length()?;
+        let mut numbers = Vec::new();
+        for _ in 0..length {
+            if numbers.len() == numbers.capacity() {
+                self.take(numbers.len().max(4) * size_of::<T>())?;
+            }
+            numbers.push(number(self.array()?));
+        }
+        Ok(numbers)
+    }
+
+    /// Gives the kind and the name of each value of a compound, which must be read. `depth` is that of the values.
+    pub fn entries(
+        &mut self,
+        depth: usize,
+        mut entry: impl FnMut(&mut Self, NbtKind, &str) -> Result<()>,
+    ) -> Result<()> {
+        self.check_depth(depth)?;
+        loop {
+            let kind = self.tag()?;
+            if kind == NbtKind::End {
+                return Ok(());
+            }
+            let name = self.text()?;
+            self.within(&name, |reader| entry(reader, kind, &name))?;
+        }
+    }
+
+    /// Gives the index of each item of a list of compounds, which must be read. An empty list may be of any kind.
+    pub fn compounds(&mut self, kind: NbtKind, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        self.expect(NbtKind::List, kind)?;
+        let kind = self.tag()?;
+        let length = self.list_length()?;
+        if length > 0 && kind != NbtKind::Compound {
+            return Err(self.wrong_type("a list of compounds", kind));
+        }
+        (0..length).try_for_each(|index| self.within_item(index, &mut item))
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<()> {
+        let limit = self.limits.depth.min(DEEPEST);
+        if depth <= limit { Ok(()) } else { Err(self.too_large("levels", limit as u64, depth as u64)) }
+    }
+
+    /// A value of this kind. `depth` counts the compounds and lists that it is in.
+    pub fn value(&mut self, kind: NbtKind, depth: usize) -> Result<Nbt> {
+        Ok(match kind {
+            NbtKind::End => return Err(self.wrong_type("a value", kind)),
+            NbtKind::Byte => Nbt::Byte(self.array().map(i8::from_be_bytes)?),
+            NbtKind::Short => Nbt::Short(self.array().map(i16::from_be_bytes)?),
+            NbtKind::Int => Nbt::Int(self.int()?),
+            NbtKind::Long => Nbt::Long(self.array().map(i64::from_be_bytes)?),
+            NbtKind::Float => Nbt::Float(self.array().map(f32::from_be_bytes)?),
+            NbtKind::Double => Nbt::Double(self.array().map(f64::from_be_bytes)?),
+            NbtKind::ByteArray => Nbt::ByteArray(self.byte_array()?),
+            NbtKind::String => {
+                let text = self.text()?;
+                self.take(text.len())?;
+                Nbt::String(text)
+            }
+            NbtKind::List => self.list(depth)?,
+            NbtKind::Compound => Nbt::Compound(self.compound(depth)?),
+            NbtKind::IntArray => Nbt::IntArray(self.numbers(i32::from_be_bytes)?),
+            NbtKind::LongArray => Nbt::LongArray(self.numbers(i64::from_be_bytes)?),
+        })
+    }
+
+    fn byte_array(&mut self) -> Result<Vec<u8>> {
+        let length = self.length()?;
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < length {
+            let part = self.part(length - bytes.len() as u64)?;
+            bytes.extend_from_slice(part);
+            let read = part.len();
+            self.take(read)?;
+        }
+        Ok(bytes)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Nbt> {
+        self.check_depth(depth + 1)?;
+        let kind = self.tag()?;
+        let offset = self.offset();
+        let length = self.list_length()?;
+        if kind == NbtKind::End && length > 0 {
+            return Err(SchematicError::Length { offset, field: self.field(), found: length as i64 });
+        }
+        let mut items = Vec::new();
+        for index in 0..length {
+            if items.len() == items.capacity() {
+                self.take(items.len().max(4) * size_of::<Nbt>())?;
+            }
+            items.push(match kind {
+                NbtKind::List | NbtKind::Compound => self.within_item(index, |reader| reader.value(kind, depth + 1))?,
+                _ => self.value(kind, depth + 1)?,
+            });
+        }
+        Ok(Nbt::List(kind, items))
+    }
+
+    /// The values of a compound.
+    pub fn compound(&mut self, depth: usize) -> Result<Compound> {
+        let mut entries = Vec::new();
+        self.entries(depth + 1, |reader, kind, name| {
+            let grown = if entries.len() == entries.capacity() { entries.len().max(4) } else { 0 };
+            reader.take(name.len() + grown * size_of::<(String, Nbt)>())?;
+            entries.push((name.to_owned(), reader.value(kind, depth + 1)?));
+            Ok(())
+        })?;
+        Ok(Compound(entries))
+    }
+}

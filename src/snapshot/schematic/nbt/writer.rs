@@ -1,0 +1,146 @@
+use super::{Compound, DEEPEST, Nbt, NbtKind, text};
+use crate::snapshot::schematic::SchematicWriteError;
+use std::io::Write;
+
+/// Bytes that are collected before they are passed on.
+const BUFFER: usize = 1 << 16;
+
+type Result<T> = std::result::Result<T, SchematicWriteError>;
+
+/// Writes values one after the other.
+pub(in crate::snapshot::schematic) struct Writer<W> {
+    sink: W,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(sink: W) -> Self {
+        Self { sink, buffer: Vec::with_capacity(BUFFER + 64) }
+    }
+
+    /// Passes everything on, and gives the sink back.
+    pub fn finish(mut self) -> Result<W> {
+        self.sink.write_all(&self.buffer)?;
+        Ok(self.sink)
+    }
+
+    /// Bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= BUFFER {
+            self.sink.write_all(&self.buffer)?;
+            self.buffer.clear();
+            return Ok(self.sink.write_all(bytes)?);
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> Result<()> {
+        if self.buffer.len() >= BUFFER {
+            self.sink.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    pub fn end(&mut self) -> Result<()> {
+        self.raw(&[NbtKind::End.tag()])
+    }
+
+    fn text(&mut self, value: &str) -> Result<()> {
+        let at = self.buffer.len();
+        self.buffer.extend([0; 2]);
+        text::encode(value, &mut self.buffer);
+        let found = self.buffer.len() - at - 2;
+        let Ok(length) = u16::try_from(found) else {
+            self.buffer.truncate(at);
+            let field = value.chars().take(32).collect();
+            return Err(too_large(field, "bytes of text", u16::MAX.into(), found));
+        };
+        self.buffer[at..at + 2].copy_from_slice(&length.to_be_bytes());
+        self.pass_on()
+    }
+
+    /// The beginning of a value with a name.
+    pub fn name(&mut self, kind: NbtKind, name: &str) -> Result<()> {
+        self.raw(&[kind.tag()])?;
+        self.text(name)
+    }
+
+    /// The beginning of an array or a list: how many items come.
+    pub fn length(&mut self, name: &str, what: &'static str, length: usize) -> Result<()> {
+        let limit = i32::MAX;
+        let number = i32::try_from(length).map_err(|_| too_large(name.to_owned(), what, limit as u64, length))?;
+        self.raw(&number.to_be_bytes())
+    }
+
+    /// The beginning of a list of compounds, whose payloads come.
+    pub fn compounds(&mut self, name: &str, length: usize) -> Result<()> {
+        self.name(NbtKind::List, name)?;
+        self.raw(&[NbtKind::Compound.tag()])?;
+        self.length(name, "items", length)
+    }
+
+    /// A value with a name.
+    pub fn named(&mut self, name: &str, value: &Nbt) -> Result<()> {
+        self.name(value.kind(), name)?;
+        self.payload(name, value, 1)
+    }
+
+    /// All values of a compound, without its end.
+    pub fn entries(&mut self, compound: &Compound) -> Result<()> {
+        compound.0.iter().try_for_each(|(name, value)| self.named(name, value))
+    }
+
+    fn payload(&mut self, name: &str, value: &Nbt, depth: usize) -> Result<()> {
+        if depth > DEEPEST - 8 {
+            return Err(too_large(name.to_owned(), "levels", DEEPEST as u64 - 8, depth));
+        }
+        match value {
+            Nbt::Byte(number) => self.raw(&number.to_be_bytes()),
+            Nbt::Short(number) => self.raw(&number.to_be_bytes()),
+            Nbt::Int(number) => self.raw(&number.to_be_bytes()),
+            Nbt::Long(number) => self.raw(&number.to_be_bytes()),
+            Nbt::Float(number) => self.raw(&number.to_be_bytes()),
+            Nbt::Double(number) => self.raw(&number.to_be_bytes()),
+            Nbt::String(text) => self.text(text),
+            Nbt::ByteArray(bytes) => {
+                self.length(name, "bytes", bytes.len())?;
+                self.raw(bytes)
+            }
+            Nbt::IntArray(numbers) => {
+                self.length(name, "numbers", numbers.len())?;
+                numbers.iter().try_for_each(|number| self.raw(&number.to_be_bytes()))
+            }
+            Nbt::LongArray(numbers) => {
+                self.length(name, "numbers", numbers.len())?;
+                numbers.iter().try_for_each(|number| self.raw(&number.to_be_bytes()))
+            }
+            Nbt::List(kind, items) => self.list(name, *kind, items, depth),
+            Nbt::Compound(compound) => {
+                for (name, value) in &compound.0 {
+                    self.name(value.kind(), name)?;
+                    self.payload(name, value, depth + 1)?;
+                }
+                self.end()
+            }
+        }
+    }
+
+    fn list(&mut self, name: &str, kind: NbtKind, items: &[Nbt], depth: usize) -> Result<()> {
+        self.raw(&[kind.tag()])?;
+        self.length(name, "items", items.len())?;
+        for item in items {
+            if item.kind() != kind {
+                let (expected, found) = (kind.name(), item.kind().name());
+                return Err(SchematicWriteError::MixedList { field: name.to_owned(), expected, found });
+            }
+            self.payload(name, item, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+fn too_large(field: String, what: &'static str, limit: u64, found: usize) -> SchematicWriteError {
+    SchematicWriteError::TooLarge { field, what, limit, found: found as u64 }
+}

@@ -1,0 +1,289 @@
+//! Damaged and hostile files: those that were met, and many that were not.
+
+use super::building::*;
+use super::round_trip::full;
+use super::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+fn limited(bytes: &[u8], change: impl Fn(&mut SchematicLimits)) -> SchematicError {
+    let mut options = ReadOptions::default();
+    change(&mut options.limits);
+    Schematic::read(bytes, &options).unwrap_err()
+}
+
+fn inflated(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(bytes), &mut plain).unwrap();
+    plain
+}
+
+#[test]
+fn what_is_no_schematic_is_refused_at_its_first_byte() {
+    assert_eq!(error(b""), SchematicError::Truncated { offset: 0, field: "the file".into() });
+    assert_eq!(error(b"{\"Width\":1}"), SchematicError::NotASchematic { found: b'{' });
+    assert_eq!(error(b"H4sIAAAA"), SchematicError::NotASchematic { found: b'H' });
+    assert!(matches!(error(&gzip(b"hello")), SchematicError::Tag { offset: 0, found: b'h', .. }));
+    assert!(matches!(error(&gzip(b"")), SchematicError::Truncated { offset: 0, .. }));
+    assert_eq!(error(&file("", &[])), SchematicError::Missing { field: "Width" });
+}
+
+#[test]
+fn cells_that_do_not_fit_the_size_are_refused() {
+    let field = || "BlockData".to_owned();
+    let data = |bytes: Vec<u8>| changed("BlockData", Nbt::ByteArray(bytes));
+    let error_of = |bytes: Vec<u8>| match error(&data(bytes)) {
+        SchematicError::CellCount { field, expected, found, .. } => (field, expected, found),
+        other => panic!("{other}"),
+    };
+    assert_eq!(error_of(vec![0; 5]), (field(), 6, 5));
+    assert_eq!(error_of(vec![0; 7]), (field(), 6, 7));
+    let (_, expected, found) = error_of(vec![0; 1_127_520]);
+    assert!(expected == 6 && found > 6);
+    assert!(matches!(error(&data(vec![0, 1, 2, 0, 0, 0])), SchematicError::NotInPalette { cell: 2, found: 2, .. }));
+    assert!(matches!(error(&data(vec![0, 0, 0, 0, 0, 0x81])), SchematicError::Number { .. }));
+    assert!(matches!(error(&data(vec![0x80, 0x80, 0x80, 0x80, 0x10, 0])), SchematicError::Number { .. }));
+    assert!(matches!(error(&data(vec![0x80, 0x80, 0x80, 0x80, 0x80, 0])), SchematicError::Number { .. }));
+    assert!(matches!(error(&changed("Palette", palette(&[]))), SchematicError::NotInPalette { cell: 0, .. }));
+    let (schematic, report) = salvaged(&data(vec![1, 1, 1, 7, 1, 1]));
+    assert_eq!(report.blocks, 3);
+    assert!(report.damage.is_some());
+    let states: Vec<_> =
+        (0..3).flat_map(|z| [[0, 0, z], [1, 0, z]]).map(|at| schematic.state(at).unwrap().to_owned()).collect();
+    assert_eq!(states, ["a:b", "a:b", "a:b", AIR, AIR, AIR]);
+}
+
+#[test]
+fn values_of_the_wrong_kind_are_named_with_their_place() {
+    for (name, value) in [
+        ("Width", Nbt::Int(2)),
+        ("Version", Nbt::String("2".into())),
+        ("Palette", Nbt::Int(2)),
+        ("BlockData", Nbt::IntArray(vec![0; 6])),
+        ("BlockEntities", Nbt::Compound(Compound::new())),
+        ("Entities", Nbt::List(NbtKind::Int, vec![Nbt::Int(0)])),
+        ("Offset", Nbt::Int(4)),
+        ("Metadata", Nbt::List(NbtKind::End, Vec::new())),
+    ] {
+        match error(&changed(name, value)) {
+            SchematicError::WrongType { offset, field, .. } => assert_eq!((field.as_str(), offset > 0), (name, true)),
+            other => panic!("{name}: {other}"),
+        }
+    }
+    let text = error(&changed("Width", Nbt::Int(2))).to_string();
+    assert!(text.ends_with(": Width: expected a short, found an int"), "{text}");
+    assert_eq!(error(&changed("Version", Nbt::Int(9))), SchematicError::Version { found: 9 });
+    for number in [-1, 1] {
+        let twice = palette(&[(AIR, 1), ("a:b", number)]);
+        assert!(
+            matches!(error(&changed("Palette", twice)), SchematicError::PaletteId { found, .. } if found == i64::from(number))
+        );
+    }
+    let incomplete = Nbt::List(NbtKind::Compound, vec![Nbt::Compound(Compound::new())]);
+    assert!(matches!(error(&changed("BlockEntities", incomplete)), SchematicError::Missing { .. }));
+}
+
+#[test]
+fn an_unknown_tag_and_bad_text_are_refused() {
+    let mut bytes = changed("Metadata", Nbt::Compound(compound(&[("Name", Nbt::String("house".into()))])));
+    let at = bytes.windows(5).position(|window| window == b"house").unwrap();
+    bytes[at] = 0xFF;
+    assert_eq!(error(&bytes), SchematicError::Text { offset: at as u64 - 2, field: "Metadata.Name".into() });
+    bytes[at] = b'h';
+    bytes[at - 2 - 4 - 2 - 1] = 114;
+    let offset = at as u64 - 9;
+    assert_eq!(error(&bytes), SchematicError::Tag { offset, field: "Metadata".into(), found: 114 });
+}
+
+#[test]
+fn deep_values_are_kept_up_to_a_depth_and_refused_beyond() {
+    let nested = |depth: usize| {
+        let mut value = Nbt::Byte(1);
+        for _ in 0..depth {
+            value = Nbt::Compound(compound(&[("a", value)]));
+        }
+        changed("Metadata", value)
+    };
+    for depth in [93, 142] {
+        assert!(!read(&nested(depth)).metadata.is_empty());
+    }
+    let shallow = limited(&nested(93), |limits| limits.depth = 50);
+    assert!(matches!(shallow, SchematicError::TooLarge { what: "levels", limit: 50, .. }));
+    for opening in [&[10, 0, 0][..], &[9, 0, 0, 9, 0, 0, 0, 1, 9, 0, 0, 0, 1]] {
+        let mut bytes = vec![10, 0, 0];
+        bytes.extend(opening);
+        let again = if opening[0] == 10 { opening } else { &[9, 0, 0, 0, 1] };
+        bytes.extend(again.repeat(1_000_000));
+        assert!(matches!(error(&bytes), SchematicError::TooLarge { what: "levels", limit: 512, .. }));
+    }
+}
+
+#[test]
+fn declared_lengths_are_not_believed() {
+    for (kind, rest) in [(7_u8, &[][..]), (11, &[]), (12, &[]), (9, &[1]), (9, &[10]), (9, &[9]), (9, &[0])] {
+        for length in [-1, 1 << 20, i32::MAX] {
+            let mut bytes = [&[10, 0, 0, kind, 0, 1, b'x'][..], rest].concat();
+            bytes.extend(i32::to_be_bytes(length));
+            let found = error(&bytes);
+            let is_expected = match &found {
+                SchematicError::Length { found, .. } => *found == i64::from(length),
+                SchematicError::TooLarge { what, .. } => *what == "items",
+                SchematicError::Truncated { .. } => true,
+                _ => false,
+            };
+            assert!(is_expected, "{kind} {rest:?} {length}: {found}");
+        }
+    }
+    let mut entries = version_2();
+    entries[2].1 = Nbt::Short(-1);
+    entries[3].1 = Nbt::Short(-1);
+    entries[4].1 = Nbt::Short(-1);
+    let found = error(&file("Schematic", &entries));
+    assert!(matches!(found, SchematicError::TooLarge { what: "blocks", found: 281_462_092_005_375, .. }), "{found}");
+    entries[3].1 = Nbt::Short(0);
+    assert!(matches!(error(&file("Schematic", &entries)), SchematicError::CellCount { expected: 0, .. }));
+}
+
+#[test]
+fn limits_hold() {
+    let bomb = changed("Bomb", Nbt::ByteArray(vec![0; 3_000_000]));
+    let packed = gzip(&bomb);
+    assert!(packed.len() < 4_000);
+    let found = limited(&packed, |limits| limits.inflated_bytes = 100_000);
+    assert!(matches!(found, SchematicError::TooLarge { what: "uncompressed bytes", limit: 100_000, .. }), "{found}");
+    let large = changed("Metadata", Nbt::Compound(compound(&[("a", Nbt::ByteArray(vec![0; 300_000]))])));
+    let found = limited(&large, |limits| limits.memory = 200_000);
+    assert!(matches!(found, SchematicError::TooLarge { what: "bytes of memory", limit: 200_000, .. }), "{found}");
+    let found = limited(&changed("Version", Nbt::Int(2)), |limits| limits.volume = 5);
+    assert!(matches!(found, SchematicError::TooLarge { what: "blocks", limit: 5, found: 6, .. }), "{found}");
+    let found = limited(&changed("Version", Nbt::Int(2)), |limits| limits.palette_length = 2);
+    assert!(matches!(found, SchematicError::TooLarge { what: "entries of a palette", .. }), "{found}");
+    let list = changed("Metadata", Nbt::Compound(compound(&[("a", Nbt::IntArray(vec![0; 100]))])));
+    let found = limited(&list, |limits| limits.list_length = 99);
+    assert!(matches!(found, SchematicError::TooLarge { what: "items", limit: 99, found: 100, .. }), "{found}");
+}
+
+#[test]
+fn cut_anywhere_a_file_is_refused_or_complete() {
+    for version in [2, 3] {
+        let packed = written(&full([5, 3, 18], 5), version);
+        let plain = inflated(&packed);
+        let whole = read(&plain);
+        for length in 0..plain.len() {
+            let found = error(&plain[..length]);
+            let offset = length as u64;
+            assert!(matches!(found, SchematicError::Truncated { offset: at, .. } if at == offset), "{length}: {found}");
+            if let Ok((part, report)) =
+                Schematic::read(&plain[..length], &ReadOptions { salvage: true, ..ReadOptions::default() })
+            {
+                assert!(report.damage.is_some() && part.size() == whole.size());
+                if report.blocks == whole.blocks.volume() && part.components == whole.components {
+                    assert_eq!(part.blocks, whole.blocks);
+                }
+            }
+        }
+        for length in 0..packed.len() {
+            match Schematic::read(&packed[..length], &ReadOptions::default()) {
+                Ok((part, report)) => assert!(report.lacks_checksum && part == whole),
+                Err(SchematicError::Truncated { .. }) => {}
+                Err(other) => panic!("{length}: {other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_read_or_refused() {
+    let packed = written(&full([5, 3, 18], 5), 3);
+    let plain = inflated(&packed);
+    for bytes in [packed, plain] {
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            for salvage in [false, true] {
+                let _ = Schematic::read(&damaged[..], &ReadOptions { salvage, ..ReadOptions::default() });
+            }
+        }
+    }
+}
+
+/// How many damaged files are tried.
+fn rounds() -> usize {
+    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(4_000)
+}
+
+#[test]
+fn damaged_files_are_read_or_refused_and_what_is_read_can_be_written() {
+    let seeds: Vec<Vec<u8>> = [([5, 3, 18], 5, 2), ([17, 2, 3], 200, 3), ([1, 1, 1], 3, 3)]
+        .into_iter()
+        .map(|(size, kinds, version)| inflated(&written(&full(size, kinds), version)))
+        .collect();
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
+    let mut random = || any::<u64>().new_tree(&mut runner).unwrap().current() as usize;
+    let options = |salvage| {
+        let limits = SchematicLimits { memory: 1 << 24, volume: 1 << 24, ..SchematicLimits::default() };
+        ReadOptions { salvage, limits }
+    };
+    for round in 0..rounds() {
+        let mut bytes = seeds[random() % seeds.len()].clone();
+        for _ in 0..1 + random() % 4 {
+            let at = random() % bytes.len().max(1);
+            match random() % 6 {
+                0 => bytes.truncate(at + 1),
+                1 => drop(bytes.splice(at..at, [0xFF; 3])),
+                2 => {
+                    let end = (at + random() % 40).min(bytes.len());
+                    let part = bytes[at..end].to_vec();
+                    bytes.splice(at..at, part);
+                }
+                3 => drop(bytes.drain(at..(at + random() % 9).min(bytes.len()))),
+                4 if at + 4 <= bytes.len() => {
+                    let edges = [0_u32, 1, 0x7F, 0xFFFF, 0x7FFF_FFFF, u32::MAX];
+                    bytes[at..at + 4].copy_from_slice(&edges[random() % edges.len()].to_be_bytes());
+                }
+                _ if at < bytes.len() => bytes[at] = random() as u8,
+                _ => {}
+            }
+        }
+        for salvage in [false, true] {
+            let Ok((schematic, _)) = Schematic::read(&bytes[..], &options(salvage)) else { continue };
+            for version in [2, 3] {
+                let mut again = Vec::new();
+                if schematic.write(&mut again, &WriteOptions { version, level: 0 }).is_ok() {
+                    let read = Schematic::read(&again[..], &options(false));
+                    assert!(read.is_ok(), "round {round}: {:?}", read.err());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn layers_and_components_that_make_no_sense_are_refused() {
+    let extension = |entries: &[(&str, Nbt)]| {
+        let entries = [&[("Version", Nbt::Int(1))], entries].concat();
+        changed("bevy_terrane", Nbt::Compound(compound(&entries)))
+    };
+    let layers = |bytes: &[u8]| extension(&[("Layers", Nbt::ByteArray(bytes.to_vec()))]);
+    // Cell 1 is at x 0, y 0, z 1, where air is; with one more layer, of block 1.
+    assert_eq!(read(&layers(&[1, 2, 1])).blocks.chunk(ChunkPos::new(0, 0, 0)).unwrap().layer_count([0, 0, 1]), 2);
+    for bytes in [&[1, 2][..], &[1], &[1, 2, 9], &[3, 2, 1], &[0x80, 0x20, 2, 1], &[1, 3, 1], &[0xFF; 11]] {
+        assert!(matches!(error(&layers(bytes)), SchematicError::Extension { .. }), "{bytes:?}");
+    }
+    for entries in [("Layers", Nbt::Int(1)), ("Components", Nbt::Int(1)), ("Version", Nbt::Int(2))] {
+        let bytes = changed("bevy_terrane", Nbt::Compound(compound(&[entries])));
+        assert!(matches!(error(&bytes), SchematicError::Extension { .. }));
+    }
+    let component = |values: &[u8]| {
+        let item =
+            [("Name", Nbt::String("a:b".into())), ("Size", Nbt::Int(2)), ("Values", Nbt::ByteArray(values.to_vec()))];
+        extension(&[("Components", Nbt::List(NbtKind::Compound, vec![Nbt::Compound(compound(&item))]))])
+    };
+    assert_eq!(read(&component(&[1, 0, 7, 8])).components.len(), 1);
+    for values in [&[1, 0, 7][..], &[1, 1, 7, 8], &[3, 0, 7, 8], &[1]] {
+        assert!(matches!(error(&component(values)), SchematicError::Extension { .. }), "{values:?}");
+    }
+    let short = read(&extension(&[("Palette", Nbt::Int(1))]));
+    assert_eq!(short.palette, [AIR, "a:b"], "every block that occurs keeps its name");
+}
