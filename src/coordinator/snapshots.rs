@@ -109,22 +109,26 @@ pub(super) struct Snapshots {
 pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>) {
     let Snapshots { waiting, running } = &mut *snapshots;
     let now = desk.clock.now;
+    let mut worked = Vec::new();
     for event in mem::take(&mut desk.inbound.snapshots) {
         match event {
             SnapshotEvent::Queued(id, task) => waiting.push_back(Job::new(id, *task)),
             SnapshotEvent::Cancelled(id) => {
                 waiting.iter_mut().chain(running.values_mut()).filter(|job| job.id == id).for_each(Job::cancel);
             }
-            SnapshotEvent::Worked(id, column, answer, took) => {
-                if let Some(job) = running.get_mut(&id) {
-                    job.take(column, *answer, took, now);
-                }
-            }
+            SnapshotEvent::Worked(id, column, answer, took) => worked.push((id, column, answer, took)),
             SnapshotEvent::Found(id, places) => {
                 if let Some(job) = running.get_mut(&id) {
                     job.take_stored(places);
                 }
             }
+        }
+    }
+    // In lockstep the same on every machine, whichever region thread was first.
+    worked.sort_by_key(|(id, column, ..)| (*id, *column));
+    for (id, column, answer, took) in worked {
+        if let Some(job) = running.get_mut(&id) {
+            job.take(column, *answer, took, now);
         }
     }
     let (gone, kept): (Vec<_>, Vec<_>) = mem::take(waiting).into_iter().partition(Job::is_cancelled);
@@ -167,7 +171,7 @@ impl Desk<'_> {
                         let event = SnapshotEvent::Worked(id, column, Box::new(answer), took);
                         drop(sender.send(Event::Snapshot(event)));
                     };
-                    self.post(work.letter(job.dimension(), job.place_of(column), budget, tell));
+                    self.post(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
                 }
                 Step::FindStored(entities) => self.threads.find_stored(job.id, entities),
                 Step::Wait => return false,

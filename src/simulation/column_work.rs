@@ -14,6 +14,8 @@ use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
 use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub use capture::{CaptureColumn, CapturedColumn};
@@ -63,6 +65,8 @@ pub(super) struct ComingWork(Vec<OrderedWork>);
 struct OrderedWork {
     work: ColumnWork,
     budget: WorkBudget,
+    /// Nobody wants it any more.
+    is_void: Arc<AtomicBool>,
     answer: Answer,
 }
 
@@ -89,16 +93,18 @@ impl Drop for Answer {
 }
 
 impl ColumnWork {
-    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread.
+    /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread. If it `is_void`
+    /// by then, nothing is done.
     pub fn letter(
         self,
         dimension: DimensionId,
         block: BlockPos,
         budget: WorkBudget,
+        is_void: Arc<AtomicBool>,
         tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
     ) -> Letter {
         let answer = Answer(Some(Box::new(tell)));
-        let ordered = OrderedWork { work: self, budget, answer };
+        let ordered = OrderedWork { work: self, budget, is_void, answer };
         let bring = move |region: &mut World| {
             region.resource_mut::<RegionState>().into_inner().column_work.get().0.push(ordered);
         };
@@ -115,7 +121,11 @@ pub(super) fn work(world: &mut World) {
     }
     let (began, period) = (Instant::now(), state.period);
     let (mut chunks, mut is_first) = (0, true);
-    for OrderedWork { work, budget, answer } in orders {
+    for OrderedWork { work, budget, is_void, answer } in orders {
+        if is_void.load(Ordering::Relaxed) {
+            answer.give(ColumnAnswer::Lost, Duration::ZERO);
+            continue;
+        }
         let is_late =
             || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
         if !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {

@@ -297,3 +297,24 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
     let endless = jobs(&app).capture(CaptureSnapshot::new(id, BlockBox::ALL));
     assert_eq!(ended(&mut app, endless).progress.state, SnapshotJobState::Failed);
 }
+
+#[test]
+fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
+    let (mut app, dimension, id) = world(lockstep());
+    let stone = id_of(app.world(), "terrane:stone");
+    let (place, area) = (at(3, 40, 3), BlockBox::new(at(0, 32, 0), at(15, 47, 15)));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    set(&mut app, dimension, [(place, stone)]);
+    order(&mut app, dimension, place.column(), RegionOrder::Pause);
+    update(&mut app, 5);
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
+    update(&mut app, 10);
+    assert!(!heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job));
+    jobs(&app).cancel(job);
+    let ended = ended(&mut app, job);
+    assert_eq!(ended.progress.state, SnapshotJobState::Cancelled);
+    assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Unfinished));
+    order(&mut app, dimension, place.column(), RegionOrder::Resume);
+    update(&mut app, 20);
+    assert_eq!(block_at(app.world_mut(), dimension, place), Some(stone), "nobody restores it any more");
+}

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -22,6 +23,8 @@ use uuid::Uuid;
 const TRIES: u32 = 10;
 /// The wait before that.
 const RETRY: Duration = Duration::from_millis(500);
+/// What ends before all is done waits no longer for a region that does not tick.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A job of more columns is refused: 1,024 by 1,024.
 const MOST_COLUMNS: u128 = 1 << 20;
 /// The time between two looks at a job by the main world.
@@ -49,6 +52,10 @@ pub(super) struct Job {
     state: SnapshotJobState,
     is_cancelled: bool,
     error: Option<String>,
+    /// Nothing of what is under way and has not begun is wanted any more.
+    is_void: Arc<AtomicBool>,
+    /// Since when it waits for the rest of what is under way.
+    ending: Option<Duration>,
     /// Those that have not begun, the next one first.
     phases: VecDeque<Phase>,
     phase: Option<Phase>,
@@ -131,6 +138,8 @@ impl Job {
             state: SnapshotJobState::Waiting,
             is_cancelled: false,
             error,
+            is_void: Arc::default(),
+            ending: None,
             phases: phases.into(),
             phase: None,
             todo: VecDeque::new(),
@@ -156,6 +165,11 @@ impl Job {
         self.is_cancelled = true;
     }
 
+    /// Whether nothing of what is under way is wanted any more.
+    pub fn is_void(&self) -> Arc<AtomicBool> {
+        self.is_void.clone()
+    }
+
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled
     }
@@ -176,7 +190,11 @@ impl Job {
         }
         loop {
             if self.is_cancelled || self.error.is_some() {
-                return if self.under_way.is_empty() { Step::End } else { Step::Wait };
+                self.is_void.store(true, Ordering::Relaxed);
+                let since = *self.ending.get_or_insert(now);
+                // A region that is halted or hangs does nothing of it later.
+                let is_over = self.under_way.is_empty() || now >= since.saturating_add(PATIENCE);
+                return if is_over { Step::End } else { Step::Wait };
             }
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
@@ -307,7 +325,7 @@ impl Job {
             ColumnAnswer::Postponed => return self.todo.push_front(piece),
             ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
                 piece.tries += 1;
-                drop(self.again.insert((now.saturating_add(RETRY), column), piece));
+                self.again.insert((now.saturating_add(RETRY), column), piece);
                 return;
             }
             ColumnAnswer::Lost => {
