@@ -21,8 +21,8 @@ use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{
-    BlockAccessError, BlockEdit, Departed, Inbox, Letter, Outbox, Part, Position, RegionShare, Task, Undeliverable,
-    ViewerRadii,
+    BlockAccessError, BlockEdit, Departed, FinishedWork, Inbox, Letter, Outbox, Part, Position, RegionShare, Task,
+    Undeliverable, ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
@@ -447,8 +447,11 @@ impl Desk<'_> {
             appeared,
             gone,
             parts,
+            worked,
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
+        // Whoever hears of it knows by then who is there no more.
+        worked.into_iter().for_each(FinishedWork::tell);
         // Before what was changed in them since.
         self.take_fetched(id, fetched);
         self.publisher.chunks(id, changed);

@@ -370,6 +370,18 @@ impl Dimension {
         }
     }
 
+    /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
+    /// knows yet.
+    pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
+        if self.columns.get(&column) != Some(&Stage::Owned) {
+            return Some(false);
+        }
+        let region = self.regionizer.region_at(column)?;
+        let slot = self.regionizer.data_mut(region)?;
+        let inbox = &slot.parked.get().inbox;
+        Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
+    }
+
     /// Whether the column is generated only to be stored, with this claim.
     pub fn is_making(&self, column: ColumnPos, claim: u64) -> bool {
         self.making.get(&column) == Some(&claim)

@@ -92,6 +92,20 @@ impl Drop for Answer {
     }
 }
 
+/// Work that was done in a tick, and whom to tell: it is told when the tick has ended well. If it panics, all of it is lost.
+pub struct FinishedWork {
+    answer: Answer,
+    result: ColumnAnswer,
+    took: Duration,
+}
+
+impl FinishedWork {
+    /// Tells what came of it.
+    pub fn tell(self) {
+        self.answer.give(self.result, self.took);
+    }
+}
+
 impl ColumnWork {
     /// The letter that brings it to the region of a block's column. `tell` is called once, on whatever thread. If it `is_void`
     /// by then, nothing is done.
@@ -121,6 +135,7 @@ pub(super) fn work(world: &mut World) {
     }
     let (began, period) = (Instant::now(), state.period);
     let (mut chunks, mut is_first) = (0, true);
+    let mut finished = Vec::with_capacity(orders.len());
     for OrderedWork { work, budget, is_void, answer } in orders {
         if is_void.load(Ordering::Relaxed) {
             answer.give(ColumnAnswer::Lost, Duration::ZERO);
@@ -129,7 +144,7 @@ pub(super) fn work(world: &mut World) {
         let is_late =
             || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
         if !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
-            answer.give(ColumnAnswer::Postponed, Duration::ZERO);
+            finished.push(FinishedWork { answer, result: ColumnAnswer::Postponed, took: Duration::ZERO });
             continue;
         }
         let work_began = Instant::now();
@@ -141,8 +156,10 @@ pub(super) fn work(world: &mut World) {
             }),
             ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(|()| ColumnAnswer::Placed),
         };
-        answer.give(done.unwrap_or_else(ColumnAnswer::Failed), work_began.elapsed());
+        let result = done.unwrap_or_else(ColumnAnswer::Failed);
+        finished.push(FinishedWork { answer, result, took: work_began.elapsed() });
     }
+    world.resource_mut::<RegionState>().outbox().worked = finished;
 }
 
 /// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays

@@ -1,6 +1,7 @@
 //! What goes into a region world with its tick, and what comes out.
 
 use super::FetchedColumn;
+use super::column_work::FinishedWork;
 use super::components::BoxedComponent;
 use super::departure::Passenger;
 use super::entities::MoveCause;
@@ -226,6 +227,8 @@ pub struct Outbox {
     pub undelivered: Vec<(Letter, Undeliverable)>,
     /// What the parts of a split take with them, by the part's region.
     pub parts: Vec<(RegionId, Inbox)>,
+    /// Work on columns that was done.
+    pub worked: Vec<FinishedWork>,
 }
 
 /// One part of a region that splits.

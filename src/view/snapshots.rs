@@ -44,20 +44,16 @@ pub(super) struct SnapshotJobIndex(FxHashMap<SnapshotJobId, Entity>);
 /// Jobs whose entities were despawned by the game are cancelled.
 pub(super) fn cancel_despawned(
     jobs: Option<Res<SnapshotJobs>>,
-    mut index: ResMut<SnapshotJobIndex>,
+    index: Res<SnapshotJobIndex>,
     mut removed: RemovedComponents<SnapshotJob>,
 ) {
-    let removed: Vec<Entity> = removed.read().collect();
-    if removed.is_empty() {
-        return;
-    }
-    index.0.retain(|id, entity| {
-        let is_gone = removed.contains(entity);
-        if let Some(jobs) = jobs.as_ref().filter(|_| is_gone) {
+    for entity in removed.read() {
+        // It stays in the index until the job has come to its end, so that it gets no entity again.
+        let job = index.0.iter().find(|(_, of)| **of == entity);
+        if let (Some((id, _)), Some(jobs)) = (job, &jobs) {
             jobs.cancel(*id);
         }
-        !is_gone
-    });
+    }
 }
 
 /// Takes in how far a job is.

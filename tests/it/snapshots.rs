@@ -318,3 +318,28 @@ fn a_job_that_is_cancelled_does_nothing_later_in_a_region_that_was_halted() {
     update(&mut app, 20);
     assert_eq!(block_at(app.world_mut(), dimension, place), Some(stone), "nobody restores it any more");
 }
+
+#[test]
+fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
+    let (mut app, dimension, id) = world(lockstep());
+    let stone = id_of(app.world(), "terrane:stone");
+    let area = BlockBox::new(at(0, i64::MIN, 0), at(15, i64::MAX, 15));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    set(&mut app, dimension, [(at(3, 60, 3), stone)]);
+    restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+    update(&mut app, 3);
+    assert_eq!(block_at(app.world_mut(), dimension, at(3, 60, 3)), Some(BlockId::AIR));
+    let ordered = RestoreSnapshot { order: Some(RestoreOrder::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
+    let refused = jobs(&app).restore(ordered);
+    assert_eq!(ended(&mut app, refused).progress.state, SnapshotJobState::Failed);
+
+    order(&mut app, dimension, ColumnPos::new(0, 0), RegionOrder::Pause);
+    update(&mut app, 5);
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
+    update(&mut app, 5);
+    let mut entities = app.world_mut().query_filtered::<Entity, With<SnapshotJob>>();
+    let entity = entities.single(app.world()).unwrap();
+    app.world_mut().despawn(entity);
+    assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Cancelled);
+    assert_eq!(entities.iter(app.world()).count(), 0);
+}

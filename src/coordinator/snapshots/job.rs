@@ -4,7 +4,7 @@ use super::{
     ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState, SnapshotJobStatus,
     SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
 };
-use crate::coordinator::dimension::{Dimensions, Stage};
+use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
 use crate::simulation::{CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, PlaceEntities, RestoreColumn};
@@ -25,6 +25,11 @@ const TRIES: u32 = 10;
 const RETRY: Duration = Duration::from_millis(500);
 /// What ends before all is done waits no longer for a region that does not tick.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is asked again whether somebody is alive, and the wait in between: a tick ends soon.
+const LOOKS: u32 = 100;
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// A restore in layers of more chunk heights is refused.
+const MOST_HEIGHTS: u64 = 4_096;
 /// A job of more columns is refused: 1,024 by 1,024.
 const MOST_COLUMNS: u128 = 1 << 20;
 /// The time between two looks at a job by the main world.
@@ -91,6 +96,17 @@ struct Piece {
     /// In chunks.
     heights: RangeInclusive<i64>,
     tries: u32,
+    /// How often it was looked whether its entities are alive.
+    looks: u32,
+}
+
+/// What is known of somebody's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Alive,
+    Dead,
+    /// A region has to end its tick first.
+    Unknown,
 }
 
 #[derive(Default)]
@@ -202,7 +218,12 @@ impl Job {
             if self.under_way.len() >= columns {
                 return Step::Wait;
             }
-            if let Some(piece) = self.todo.pop_front() {
+            if let Some(mut piece) = self.todo.pop_front() {
+                if piece.looks < LOOKS && self.is_unclear(&piece, world) {
+                    piece.looks += 1;
+                    self.again.insert((now.saturating_add(LOOK_AGAIN), piece.column), piece);
+                    continue;
+                }
                 if let Some(work) = self.work_for(&piece, world) {
                     let column = piece.column;
                     self.under_way.insert(column, piece);
@@ -264,7 +285,7 @@ impl Job {
         snapshot: &Snapshot,
         column: ColumnPos,
         mode: EntityRestore,
-        world: &Surroundings,
+        world: &mut Surroundings,
     ) -> Vec<EntityRecord> {
         if mode == EntityRestore::Keep {
             return Vec::new();
@@ -275,29 +296,41 @@ impl Job {
         let (coming, alive): (Vec<_>, Vec<_>) = found
             .iter()
             .filter(|entity| area.contains(entity.block) && entity.player().is_none())
-            .partition(|entity| self.may_come(entity.id, world));
+            .partition(|entity| self.life(entity.id, world) == Life::Dead);
         self.alive_elsewhere += alive.len();
         coming.into_iter().map(|entity| EntityRecord { dimension, ..entity.clone() }).collect()
     }
 
-    /// Whether nobody of this id is alive: in no region, on no journey, and not stored where nothing is loaded. What is stored
-    /// where its column is loaded, and is not there, has died.
-    fn may_come(&self, id: Uuid, world: &Surroundings) -> bool {
-        if self.removed.contains(&id) {
-            return true;
-        }
+    /// Whether somebody is alive: in a region, on a journey, or stored where nothing is loaded. Who is stored where the column is
+    /// loaded, and was not reported by its region, has died.
+    fn life(&self, id: Uuid, world: &mut Surroundings) -> Life {
         if world.directory.knows(id) {
-            return false;
+            return Life::Alive;
+        }
+        if self.removed.contains(&id) {
+            return Life::Dead;
         }
         let unwritten = world.saves.unwritten_batches().find_map(|batch| batch.entities.get(&id));
         let stored = match unwritten {
             Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
             None => self.stored.as_ref().and_then(|stored| stored.get(&id).copied()),
         };
-        stored.is_none_or(|(dimension, column)| {
-            let open = world.dimensions.open.get(&dimension);
-            open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
-        })
+        let Some((dimension, column)) = stored else { return Life::Dead };
+        match world.dimensions.open.get_mut(&dimension).map(|open| open.has_reported(column)) {
+            Some(Some(true)) => Life::Dead,
+            Some(None) => Life::Unknown,
+            _ => Life::Alive,
+        }
+    }
+
+    /// Whether it has to be waited for until it is known who of the entities of a piece is alive.
+    fn is_unclear(&self, piece: &Piece, world: &mut Surroundings) -> bool {
+        let (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) = (&self.task, &self.phase) else {
+            return false;
+        };
+        let column = restore.snapshot.column(piece.column).filter(|_| restore.entities != EntityRestore::Keep);
+        let entities = column.into_iter().flat_map(|column| column.entities());
+        entities.map(|entity| entity.id).any(|id| self.life(id, world) == Life::Unknown)
     }
 
     fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
@@ -404,11 +437,11 @@ impl Phase {
         match self {
             Self::Blocks(pieces) => {
                 let pieces = pieces.iter().cloned();
-                pieces.map(|(column, heights)| Piece { column, heights, tries: 0 }).collect()
+                pieces.map(|(column, heights)| Piece { column, heights, tries: 0, looks: 0 }).collect()
             }
             other => {
                 let columns = other.columns().into_iter();
-                columns.map(|column| Piece { column, heights: whole.clone(), tries: 0 }).collect()
+                columns.map(|column| Piece { column, heights: whole.clone(), tries: 0, looks: 0 }).collect()
             }
         }
     }
@@ -422,6 +455,9 @@ fn restore_phases(restore: &RestoreSnapshot, area: &BlockBox) -> Result<Vec<Phas
         (_, None) => Vec::new(),
         (None, Some(heights)) => {
             vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
+        }
+        (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MOST_HEIGHTS => {
+            return Err(format!("a restore in an order reaches at most {MOST_HEIGHTS} chunk heights"));
         }
         (Some(order), Some(_)) => {
             let items = order.items(area).map_err(|error| error.to_string())?;

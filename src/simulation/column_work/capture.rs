@@ -8,6 +8,9 @@ use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
 
+/// Of a sparse dimension no more is loaded for a column.
+const MOST_HEIGHTS: u64 = 1_024;
+
 /// What is to be captured of a column.
 #[derive(Clone, Debug)]
 pub struct CaptureColumn {
@@ -48,8 +51,13 @@ pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Res
     if columns.column(column).is_some_and(|known| known.loaded().is_none()) {
         return Ok(());
     }
+    let Some(wanted) = area.chunk_heights() else { return Ok(()) };
     let heights = columns.chunk_heights();
-    for y in area.chunk_heights().into_iter().flatten().filter(|y| heights.contains(y)) {
+    let (low, high) = (heights.start.max(*wanted.start()), heights.end.saturating_sub(1).min(*wanted.end()));
+    if low <= high && low.abs_diff(high) >= MOST_HEIGHTS {
+        return Err(format!("the box reaches more than {MOST_HEIGHTS} chunk heights of a sparse dimension"));
+    }
+    for y in low..=high {
         if !columns.column(column).is_some_and(|known| known.is_loaded(y)) {
             columns.load(column.chunk(y).min_block()).map_err(|error| error.to_string())?;
         }

@@ -12,6 +12,7 @@ use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -68,7 +69,10 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     let mut columns = world.resource_mut::<RegionColumns>();
     let known = columns.column(*column).ok_or("the column is not loaded")?.clone();
     let heights = columns.chunk_heights();
-    for y in area.chunk_heights().into_iter().flatten().filter(|y| heights.contains(y)) {
+    // Where there is nothing and nothing is wanted, nothing changes: a box may be as high as it likes.
+    let now = known.chunks().map(|(y, _)| y);
+    let either: BTreeSet<i64> = now.chain(wanted.chunks().map(|(y, _)| y)).collect();
+    for y in either.into_iter().filter(|y| heights.contains(y)) {
         let chunk = column.chunk(y);
         let Some(part) = area.part(chunk).filter(|_| wanted.holds(y)) else { continue };
         if let Some(new) = restored_chunk(known.chunk(y), wanted.chunk(y), &part, filter) {
