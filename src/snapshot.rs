@@ -43,6 +43,7 @@ mod relocation;
 mod restore;
 pub mod schematic;
 mod state_turns;
+mod stored;
 #[cfg(test)]
 mod test_world;
 mod turn;
@@ -57,4 +58,5 @@ pub use placed::PlaceError;
 pub use relocation::{Relocation, RelocationError};
 pub use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
+pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};
