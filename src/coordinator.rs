@@ -281,6 +281,7 @@ pub fn coordinator_app(
         .init_resource::<tiers::Tiers>()
         .init_resource::<backup::BackupLook>()
         .init_resource::<snapshots::Snapshots>()
+        .init_resource::<snapshots::Sightings>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(

@@ -4,11 +4,14 @@
 //! are loaded for it and let go again. A few columns are under way at a time; the regions do the work at the end of their
 //! ticks, and send back what does not fit into the budget. A restore goes in phases, each when the one before is done:
 //! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
-//! the word that a column is done.
+//! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
+//! still to come into such as were captured.
 
 mod job;
 mod order;
 mod progress;
+mod sightings;
+mod stragglers;
 
 use super::collect::Desk;
 use super::exchange::Event;
@@ -28,6 +31,7 @@ pub use order::{CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotTask, U
 pub use progress::{
     ColumnOutcome, ColumnResult, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress,
 };
+pub(super) use sightings::Sightings;
 
 /// How much snapshot jobs may take of the world.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,11 +141,16 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
     while running.len() < desk.config.snapshots.jobs.max(1)
         && let Some(job) = waiting.pop_front()
     {
+        if job.is_watching() {
+            desk.sightings.watch(job.id, job.dimension(), job.area());
+        }
         running.insert(job.id, job);
     }
     let mut ended = Vec::new();
     for (id, job) in running.iter_mut() {
+        job.note_left(desk.sightings.take(*id));
         if desk.advance(job) {
+            desk.sightings.end(*id);
             ended.push(*id);
         }
     }

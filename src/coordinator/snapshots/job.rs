@@ -1,5 +1,6 @@
 //! One snapshot job: what it orders next, and what came of what it ordered.
 
+use super::stragglers::Stragglers;
 use super::{
     ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState, SnapshotJobStatus,
     SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
@@ -7,7 +8,10 @@ use super::{
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
-use crate::simulation::{CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, PlaceEntities, RestoreColumn};
+use crate::simulation::{
+    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
+    SeenEntities,
+};
 use crate::snapshot::{BlockFilter, RestoreItem, Snapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -70,6 +74,7 @@ pub(super) struct Job {
     /// What was lost, and when it is tried again.
     again: BTreeMap<(Duration, ColumnPos), Piece>,
     captured: Snapshot,
+    stragglers: Stragglers,
     outcomes: BTreeMap<ColumnPos, Outcome>,
     /// Who was in the box and was removed.
     removed: BTreeSet<Uuid>,
@@ -84,6 +89,8 @@ pub(super) struct Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Capture(Vec<ColumnPos>),
+    /// Each region that has captured columns looks who is there and was not caught.
+    LookAgain,
     /// The chunks at these heights of each column.
     Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
     FindStored,
@@ -98,6 +105,12 @@ struct Piece {
     tries: u32,
     /// How often it was looked whether its entities are alive.
     looks: u32,
+}
+
+impl Piece {
+    const fn new(column: ColumnPos, heights: RangeInclusive<i64>) -> Self {
+        Self { column, heights, tries: 0, looks: 0 }
+    }
 }
 
 /// What is known of somebody's life.
@@ -128,11 +141,17 @@ impl Job {
     pub fn new(id: SnapshotJobId, task: SnapshotTask) -> Self {
         let area = task.area();
         let columns = area.column_area().columns();
+        let mut captured = Snapshot::new(area);
         let (phases, filter) = match &task {
             _ if columns > MOST_COLUMNS => {
                 (Err(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible")), None)
             }
-            SnapshotTask::Capture(_) => (Ok(vec![Phase::Capture(area.columns().collect())]), None),
+            SnapshotTask::Capture(capture) => {
+                captured = Snapshot::of_parts(area, capture.parts);
+                let mut phases = vec![Phase::Capture(area.columns().collect())];
+                phases.extend(capture.parts.entities.then_some(Phase::LookAgain));
+                (Ok(phases), None)
+            }
             SnapshotTask::Restore(restore) => (restore_phases(restore, &area), Some(restore.filter.clone())),
         };
         let (phases, error) = match phases {
@@ -161,7 +180,8 @@ impl Job {
             todo: VecDeque::new(),
             under_way: BTreeMap::new(),
             again: BTreeMap::new(),
-            captured: Snapshot::new(area),
+            captured,
+            stragglers: Stragglers::default(),
             outcomes,
             removed: BTreeSet::new(),
             alive_elsewhere: 0,
@@ -175,6 +195,15 @@ impl Job {
 
     pub fn dimension(&self) -> DimensionId {
         self.task.dimension()
+    }
+
+    pub fn area(&self) -> BlockBox {
+        self.task.area()
+    }
+
+    /// Whether it wants to hear who leaves a region and is in the box.
+    pub fn is_watching(&self) -> bool {
+        matches!(&self.task, SnapshotTask::Capture(capture) if capture.parts.entities)
     }
 
     pub fn cancel(&mut self) {
@@ -240,10 +269,27 @@ impl Job {
             if !self.under_way.is_empty() || !self.again.is_empty() {
                 return Step::Wait;
             }
+            if self.phase == Some(Phase::LookAgain) {
+                self.todo = self.looks(world);
+                if !self.todo.is_empty() {
+                    continue;
+                }
+                self.stragglers.give_to(&mut self.captured);
+            }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
             self.todo = phase.pieces(&self.task.area());
+            if phase == Phase::LookAgain {
+                self.stragglers.begin(self.dimension(), &self.captured, world);
+            }
             self.phase = Some(phase);
         }
+    }
+
+    /// A piece for each region that is to look again.
+    fn looks(&mut self, world: &Surroundings) -> VecDeque<Piece> {
+        let heights = self.task.area().chunk_heights().unwrap_or(0..=0);
+        let columns = self.stragglers.wanted(self.dimension(), world).into_iter();
+        columns.map(|column| Piece::new(column, heights.clone())).collect()
     }
 
     /// What is to be done with a column; `None` if it is nothing.
@@ -254,6 +300,9 @@ impl Job {
             return None;
         }
         match (&self.task, &self.phase) {
+            (SnapshotTask::Capture(capture), Some(Phase::LookAgain)) => {
+                Some(ColumnWork::Look(LookForEntities { area: capture.area, known: self.stragglers.known.clone() }))
+            }
             (SnapshotTask::Capture(capture), _) => {
                 let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
                 if capture.ungenerated == UngeneratedGround::LeaveOut && !is_generated {
@@ -261,7 +310,7 @@ impl Job {
                     self.progress.done += 1;
                     return None;
                 }
-                let (area, entities) = (capture.area, capture.entities);
+                let (area, entities) = (capture.area, capture.parts.entities);
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
             }
             (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
@@ -341,6 +390,11 @@ impl Job {
         snapshot.into_iter().flat_map(|snapshot| snapshot.entities())
     }
 
+    /// Who has left a region; `None` if they are outside of the box by then.
+    pub fn note_left(&mut self, left: BTreeMap<Uuid, Option<EntityRecord>>) {
+        self.stragglers.note(left, &self.captured);
+    }
+
     /// Where the entities of the snapshot are stored.
     pub fn take_stored(&mut self, stored: Result<StoredPlaces, String>) {
         match stored {
@@ -373,12 +427,19 @@ impl Job {
                 outcome.changed.extend(restored.chunks);
                 self.removed.extend(restored.removed);
             }
-            ColumnAnswer::Placed => {}
+            ColumnAnswer::Placed(_) => {}
+            ColumnAnswer::Seen(SeenEntities { columns, entities }) => {
+                self.stragglers.looked(columns.into_iter().chain([column]));
+                entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
+                return;
+            }
+        }
+        if self.phase == Some(Phase::LookAgain) {
+            return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
-        if self.phases.is_empty() && outcome.failure.is_none() {
-            outcome.is_done = true;
-        }
+        let is_last = self.phases.iter().all(|phase| *phase == Phase::LookAgain);
+        outcome.is_done |= is_last && outcome.failure.is_none();
     }
 
     /// What the main world is to be told, if it is time.
@@ -428,7 +489,7 @@ impl Phase {
         match self {
             Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
             Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored => Vec::new(),
+            Self::FindStored | Self::LookAgain => Vec::new(),
         }
     }
 
@@ -437,11 +498,11 @@ impl Phase {
         match self {
             Self::Blocks(pieces) => {
                 let pieces = pieces.iter().cloned();
-                pieces.map(|(column, heights)| Piece { column, heights, tries: 0, looks: 0 }).collect()
+                pieces.map(|(column, heights)| Piece::new(column, heights)).collect()
             }
             other => {
                 let columns = other.columns().into_iter();
-                columns.map(|column| Piece { column, heights: whole.clone(), tries: 0, looks: 0 }).collect()
+                columns.map(|column| Piece::new(column, whole.clone())).collect()
             }
         }
     }

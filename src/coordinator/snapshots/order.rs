@@ -1,6 +1,6 @@
 //! What a snapshot job is to do.
 
-use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot};
+use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, SnapshotParts};
 use crate::space::{BlockBox, DimensionId};
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ pub struct CaptureSnapshot {
     pub dimension: DimensionId,
     /// The box.
     pub area: BlockBox,
-    /// Whether entities are captured too. Players never are.
-    pub entities: bool,
+    /// What is captured of it.
+    ///
+    /// Whoever is in the box from the beginning to the end is in the snapshot once, wherever they go meanwhile. Whoever comes
+    /// or goes meanwhile may be in it.
+    pub parts: SnapshotParts,
     /// What becomes of columns that were never generated.
     pub ungenerated: UngeneratedGround,
 }
@@ -20,7 +23,7 @@ pub struct CaptureSnapshot {
 impl CaptureSnapshot {
     /// All that is in a box, with what is generated for it.
     pub fn new(dimension: DimensionId, area: BlockBox) -> Self {
-        Self { dimension, area, entities: true, ungenerated: UngeneratedGround::default() }
+        Self { dimension, area, parts: SnapshotParts::ALL, ungenerated: UngeneratedGround::default() }
     }
 }
 
