@@ -289,6 +289,7 @@ pub fn coordinator_app(
         .init_resource::<backup::BackupLook>()
         .insert_resource(snapshots)
         .insert_resource(arenas)
+        .init_resource::<snapshots::Sightings>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
         .configure_sets(

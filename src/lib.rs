@@ -59,7 +59,7 @@ pub mod prelude {
         Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
         RegionShare, RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
-    pub use crate::snapshot::{RestoreOrder, Snapshot};
+    pub use crate::snapshot::{RestoreOrder, Snapshot, SnapshotParts};
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{

@@ -4,7 +4,8 @@
 //! are loaded for it and let go again. A few columns are under way at a time; the regions do the work at the end of their
 //! ticks, and send back what does not fit into the budget. A restore goes in phases, each when the one before is done:
 //! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
-//! the word that a column is done.
+//! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
+//! still to come into such as were captured.
 //!
 //! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
 //! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
@@ -14,6 +15,8 @@ mod job;
 mod order;
 mod progress;
 mod records;
+mod sightings;
+mod stragglers;
 
 use super::backup::SaveRequest;
 use super::collect::Desk;
@@ -41,6 +44,7 @@ pub use order::{
 pub use progress::{
     ColumnOutcome, ColumnResult, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress,
 };
+pub(super) use sightings::Sightings;
 
 /// How much snapshot jobs may take of the world.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,9 +214,15 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
     while snapshots.running.len() < desk.config.snapshots.jobs.max(1)
         && let Some(job) = snapshots.waiting.pop_front()
     {
+        if job.is_watching() {
+            desk.sightings.watch(job.id, job.dimension(), job.area());
+        }
         snapshots.running.insert(job.id, job);
     }
-    let is_over = |_: &SnapshotJobId, job: &mut Job| desk.advance(job);
+    let is_over = |_: &SnapshotJobId, job: &mut Job| {
+        job.note_left(desk.sightings.take(job.id));
+        desk.advance(job)
+    };
     let ended: Vec<_> = snapshots.running.extract_if(.., is_over).map(|(_, job)| job).collect();
     for mut job in gone.into_iter().chain(ended) {
         match job.take_record() {
@@ -220,6 +230,7 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
             Some(RecordEnd::Keep(path, restore)) => snapshots.interrupted.push((path, restore)),
             None => {}
         }
+        desk.sightings.end(job.id);
         let status = job.end();
         snapshots.ended.push(status.clone());
         desk.publisher.snapshot(status);

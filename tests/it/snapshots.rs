@@ -1,5 +1,10 @@
 //! Captures and restores of a running world: what comes back, what stays as it is, and how much of a tick it takes.
 
+mod crossing;
+mod life;
+mod parts;
+mod undo;
+
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::coordinator::{ColumnResult, SnapshotOutcome};
@@ -8,7 +13,7 @@ use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-pub fn at(x: i64, y: i64, z: i64) -> BlockPos {
+pub const fn at(x: i64, y: i64, z: i64) -> BlockPos {
     BlockPos::new(x, y, z)
 }
 

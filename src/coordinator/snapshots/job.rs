@@ -1,6 +1,7 @@
 //! One snapshot job: what it orders next, and what came of what it ordered.
 
 use super::files::{FileAnswer, FileWork};
+use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
     SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
@@ -8,8 +9,11 @@ use super::{
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
-use crate::simulation::{CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, PlaceEntities, RestoreColumn};
-use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, StoredSnapshot};
+use crate::simulation::{
+    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
+    SeenEntities,
+};
+use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -83,6 +87,7 @@ pub(super) struct Job {
     /// What was captured, when it is to be stored.
     snapshot: Option<Arc<Snapshot>>,
     stored_snapshot: Option<Arc<StoredSnapshot>>,
+    stragglers: Stragglers,
     outcomes: BTreeMap<ColumnPos, Outcome>,
     /// Who was in the box and was removed.
     removed: BTreeSet<Uuid>,
@@ -98,6 +103,8 @@ pub(super) struct Job {
 enum Phase {
     Files(FileStep),
     Capture(Vec<ColumnPos>),
+    /// Each region that has captured columns looks who is there and was not caught.
+    LookAgain,
     /// The chunks at these heights of each column.
     Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
     FindStored,
@@ -144,6 +151,12 @@ struct Piece {
     tries: u32,
     /// How often it was looked whether its entities are alive.
     looks: u32,
+}
+
+impl Piece {
+    const fn new(column: ColumnPos, heights: RangeInclusive<i64>) -> Self {
+        Self { column, heights, tries: 0, looks: 0 }
+    }
 }
 
 /// What is known of somebody's life.
@@ -195,6 +208,7 @@ impl Job {
             captured: Snapshot::new(area),
             snapshot: None,
             stored_snapshot: None,
+            stragglers: Stragglers::default(),
             outcomes: BTreeMap::new(),
             removed: BTreeSet::new(),
             alive_elsewhere: 0,
@@ -210,7 +224,11 @@ impl Job {
                 job.fail(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible"));
             }
             SnapshotTask::Capture(capture) => {
+                job.captured = Snapshot::of_parts(area, capture.parts);
                 job.add_phase(Phase::Capture(area.columns().collect()));
+                if capture.parts.entities {
+                    job.add_phase(Phase::LookAgain);
+                }
                 if capture.store.is_some() {
                     job.add_phase(Phase::Files(FileStep::Store));
                 }
@@ -259,6 +277,7 @@ impl Job {
             if recovery.after_crash == AfterCrash::Undo {
                 let has = |column: &ColumnPos| snapshot.column(*column).is_some();
                 phases.push(Phase::Capture(area.columns().filter(has).collect()));
+                phases.push(Phase::LookAgain);
             }
             phases.push(Phase::Files(FileStep::Record));
         }
@@ -270,6 +289,18 @@ impl Job {
 
     pub fn dimension(&self) -> DimensionId {
         self.task.dimension()
+    }
+
+    pub fn area(&self) -> BlockBox {
+        self.task.area()
+    }
+
+    /// Whether it wants to hear who leaves a region and is in the box.
+    pub fn is_watching(&self) -> bool {
+        match &self.task {
+            SnapshotTask::Capture(capture) => capture.parts.entities,
+            SnapshotTask::Restore(restore) => !self.is_resumed && restore.after_crash == AfterCrash::Undo,
+        }
     }
 
     pub fn cancel(&mut self) {
@@ -341,12 +372,21 @@ impl Job {
             {
                 self.files = Files::UnderWay;
                 return Step::Files(work);
+            if self.phase == Some(Phase::LookAgain) {
+                self.todo = self.looks(world);
+                if !self.todo.is_empty() {
+                    continue;
+                }
+                self.stragglers.give_to(&mut self.captured);
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
             if let Phase::Files(step) = phase {
                 self.files = Files::Wanted(step);
             }
             self.todo = phase.pieces(&self.task.area());
+            if phase == Phase::LookAgain {
+                self.stragglers.begin(self.dimension(), &self.captured, world);
+            }
             self.phase = Some(phase);
         }
     }
@@ -413,6 +453,13 @@ impl Job {
         }
     }
 
+    /// A piece for each region that is to look again.
+    fn looks(&mut self, world: &Surroundings) -> VecDeque<Piece> {
+        let heights = self.task.area().chunk_heights().unwrap_or(0..=0);
+        let columns = self.stragglers.wanted(self.dimension(), world).into_iter();
+        columns.map(|column| Piece::new(column, heights.clone())).collect()
+    }
+
     /// What is to be done with a column; `None` if it is nothing.
     fn work_for(&mut self, piece: &Piece, world: &mut Surroundings) -> Option<ColumnWork> {
         let column = piece.column;
@@ -422,7 +469,12 @@ impl Job {
         }
         match (&self.task, &self.phase) {
             (SnapshotTask::Restore(_), Some(Phase::Capture(_))) => {
-                Some(ColumnWork::Capture(CaptureColumn { column, area: self.task.area(), entities: true }))
+                let (area, parts) = (self.task.area(), SnapshotParts::ALL);
+                Some(ColumnWork::Capture(CaptureColumn { column, area, parts }))
+            }
+            (_, Some(Phase::LookAgain)) => {
+                let known = self.stragglers.known.clone();
+                Some(ColumnWork::Look(LookForEntities { area: self.task.area(), known }))
             }
             (SnapshotTask::Capture(capture), _) => {
                 let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
@@ -431,7 +483,7 @@ impl Job {
                     self.progress.done += 1;
                     return None;
                 }
-                let (area, entities) = (capture.area, capture.entities);
+                let (area, entities) = (capture.area, capture.parts.entities);
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
             }
             (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
@@ -512,6 +564,11 @@ impl Job {
         snapshot.into_iter().flat_map(|snapshot| snapshot.entities())
     }
 
+    /// Who has left a region; `None` if they are outside of the box by then.
+    pub fn note_left(&mut self, left: BTreeMap<Uuid, Option<EntityRecord>>) {
+        self.stragglers.note(left, &self.captured);
+    }
+
     /// Where the entities of the snapshot are stored.
     pub fn take_stored(&mut self, stored: Result<StoredPlaces, String>) {
         match stored {
@@ -544,12 +601,19 @@ impl Job {
                 outcome.changed.extend(restored.chunks);
                 self.removed.extend(restored.removed);
             }
-            ColumnAnswer::Placed => {}
+            ColumnAnswer::Placed(_) => {}
+            ColumnAnswer::Seen(SeenEntities { columns, entities }) => {
+                self.stragglers.looked(columns.into_iter().chain([column]));
+                entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
+                return;
+            }
+        }
+        if self.phase == Some(Phase::LookAgain) {
+            return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
-        if self.phases.is_empty() && outcome.failure.is_none() {
-            outcome.is_done = true;
-        }
+        let is_last = self.phases.iter().all(|phase| *phase == Phase::LookAgain);
+        outcome.is_done |= is_last && outcome.failure.is_none();
     }
 
     /// What the main world is to be told, if it is time.
@@ -600,7 +664,7 @@ impl Phase {
         match self {
             Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
             Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::Files(_) => Vec::new(),
+            Self::FindStored | Self::LookAgain | Self::Files(_) => Vec::new(),
         }
     }
 
@@ -609,11 +673,11 @@ impl Phase {
         match self {
             Self::Blocks(pieces) => {
                 let pieces = pieces.iter().cloned();
-                pieces.map(|(column, heights)| Piece { column, heights, tries: 0, looks: 0 }).collect()
+                pieces.map(|(column, heights)| Piece::new(column, heights)).collect()
             }
             other => {
                 let columns = other.columns().into_iter();
-                columns.map(|column| Piece { column, heights: whole.clone(), tries: 0, looks: 0 }).collect()
+                columns.map(|column| Piece::new(column, whole.clone())).collect()
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a snapshot job is to do.
 
-use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, StoredSnapshot};
+use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,8 +14,11 @@ pub struct CaptureSnapshot {
     pub dimension: DimensionId,
     /// The box.
     pub area: BlockBox,
-    /// Whether entities are captured too. Players never are.
-    pub entities: bool,
+    /// What is captured of it.
+    ///
+    /// Whoever is in the box from the beginning to the end is in the snapshot once, wherever they go meanwhile. Whoever comes
+    /// or goes meanwhile may be in it.
+    pub parts: SnapshotParts,
     /// What becomes of columns that were never generated.
     pub ungenerated: UngeneratedGround,
     /// Where it is stored in the end; `None` if it stays in memory.
@@ -43,7 +46,7 @@ impl StoreSnapshot {
 impl CaptureSnapshot {
     /// All that is in a box, with what is generated for it.
     pub fn new(dimension: DimensionId, area: BlockBox) -> Self {
-        Self { dimension, area, entities: true, ungenerated: UngeneratedGround::default(), store: None }
+        Self { dimension, area, parts: SnapshotParts::ALL, ungenerated: UngeneratedGround::default(), store: None }
     }
 }
 
