@@ -11,11 +11,16 @@ mod terrain42;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
-use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, Turn};
-use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos};
+use bevy_terrane::snapshot::{
+    BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, StoreOptions, StoredSnapshot, Turn,
+};
+use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Chunks along an edge of terrain42.
@@ -190,11 +195,77 @@ fn place(world: &World) {
     }
 }
 
+/// The reading half of S6: the arena is stored, and read again from disk by one thread and by two.
+fn stored(world: &World) {
+    let snapshot = captured(world);
+    let mut registry = BlockRegistry::new();
+    for name in &terrain42::NAMES[1..] {
+        registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for level in [1, 3] {
+        let path = folder.path().join(level.to_string());
+        let options = StoreOptions { level, sync: false };
+        let of = (DimensionId(1), &snapshot);
+        let start = Instant::now();
+        let stored = StoredSnapshot::create(&path, of, &registry, &options, BTreeMap::new(), &mut |_, _| {
+            ControlFlow::Continue(())
+        });
+        let stored = stored.expect("there is room on the disk");
+        let mega = stored.bytes() as f64 / 1e6;
+        println!("S6 stored, level {level}: {:.0} ms, {mega:.2} MB", milliseconds(start.elapsed()));
+        for threads in [1, 2] {
+            let rounds = (0..ROUNDS).map(|_| {
+                let start = Instant::now();
+                let read = read(&path, &registry, threads);
+                let time = milliseconds(start.elapsed());
+                assert!(read.columns().eq(snapshot.columns()));
+                time
+            });
+            let mut rounds: Vec<f64> = rounds.collect();
+            rounds.sort_by(f64::total_cmp);
+            println!(
+                "S6 read, level {level}, threads {threads}: best {:.1}, median {:.1} ms",
+                rounds[0],
+                rounds[ROUNDS / 2]
+            );
+        }
+    }
+}
+
+fn read(path: &Path, registry: &BlockRegistry, threads: usize) -> Snapshot {
+    let stored = StoredSnapshot::open(path).expect("it was written");
+    let columns: Vec<ColumnPos> = stored.columns().collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut read = Vec::new();
+        while let Some(pos) = columns.get(next.fetch_add(1, Ordering::Relaxed)) {
+            read.push((*pos, stored.read_column(*pos, registry).expect("it is whole").0));
+        }
+        read
+    };
+    let mut snapshot = Snapshot::new(*stored.area());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            for (pos, column) in thread.join().expect("nothing panics") {
+                snapshot.insert_column(pos, column);
+            }
+        }
+    });
+    snapshot
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let world = terrain();
-    let workloads: [(&str, fn(&World)); 4] =
-        [("S1 capture", capture), ("S2 restore", restore), ("S3 memory", memory), ("placed", place)];
+    let workloads: [(&str, fn(&World)); 5] = [
+        ("S1 capture", capture),
+        ("S2 restore", restore),
+        ("S3 memory", memory),
+        ("placed", place),
+        ("S6 stored", stored),
+    ];
     for (name, run) in workloads {
         if name.contains(&filter) {
             run(&world);

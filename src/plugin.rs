@@ -354,6 +354,7 @@ impl TerranePlugin {
         if self.basic_blocks {
             setup.blocks.register_basic_blocks();
         }
+        setup.blocks.register_schematic_blocks();
         app.insert_resource(setup);
         app.insert_resource(Opened(Arc::new(opened?)));
         Ok(())

@@ -45,7 +45,8 @@ impl FileWork {
             }
             Self::Store(StoreSnapshot { folder, level, owner_data }, dimension, snapshot) => {
                 let options = StoreOptions { level, sync: true };
-                let stored = StoredSnapshot::create(&folder, (dimension, &snapshot), blocks, &options, owner_data, &mut go_on);
+                let stored =
+                    StoredSnapshot::create(&folder, (dimension, &snapshot), blocks, &options, owner_data, &mut go_on);
                 Ok(FileAnswer::Stored(Arc::new(stored.map_err(|error| error.to_string())?)))
             }
             Self::Record(path, restore) => {
@@ -77,6 +78,8 @@ fn read(
     // What panicked there goes on here.
     let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let mut snapshot = Snapshot::new(*stored.area());
-    first?.into_iter().chain(second?).for_each(|(pos, column)| snapshot.insert_column(pos, column));
+    for (pos, column) in first?.into_iter().chain(second?) {
+        snapshot.insert_column(pos, column);
+    }
     Ok(snapshot)
 }

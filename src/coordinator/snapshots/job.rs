@@ -13,7 +13,7 @@ use crate::simulation::{
     CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
     SeenEntities,
 };
-use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, SnapshotParts, StoredSnapshot};
+use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -372,6 +372,7 @@ impl Job {
             {
                 self.files = Files::UnderWay;
                 return Step::Files(work);
+            }
             if self.phase == Some(Phase::LookAgain) {
                 self.todo = self.looks(world);
                 if !self.todo.is_empty() {
@@ -469,8 +470,7 @@ impl Job {
         }
         match (&self.task, &self.phase) {
             (SnapshotTask::Restore(_), Some(Phase::Capture(_))) => {
-                let (area, parts) = (self.task.area(), SnapshotParts::ALL);
-                Some(ColumnWork::Capture(CaptureColumn { column, area, parts }))
+                Some(ColumnWork::Capture(CaptureColumn { column, area: self.task.area(), entities: true }))
             }
             (_, Some(Phase::LookAgain)) => {
                 let known = self.stragglers.known.clone();

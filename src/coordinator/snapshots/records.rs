@@ -141,8 +141,15 @@ pub fn write(
     fs::create_dir_all(&unfinished).map_err(|error| failed(&error))?;
     let snapshot = match &restore.snapshot {
         SnapshotSource::Held(snapshot) => {
-            StoredSnapshot::create(&unfinished.join(SNAPSHOT), (restore.dimension, snapshot), blocks, &OPTIONS, BTreeMap::new(), progress)
-                .map_err(|error| failed(&error))?;
+            StoredSnapshot::create(
+                &unfinished.join(SNAPSHOT),
+                (restore.dimension, snapshot),
+                blocks,
+                &OPTIONS,
+                BTreeMap::new(),
+                progress,
+            )
+            .map_err(|error| failed(&error))?;
             None
         }
         SnapshotSource::Stored(stored) => {
