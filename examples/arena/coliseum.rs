@@ -47,7 +47,7 @@ impl Generator for Coliseum {
         let [stone, dirt, grass, sand] = names.map(|name| request.block(name));
         let (stone, dirt, grass, sand) = (stone?, dirt?, grass?, sand?);
         for (x, z) in (0..16).flat_map(|x| (0..16).map(move |z| (corner.x + x, corner.z + z))) {
-            let is_inside = AREA.min.x <= x && x <= AREA.max.x && AREA.min.z <= z && z <= AREA.max.z;
+            let is_inside = AREA.reaches(BlockPos::new(x, 0, z).column());
             let (top, ground) = if is_inside && radius(x, z) < WALL { (TOP + 16, sand) } else { (0, grass) };
             for y in request.heights.start..=top {
                 let block = match y {

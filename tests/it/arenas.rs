@@ -162,7 +162,7 @@ fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
     let mut hall = hall(&disk, folder.path(), SnapshotSettings { chunks: 1, ..SnapshotSettings::default() });
     let settings = ArenaSettings {
         cooldown: Duration::from_millis(1_000),
-        timeout: Duration::from_millis(600),
+        timeout: Duration::from_millis(300),
         ..ArenaSettings::default()
     };
     hall.create(Arena { settings, ..Arena::new("slow", hall.id, AREA) });

@@ -72,8 +72,9 @@ fn scene(app: &mut App, dimension: Entity) -> Scene {
 fn torn(machine: &Machine) -> (App, Entity, Arc<Snapshot>, [Scene; 2]) {
     let (mut app, dimension, id) = world(machine.plugin());
     let stone = id_of(app.world(), "terrane:stone");
-    let pillars = (-1..2).flat_map(|x| (-1..2).flat_map(move |z| [40, 52].map(|y| at(x * 16 + 4, y, z * 16 + 4))));
-    set(&mut app, dimension, pillars.clone().filter(|place| AREA.contains(*place)).map(|place| (place, stone)));
+    let pillars =
+        [-4, 7, 18].into_iter().flat_map(|x| [-5, 7, 19].into_iter().flat_map(move |z| [40, 52].map(|y| at(x, y, z))));
+    set(&mut app, dimension, pillars.clone().map(|place| (place, stone)));
     spawn_in_region(&mut app, dimension, at(3, 40, 3), (walker("guard", 0.0), StableId::default()));
     update(&mut app, 5);
     let whole = scene(&mut app, dimension);
