@@ -51,8 +51,11 @@ pub(super) use sightings::Sightings;
 pub struct SnapshotSettings {
     /// Jobs that run at a time; the others wait in their order.
     pub jobs: usize,
-    /// Columns that a job has under way at a time: so many are held loaded for it.
+    /// Columns that a job has under way at a time. Work on one waits for a tick of its region, so with few of them a job takes
+    /// many ticks, however little there is to do.
     pub columns: usize,
+    /// Those of them that nobody had loaded: so many are held loaded for a job.
+    pub loading: usize,
     /// The part of a region's tick that work on columns may take, from 0 to 1. The first column of a tick is worked on in any
     /// case. In lockstep it does not count.
     pub tick_share: f64,
@@ -66,9 +69,9 @@ pub struct SnapshotSettings {
 }
 
 impl Default for SnapshotSettings {
-    /// One job at a time, 256 columns, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
+    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
     fn default() -> Self {
-        Self { jobs: 1, columns: 256, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
+        Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
     }
 }
 
@@ -289,14 +292,13 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
 impl Desk<'_> {
     /// Orders what the job wants now; says whether it has come to its end.
     fn advance(&mut self, job: &mut Job) -> bool {
-        let (now, settings) = (self.clock.now, &self.config.snapshots);
-        let columns = settings.columns.max(1);
+        let (now, settings) = (self.clock.now, self.config.snapshots.clone());
         let share = (!self.config.mode.is_lockstep()).then_some(settings.tick_share);
         let budget = WorkBudget { share, chunks: settings.chunks.max(1) };
         loop {
             let mut world =
                 Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };
-            match job.next(now, columns, &mut world) {
+            match job.next(now, &settings, &mut world) {
                 Step::Work(column, work) => {
                     let (id, sender) = (job.id, self.threads.sender());
                     let tell = move |answer, took| {

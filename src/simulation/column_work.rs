@@ -7,12 +7,13 @@ mod capture;
 mod look;
 mod restore;
 
-use super::departure::roots;
+use super::departure::{family, roots};
 use super::records::record;
 use super::world::RegionState;
 use super::{Address, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
+use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::mem;
 use std::sync::Arc;
@@ -197,6 +198,9 @@ fn standing(
     // Who has just gone to another dimension is still in this world.
     let dimension = world.resource::<RegionInfo>().dimension;
     let found = roots(world, &components, |position| position.dimension == dimension && here(position)).into_iter();
+    // Whatever follows one of them without being its child is stored by itself, and goes with it.
+    let mut taken = HashSet::new();
+    let found = found.flat_map(|root| family(world, &components, root, &mut taken));
     let found = found.filter(|entity| world.get::<StableId>(*entity).is_some_and(|id| is_wanted(id.0)));
     let found = found.filter_map(|entity| Some((entity, record(world, &components, entity)?)));
     found.filter(|(_, record)| record.player().is_none()).collect()

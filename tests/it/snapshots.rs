@@ -225,6 +225,61 @@ fn nobody_is_there_twice() {
     }
 }
 
+/// A cart that a horse takes along, also into death; each is stored by itself.
+#[derive(Component)]
+#[relationship(relationship_target = Pulls)]
+struct PulledBy(Entity);
+
+#[derive(Component)]
+#[relationship_target(relationship = PulledBy, linked_spawn)]
+struct Pulls(Vec<Entity>);
+
+#[test]
+fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_with_it() {
+    let mut app = game(lockstep());
+    app.register_region_relationship::<PulledBy>();
+    listen::<SnapshotJobEnded>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    let id = dimension_id(&app, dimension);
+    in_region(&mut app, dimension, at(3, 10, 3), move |region| {
+        let horse = region.spawn((Position::new(id, at(3, 10, 3)), walker("horse", 0.0))).id();
+        region.spawn((Position::new(id, at(5, 10, 3)), walker("cart", 0.0), PulledBy(horse)));
+    });
+    update(&mut app, 5);
+    let area = BlockBox::new(at(0, 0, 0), at(15, 31, 15));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert_eq!(snapshot.entities().count(), 2);
+    let before = walkers(app.world_mut());
+    for _ in 0..2 {
+        restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+        update(&mut app, 5);
+        assert_eq!(walkers(app.world_mut()), before);
+    }
+}
+
+#[test]
+fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
+    let updates = |loading| {
+        let settings = SnapshotSettings { loading, ..SnapshotSettings::default() };
+        let (mut app, _, id) = world(lockstep().with_snapshot_settings(settings));
+        let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
+        let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
+        let mut updates = 0;
+        while !heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job) {
+            app.update();
+            updates += 1;
+        }
+        assert!(ended(&mut app, job).outcome.snapshot.clone().unwrap().is_complete());
+        updates
+    };
+    // In lockstep, ground comes four updates after it was ordered.
+    let [one, all] = [1, 25].map(updates);
+    assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
+}
+
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
     let settings = SnapshotSettings { columns: 64, chunks: 2, ..SnapshotSettings::default() };

@@ -4,9 +4,10 @@ use super::files::{FileAnswer, FileWork};
 use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
+    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, SnapshotTask,
+    UngeneratedGround,
 };
-use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
 use crate::simulation::{
@@ -78,6 +79,8 @@ pub(super) struct Job {
     /// What the current phase has not ordered.
     todo: VecDeque<Piece>,
     under_way: BTreeMap<ColumnPos, Piece>,
+    /// Those of them that are loaded for it.
+    loading: BTreeSet<ColumnPos>,
     /// What was lost, and when it is tried again.
     again: BTreeMap<(Duration, ColumnPos), Piece>,
     files: Files,
@@ -183,6 +186,13 @@ pub(super) struct Surroundings<'a> {
     pub saves: &'a Saves,
 }
 
+impl Surroundings<'_> {
+    fn is_loaded(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let open = self.dimensions.open.get(&dimension);
+        open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
+    }
+}
+
 impl Job {
     /// A job, and where a restore is remembered, if it is.
     pub fn new(id: SnapshotJobId, task: SnapshotTask, record: Option<PathBuf>) -> Self {
@@ -202,6 +212,7 @@ impl Job {
             phase: None,
             todo: VecDeque::new(),
             under_way: BTreeMap::new(),
+            loading: BTreeSet::new(),
             again: BTreeMap::new(),
             files: Files::None,
             record: None,
@@ -321,8 +332,8 @@ impl Job {
         self.error.get_or_insert(error);
     }
 
-    /// What it wants next, with no more than so many columns under way.
-    pub fn next(&mut self, now: Duration, columns: usize, world: &mut Surroundings) -> Step {
+    /// What it wants next.
+    pub fn next(&mut self, now: Duration, settings: &SnapshotSettings, world: &mut Surroundings) -> Step {
         self.state = SnapshotJobState::Running;
         let began = *self.began.get_or_insert(now);
         self.progress.elapsed = now.saturating_sub(began);
@@ -342,7 +353,12 @@ impl Job {
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
             }
-            if self.under_way.len() >= columns {
+            if self.under_way.len() >= settings.columns.max(1) {
+                return Step::Wait;
+            }
+            let next = self.todo.front().map(|piece| piece.column);
+            let is_loaded_for_it = next.is_some_and(|column| !world.is_loaded(self.dimension(), column));
+            if is_loaded_for_it && self.loading.len() >= settings.loading.max(1) {
                 return Step::Wait;
             }
             if let Some(mut piece) = self.todo.pop_front() {
@@ -354,6 +370,9 @@ impl Job {
                 if let Some(work) = self.work_for(&piece, world) {
                     let column = piece.column;
                     self.under_way.insert(column, piece);
+                    if is_loaded_for_it {
+                        self.loading.insert(column);
+                    }
                     return Step::Work(column, work);
                 }
                 continue;
@@ -581,6 +600,7 @@ impl Job {
     pub fn take(&mut self, column: ColumnPos, answer: ColumnAnswer, took: Duration, now: Duration) {
         self.progress.worked += took;
         let Some(mut piece) = self.under_way.remove(&column) else { return };
+        self.loading.remove(&column);
         let outcome = self.outcomes.entry(column).or_default();
         match answer {
             ColumnAnswer::Postponed => return self.todo.push_front(piece),
