@@ -5,12 +5,15 @@
 //! average, median, 95 % and maximum of all rounds.
 
 // A copy of the project's shared workload, kept as it is so that figures stay comparable.
+#[path = "worlds/running_arena.rs"]
+mod running_arena;
 #[path = "worlds/terrain42.rs"]
 #[allow(dead_code, missing_docs, clippy::all)]
 mod terrain42;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
+use bevy_terrane::coordinator::RestoreSnapshot;
 use bevy_terrane::snapshot::{
     BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, StoreOptions, StoredSnapshot, Turn,
 };
@@ -256,15 +259,68 @@ fn read(path: &Path, registry: &BlockRegistry, threads: usize) -> Snapshot {
     snapshot
 }
 
+/// S6: the arena is restored in a running world with default budgets, at 20 ticks a second.
+fn running(world: &World) {
+    let mut arena = running_arena::RunningArena::new(arena(), &terrain42::NAMES);
+    let ids: Vec<BlockId> = terrain42::NAMES.iter().map(|name| arena.id(name)).collect();
+    let mut snapshot = Snapshot::new(self::arena());
+    for (pos, column) in world {
+        let mut translated = Column::new(*pos);
+        for (y, chunk) in column.chunks() {
+            let chunk = Chunk::from_fn(|position| ids[chunk.block(position).index() as usize]);
+            translated.set_chunk(y, Arc::new(chunk));
+        }
+        snapshot.add_column(&translated, 1, Vec::new());
+    }
+    let snapshot = Arc::new(snapshot);
+    let (flat, took) = arena.capture();
+    println!(
+        "S6 capture of the running arena: {:.0} ms, of it {:.2} ms of work",
+        milliseconds(took.wall),
+        milliseconds(took.worked)
+    );
+    let restore = |arena: &mut running_arena::RunningArena, what: &str, snapshot: &Arc<Snapshot>| {
+        let took = arena.restore(|dimension| RestoreSnapshot::new(dimension, snapshot.clone()));
+        println!(
+            "S6 restore, {what}: {:.0} ms from the order to the end (goal 500), of it {:.1} ms of work, {} chunks changed",
+            milliseconds(took.wall),
+            milliseconds(took.worked),
+            took.chunks_changed
+        );
+    };
+    for _ in 0..3 {
+        restore(&mut arena, "all changed", &snapshot);
+        println!("S6 the longest tick then: {:.1} ms", milliseconds(arena.worst_tick()));
+        restore(&mut arena, "nothing changed", &snapshot);
+        let columns: Vec<ColumnPos> = world.keys().copied().collect();
+        // One block in a hundred, in one chunk of twenty.
+        arena.change(columns, |columns, column| {
+            let place = column.x * EDGE + column.z;
+            for y in (0..EDGE).filter(|y| (place * EDGE + y) % 20 == 7) {
+                let corner = column.chunk(y).min_block();
+                for number in 0..41 {
+                    let cell = number * 97 + 11;
+                    let place = corner.offset(cell >> 8 & 15, cell >> 4 & 15, cell & 15);
+                    let now = columns.block(place).unwrap_or_default();
+                    let _ = columns.set_block(place, BlockId::new(now.index() % 40 + 1));
+                }
+            }
+        });
+        restore(&mut arena, "1 % of 5 % of the chunks changed", &snapshot);
+        restore(&mut arena, "back to flat ground, all changed", &flat);
+    }
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let world = terrain();
-    let workloads: [(&str, fn(&World)); 5] = [
+    let workloads: [(&str, fn(&World)); 6] = [
         ("S1 capture", capture),
         ("S2 restore", restore),
         ("S3 memory", memory),
         ("placed", place),
         ("S6 stored", stored),
+        ("S6 running", running),
     ];
     for (name, run) in workloads {
         if name.contains(&filter) {

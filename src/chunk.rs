@@ -3,6 +3,7 @@
 mod assembly;
 mod block_components;
 mod block_layers;
+mod cell_parts;
 mod cell_set;
 mod column;
 mod components;
@@ -19,6 +20,7 @@ mod upgrade;
 pub(crate) use assembly::{CellMap, CellMask, ChunkAssembly};
 pub use block_components::ComponentError;
 pub use block_layers::LayerError;
+pub(crate) use cell_parts::CellParts;
 pub use column::Column;
 pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 

@@ -29,18 +29,19 @@ mod jobs;
 mod log;
 mod map;
 mod selected;
+mod snapshot_jobs;
 mod state;
 mod summary;
 mod table;
 mod wish;
 
-use crate::coordinator::{DimensionClock, RetryColumns, Statistics};
+use crate::coordinator::{DimensionClock, RetryColumns, SnapshotProgress, Statistics};
 use crate::region::RegionId;
 use crate::space::{DimensionId, SectionPos};
 use crate::view::{
     ControlPregeneration, ControlRegion, Dimension, DimensionOpen, FarColumnReceived, FarColumns, FarView,
     Pregeneration, PregenerationProgress, PublishedColumns, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionRestarted, RegionSplit, StepDimension, WorldStatistics,
+    RegionMerged, RegionRestarted, RegionSplit, SnapshotJob, StepDimension, WorldStatistics,
 };
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -50,6 +51,7 @@ use log::{Filter, RegionLog};
 use map::Map;
 use rustc_hash::{FxHashMap, FxHashSet};
 use selected::Selected;
+use snapshot_jobs::SnapshotRow;
 use table::Table;
 use wish::{RegionKey, Wish, Wishes};
 
@@ -79,7 +81,7 @@ pub enum OverlayList {
     Regions,
     /// What happened to regions, the newest first.
     Log,
-    /// The pre-generations.
+    /// The pre-generations and the snapshot jobs.
     Jobs,
     /// What listeners are told of ground that is far away.
     FarViews,
@@ -137,14 +139,20 @@ fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
 struct Background<'w, 's> {
     jobs: Query<'w, 's, (Entity, &'static Pregeneration, &'static PregenerationProgress, Option<&'static Name>)>,
     dimensions: Query<'w, 's, &'static Dimension>,
+    open: Query<'w, 's, (&'static Dimension, &'static DimensionOpen)>,
+    snapshots: Query<'w, 's, (Entity, &'static SnapshotJob, &'static SnapshotProgress)>,
     listeners: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
     columns: Res<'w, FarColumns>,
     traffic: Res<'w, far_views::Traffic>,
 }
 
 impl Background<'_, '_> {
+    fn jobs(&self) -> jobs::Jobs {
+        jobs::Jobs { pregenerations: self.pregenerations(), snapshots: self.snapshots() }
+    }
+
     /// The pre-generations, the oldest entity first.
-    fn jobs(&self) -> Vec<jobs::Job> {
+    fn pregenerations(&self) -> Vec<jobs::Job> {
         let mut jobs: Vec<_> = self.jobs.iter().collect();
         jobs.sort_unstable_by_key(|(entity, ..)| *entity);
         let job = |(entity, job, progress, name): (Entity, &Pregeneration, &PregenerationProgress, Option<&Name>)| {
@@ -158,6 +166,23 @@ impl Background<'_, '_> {
             }
         };
         jobs.into_iter().map(job).collect()
+    }
+
+    /// The snapshot jobs, the oldest first.
+    fn snapshots(&self) -> Vec<SnapshotRow> {
+        let mut jobs: Vec<_> = self.snapshots.iter().collect();
+        jobs.sort_unstable_by_key(|(_, job, _)| job.id);
+        let row = |(entity, job, progress): (Entity, &SnapshotJob, &SnapshotProgress)| {
+            let dimension = self.open.iter().find(|(_, open)| open.id == job.dimension);
+            SnapshotRow {
+                entity,
+                is_restore: job.is_restore,
+                dimension: dimension.map_or_else(|| job.dimension.to_string(), |(it, _)| it.name().to_owned()),
+                area: job.area,
+                progress: progress.clone(),
+            }
+        };
+        jobs.into_iter().map(row).collect()
     }
 
     fn listeners(&self) -> Vec<far_views::Listener> {
@@ -254,7 +279,7 @@ fn show(
         log: &log,
         names: &DimensionNames { open: open.collect() },
         // Only what is looked at is gathered.
-        jobs: &if overlay.list == OverlayList::Jobs { background.jobs() } else { Vec::new() },
+        jobs: &if overlay.list == OverlayList::Jobs { background.jobs() } else { default() },
         listeners: &if overlay.list == OverlayList::FarViews { background.listeners() } else { Vec::new() },
     };
     let mut shown = *overlay;
@@ -272,7 +297,7 @@ struct View<'a> {
     statistics: &'a Statistics,
     log: &'a RegionLog,
     names: &'a DimensionNames,
-    jobs: &'a [jobs::Job],
+    jobs: &'a jobs::Jobs,
     listeners: &'a [far_views::Listener],
 }
 
@@ -316,7 +341,7 @@ fn show_map(ui: &mut egui::Ui, view: &View, remembered: &mut Remembered, selecte
     }
 }
 
-/// The table of the regions, the log, the pre-generations, or the far views.
+/// The table of the regions, the log, the jobs, or the far views.
 fn show_lists(
     ui: &mut egui::Ui,
     view: &View,
@@ -329,7 +354,7 @@ fn show_lists(
     ui.horizontal(|ui| {
         ui.selectable_value(list, OverlayList::Regions, "regions");
         ui.selectable_value(list, OverlayList::Log, "log");
-        ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations");
+        ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations, captures and restores");
         ui.selectable_value(list, OverlayList::FarViews, "far views");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
             OverlayList::Regions => table.windows(ui, view.statistics),
@@ -399,7 +424,7 @@ mod tests {
         let context = egui::Context::default();
         let names = names();
         let mut remembered = Remembered::default();
-        let view = View { statistics, log: &RegionLog::default(), names: &names, jobs: &[], listeners: &[] };
+        let view = View { statistics, log: &RegionLog::default(), names: &names, jobs: &default(), listeners: &[] };
         remembered.update(statistics);
         let mut places = Vec::new();
         let mut last = None;

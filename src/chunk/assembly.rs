@@ -86,12 +86,27 @@ impl<'a> ChunkAssembly<'a> {
 
     /// Fills the cells of the mask with the same ones of `source`.
     pub fn copy_cells(&mut self, source: &'a Chunk, cells: &CellMask) {
+        self.copy_blocks(source, cells);
+        let arrives = |cell| cells.contains(cell).then_some(cell as u16);
+        self.copy_extras(source, arrives, |block| block, |_, _, component| Some(component));
+    }
+
+    /// Like [`copy_cells`](Self::copy_cells), layer 0 alone, without components.
+    pub fn copy_blocks(&mut self, source: &Chunk, cells: &CellMask) {
         let places = self.places_of(source, |block| block);
         for (cell, (place, source)) in self.places.iter_mut().zip(places).enumerate() {
             *place = if cells.contains(cell) { source } else { *place };
         }
-        let arrives = |cell| cells.contains(cell).then_some(cell as u16);
-        self.copy_extras(source, arrives, |block| block, |_, _, component| Some(component));
+    }
+
+    /// Adds blocks above layer 0, by cell and layer: all layers of a cell together.
+    pub fn add_layers(&mut self, blocks: impl Iterator<Item = (usize, u8, BlockId)>) {
+        self.layers.extend(blocks.map(|(cell, layer, block)| (cell as u16, layer, block)));
+    }
+
+    /// Adds components of blocks that are there.
+    pub(super) fn add_values(&mut self, values: impl Iterator<Item = PlacedValue<'a>>) {
+        self.values.extend(values);
     }
 
     /// The chunk, in the one representation that all equal chunks share.
@@ -175,6 +190,9 @@ impl CellMap {
 }
 
 impl CellMask {
+    /// All cells.
+    pub const WHOLE: Self = Self([u64::MAX; CHUNK_VOLUME / 64]);
+
     /// The cells of a part.
     pub fn of_part(part: &ChunkPart) -> Self {
         let mut words = [0; CHUNK_VOLUME / 64];

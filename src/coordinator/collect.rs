@@ -17,6 +17,7 @@ use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
 use super::save::Saves;
+use super::snapshots::Sightings;
 use super::threads::{TaskDone, Threads};
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
@@ -54,6 +55,7 @@ pub(super) struct Desk<'w> {
     pub players: ResMut<'w, Players>,
     pub far_views: ResMut<'w, FarViews>,
     pub limit: ResMut<'w, InFlightLimit>,
+    pub sightings: ResMut<'w, Sightings>,
 }
 
 pub(super) fn collect(mut desk: Desk) {
@@ -478,6 +480,7 @@ impl Desk<'_> {
         let until = self.saves.stored_with();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
         for loaded in left {
+            loaded.entities.iter().for_each(|entity| self.sightings.note(entity));
             let column = loaded.column.pos();
             let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
             self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
@@ -502,6 +505,7 @@ impl Desk<'_> {
         for traveller in travellers {
             let Position { dimension: to, .. } = traveller.position;
             if let Some(record) = &traveller.record {
+                self.sightings.note(record);
                 self.saves.pending.entities.insert(record.id, Some(record.clone()));
             }
             if self.dimensions.removed.contains(&to) {

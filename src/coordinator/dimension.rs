@@ -373,11 +373,16 @@ impl Dimension {
     /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
     /// knows yet.
     pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
-        if self.columns.get(&column) != Some(&Stage::Owned) {
+        // Of a fetched column the region has only the blocks yet.
+        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
+        if !is_whole || self.columns.get(&column) != Some(&Stage::Owned) {
             return Some(false);
         }
         let region = self.regionizer.region_at(column)?;
         let slot = self.regionizer.data_mut(region)?;
+        if slot.has_lost(column) {
+            return Some(false);
+        }
         let inbox = &slot.parked.get().inbox;
         Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
     }

@@ -62,6 +62,11 @@ impl Directory {
         self.places.contains_key(&id)
     }
 
+    /// Whether the entity is in the world of a region, as far as is known.
+    pub fn is_in_region(&self, id: Uuid) -> bool {
+        matches!(self.places.get(&id), Some(Whereabouts::Region(..)))
+    }
+
     /// What was in a halted region, or had just arrived there, is in no region any more. Gives its ids.
     pub fn forget_fallen(&mut self, dimension: DimensionId, is_gone: impl Fn(&Uuid, Whereabouts) -> bool) -> Vec<Uuid> {
         self.has_lost = true;

@@ -1,9 +1,17 @@
 use super::format::{UNKNOWN, count, duration, percent};
+use super::snapshot_jobs::{self, SnapshotRow};
 use super::wish::Wish;
 use crate::space::ColumnArea;
 use crate::view::{ControlPregeneration, PregenerationOrder, PregenerationProgress, PregenerationState};
 use bevy::prelude::Entity;
 use bevy_egui::egui::{Color32, Grid, Label, RichText, ScrollArea, Ui};
+
+/// What is done in the background, by wish.
+#[derive(Default)]
+pub(super) struct Jobs {
+    pub pregenerations: Vec<Job>,
+    pub snapshots: Vec<SnapshotRow>,
+}
 
 /// A pre-generation, as the overlay shows it.
 pub(super) struct Job {
@@ -67,19 +75,20 @@ fn color(ui: &Ui, job: &Job) -> Color32 {
     }
 }
 
-/// The pre-generations, one a row.
-pub(super) fn show(ui: &mut Ui, jobs: &[Job], wishes: &mut Vec<Wish>) {
-    if jobs.is_empty() {
-        ui.weak("Nothing is pre-generated.");
+/// The pre-generations, one a row, and below them the snapshot jobs.
+pub(super) fn show(ui: &mut Ui, Jobs { pregenerations, snapshots }: &Jobs, wishes: &mut Vec<Wish>) {
+    if pregenerations.is_empty() && snapshots.is_empty() {
+        ui.weak("Nothing is pre-generated, captured or restored.");
         return;
     }
     ScrollArea::both().id_salt("jobs").auto_shrink([false, false]).show(ui, |ui| {
         Grid::new("jobs").num_columns(6).striped(true).spacing([10.0, 3.0]).show(ui, |ui| {
-            for job in jobs {
+            for job in pregenerations {
                 row(ui, job, wishes);
                 ui.end_row();
             }
         });
+        snapshot_jobs::show(ui, snapshots, wishes);
     });
 }
 

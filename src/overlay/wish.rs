@@ -17,6 +17,8 @@ pub(super) enum Wish {
     Generation(Entity, DimensionGeneration),
     Retry(RetryColumns),
     Pregeneration(ControlPregeneration),
+    /// By its entity.
+    CancelSnapshotJob(Entity),
     Step(StepDimension),
     Order(ControlRegion),
 }
@@ -49,6 +51,7 @@ impl Wishes<'_, '_> {
             }
             Wish::Retry(retry) => drop(self.retries.write(retry)),
             Wish::Pregeneration(order) => drop(self.pregenerations.write(order)),
+            Wish::CancelSnapshotJob(job) => self.commands.entity(job).try_despawn(),
             Wish::Step(step) => drop(self.steps.write(step)),
             Wish::Order(order) => drop(self.orders.write(order)),
         }

@@ -4,21 +4,25 @@
 //! done in the tick with which it came, after the game's systems, or comes back as postponed: nothing of it stays in a region.
 
 mod capture;
+mod look;
 mod restore;
 
-use super::departure::roots;
+use super::departure::{family, roots};
 use super::records::record;
 use super::world::RegionState;
-use super::{Address, Letter, LetterSender, Position};
+use super::{Address, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
+use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 pub use capture::{CaptureColumn, CapturedColumn};
+pub use look::{LookForEntities, SeenEntities};
 pub use restore::{ColumnRestored, PlaceEntities, RestoreColumn, RestoredColumn};
 
 /// How much of a tick may be spent on work on columns. The first column of a tick is worked on in any case.
@@ -38,6 +42,9 @@ pub enum ColumnWork {
     Restore(RestoreColumn),
     /// Entities are to come into it.
     PlaceEntities(PlaceEntities),
+    /// It is to be looked who stands in it and in the region's other columns. That takes no part in the budget: all of them
+    /// are to be seen at the same moment.
+    Look(LookForEntities),
 }
 
 /// What has come of it.
@@ -47,8 +54,10 @@ pub enum ColumnAnswer {
     Captured(CapturedColumn),
     /// It was restored.
     Restored(RestoredColumn),
-    /// The entities came into it.
-    Placed,
+    /// So many entities came into it.
+    Placed(usize),
+    /// It was looked who is there.
+    Seen(SeenEntities),
     /// The budget was used up: it is to be sent again.
     Postponed,
     /// It could not be done, for this reason, and nothing was changed.
@@ -100,6 +109,15 @@ pub struct FinishedWork {
 }
 
 impl FinishedWork {
+    /// Whether something in the world is not as it was.
+    pub(super) fn has_changed(&self) -> bool {
+        match &self.result {
+            ColumnAnswer::Restored(restored) => !restored.chunks.is_empty() || !restored.removed.is_empty(),
+            ColumnAnswer::Placed(count) => *count > 0,
+            _ => false,
+        }
+    }
+
     /// Tells what came of it.
     pub fn tell(self) {
         self.answer.give(self.result, self.took);
@@ -143,7 +161,8 @@ pub(super) fn work(world: &mut World) {
         }
         let is_late =
             || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
-        if !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
+        let is_work = !matches!(work, ColumnWork::Look(_));
+        if is_work && !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
             finished.push(FinishedWork { answer, result: ColumnAnswer::Postponed, took: Duration::ZERO });
             continue;
         }
@@ -154,7 +173,8 @@ pub(super) fn work(world: &mut World) {
                 chunks += restored.chunks.len();
                 ColumnAnswer::Restored(restored)
             }),
-            ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(|()| ColumnAnswer::Placed),
+            ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(ColumnAnswer::Placed),
+            ColumnWork::Look(order) => Ok(ColumnAnswer::Seen(look::look(world, &order))),
         };
         let result = done.unwrap_or_else(ColumnAnswer::Failed);
         finished.push(FinishedWork { answer, result, took: work_began.elapsed() });
@@ -165,9 +185,23 @@ pub(super) fn work(world: &mut World) {
 /// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays
 /// them.
 fn standing_in(world: &World, area: &BlockBox, column: ColumnPos) -> Vec<(Entity, EntityRecord)> {
+    standing(world, |position| position.column() == column && area.contains(position.block), |_| true)
+}
+
+/// The entities that stand here, as they are stored, as far as they are wanted; but for players.
+fn standing(
+    world: &World,
+    here: impl Fn(&Position) -> bool,
+    is_wanted: impl Fn(Uuid) -> bool,
+) -> Vec<(Entity, EntityRecord)> {
     let components = world.resource::<RegionState>().components.clone();
-    let here = |position: &Position| position.column() == column && area.contains(position.block);
-    let found = roots(world, &components, here).into_iter();
+    // Who has just gone to another dimension is still in this world.
+    let dimension = world.resource::<RegionInfo>().dimension;
+    let found = roots(world, &components, |position| position.dimension == dimension && here(position)).into_iter();
+    // Whatever follows one of them without being its child is stored by itself, and goes with it.
+    let mut taken = HashSet::new();
+    let found = found.flat_map(|root| family(world, &components, root, &mut taken));
+    let found = found.filter(|entity| world.get::<StableId>(*entity).is_some_and(|id| is_wanted(id.0)));
     let found = found.filter_map(|entity| Some((entity, record(world, &components, entity)?)));
     found.filter(|(_, record)| record.player().is_none()).collect()
 }

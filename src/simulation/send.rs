@@ -1,5 +1,6 @@
 use super::block_ticks::BlockTicks;
 use super::blocks::RegionColumns;
+use super::column_work::FinishedWork;
 use super::departure::{depart_all, family, place, roots};
 use super::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
 use super::fault::raise;
@@ -93,9 +94,18 @@ pub(super) fn send(world: &mut World) {
         ticks.save_chunks(|chunk| leaving.contains(&chunk.column()) || is_cut(chunk));
     }
 
-    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
+    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other. What was restored
+    // does so too: who was removed here may come back elsewhere, and a region that halts undoes nothing of it.
+    let has_restored = outbox.worked.iter().any(FinishedWork::has_changed);
     let sends = !world.resource_mut::<Post>().is_empty();
-    if save || sends || has_lost_player || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
+    if save
+        || sends
+        || has_restored
+        || has_lost_player
+        || !walked_out.is_empty()
+        || !leaving.is_empty()
+        || !cut.is_empty()
+    {
         let dimension = world.resource::<RegionInfo>().dimension;
         collect_unsaved(world, &components, dimension, &mut outbox);
     }

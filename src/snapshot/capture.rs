@@ -1,27 +1,30 @@
 #[cfg(test)]
 mod tests;
 
-use super::entities;
+use super::{SnapshotParts, entities};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
 use crate::storage::EntityRecord;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// What a box of blocks held, column by column, each as it was at the end of one tick of its region.
 ///
 /// It shares whole chunks with the world, also where the box cuts through them: what lies outside of the box is not part of
-/// it. Columns that were not added are missing, and so are chunk heights that the world had not loaded: nothing is ever
-/// restored from what was not captured.
+/// it, and so is what its [`SnapshotParts`] leave out. Columns that were not added are missing, and so are chunk heights that
+/// the world had not loaded: nothing is ever restored from what was not captured.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(super) area: BlockBox,
+    pub(super) parts: SnapshotParts,
     pub(super) columns: BTreeMap<ColumnPos, ColumnSnapshot>,
     /// In which column everybody is, children included.
     pub(super) entities: FxHashMap<Uuid, ColumnPos>,
+    /// Whom it tells of, there or not; `None` for everybody.
+    pub(super) concerned: Option<Arc<BTreeSet<Uuid>>>,
 }
 
 /// One column of a [`Snapshot`].
@@ -38,12 +41,22 @@ pub struct ColumnSnapshot {
 impl Snapshot {
     /// A snapshot of a box whose columns are all missing still.
     pub fn new(area: BlockBox) -> Self {
-        Self { area, columns: BTreeMap::new(), entities: FxHashMap::default() }
+        Self::of_parts(area, SnapshotParts::ALL)
+    }
+
+    /// Like [`new`](Self::new), and takes in no more than these parts.
+    pub fn of_parts(area: BlockBox, parts: SnapshotParts) -> Self {
+        Self { area, parts, columns: BTreeMap::new(), entities: FxHashMap::default(), concerned: None }
     }
 
     /// The box.
     pub const fn area(&self) -> &BlockBox {
         &self.area
+    }
+
+    /// What it holds of its box.
+    pub const fn parts(&self) -> SnapshotParts {
+        self.parts
     }
 
     /// Takes in a column as it is at the end of `tick`, with the entities that stand in it; what lies outside of the box is
@@ -56,6 +69,7 @@ impl Snapshot {
         let pos = column.pos();
         let Some(heights) = self.area.chunk_heights().filter(|_| self.area.reaches(pos)) else { return false };
         let inside = column.chunks().skip_while(|(y, _)| y < heights.start()).take_while(|(y, _)| y <= heights.end());
+        let inside = inside.filter(|_| self.parts.has_cells());
         let mut chunks = Vec::with_capacity(column.chunks().len());
         chunks.extend(inside.filter(|(_, chunk)| !is_air(chunk)).map(|(y, chunk)| (y, chunk.clone())));
         if chunks.len() < chunks.capacity() {
@@ -94,9 +108,9 @@ impl Snapshot {
     }
 
     /// Puts an entity into a column that is there, as [`add_column`](Self::add_column) does.
-    pub(super) fn add_entity(&mut self, column: ColumnPos, mut entity: EntityRecord) {
+    pub fn add_entity(&mut self, column: ColumnPos, mut entity: EntityRecord) {
         let Some(tick) = self.columns.get(&column).map(|column| column.tick) else { return };
-        if !self.area.contains(entity.block) {
+        if !self.parts.entities || !self.area.contains(entity.block) {
             return;
         }
         let known: Vec<Uuid> = entities::ids(&entity).filter(|id| self.entities.contains_key(id)).collect();
@@ -129,14 +143,15 @@ impl Snapshot {
         }
     }
 
-    /// The block at a position; `None` outside of the box and where it is missing.
+    /// The block at a position; `None` outside of the box, where it is missing, and if blocks are left out.
     pub fn block(&self, position: BlockPos) -> Option<BlockId> {
         let chunk = position.chunk();
-        (self.area.contains(position) && self.holds(chunk))
+        (self.parts.blocks && self.area.contains(position) && self.holds(chunk))
             .then(|| self.chunk(chunk).map_or(BlockId::AIR, |chunk| chunk.block(position.in_chunk())))
     }
 
-    /// The chunk at a position, with what it has outside of the box; `None` if it is all air, or missing.
+    /// The chunk at a position, with what it has outside of the box and besides the parts that are held; `None` if it is all
+    /// air, or missing.
     pub fn chunk(&self, position: ChunkPos) -> Option<&Arc<Chunk>> {
         self.columns.get(&position.column())?.chunk(position.y)
     }
@@ -174,6 +189,17 @@ impl Snapshot {
     /// All entities, column by column.
     pub fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
         self.columns.values().flat_map(|column| &column.entities)
+    }
+
+    /// Everybody in it, the children of entities too.
+    pub fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
+        self.entities.keys().copied()
+    }
+
+    /// Whether it says of this entity if it is in the box: whom it does not tell of is left alone when it is restored. What a
+    /// history gives tells of those who are to come or go.
+    pub fn tells_of(&self, id: Uuid) -> bool {
+        self.parts.entities && self.concerned.as_ref().is_none_or(|concerned| concerned.contains(&id))
     }
 
     /// The column in which the entity or the child with this UUID was caught.

@@ -51,7 +51,8 @@ impl Snapshot {
     }
 }
 
-fn entity_bytes(entity: &EntityRecord) -> usize {
+/// Bytes of an entity, itself included.
+pub(super) fn entity_bytes(entity: &EntityRecord) -> usize {
     let children = entity.children.iter().map(|child| size_of_val(child) + component_bytes(&child.components));
     size_of_val(entity) + component_bytes(&entity.components) + children.sum::<usize>()
 }

@@ -50,7 +50,8 @@ impl Snapshot {
         if turns.turn() != relocation.turn {
             return Err(PlaceError::OtherTurn { blocks: turns.turn(), snapshot: relocation.turn });
         }
-        let mut placed = Self::new(relocation.area(&self.area)?);
+        let mut placed = Self::of_parts(relocation.area(&self.area)?, self.parts);
+        placed.concerned = self.concerned.clone();
         match relocation.shift() {
             Some(shift) if shift.iter().all(|distance| distance & 15 == 0) => {
                 placed.columns.extend(self.columns.iter().map(|(pos, column)| shifted(*pos, column, shift)));

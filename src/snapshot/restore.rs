@@ -1,21 +1,21 @@
 #[cfg(test)]
 mod tests;
 
-use super::{BlockFilter, Snapshot};
-use crate::chunk::{CellMask, Chunk, ChunkAssembly, Column};
+use super::{BlockFilter, Snapshot, SnapshotParts};
+use crate::chunk::{CellMask, Chunk, Column};
 use crate::space::ChunkPart;
 use std::sync::Arc;
 
-/// The chunk that is to take the place of `current`, so that the part of it holds what `wanted` has, where the filter lets
-/// it; `None` if nothing differs. No chunk stands for air.
+/// The chunk that is to take the place of `current`, so that the part of it holds what `wanted` has of these parts of its
+/// cells, where the filter lets it; `None` if nothing differs. No chunk stands for air.
 ///
-/// If all cells are restored it is `wanted` itself, and otherwise a new chunk of both, with the layers and components of
-/// each cell.
+/// If all of all cells is restored it is `wanted` itself, and otherwise a new chunk of both.
 pub fn restored_chunk(
     current: Option<&Arc<Chunk>>,
     wanted: Option<&Arc<Chunk>>,
     part: &ChunkPart,
     filter: &BlockFilter,
+    parts: SnapshotParts,
 ) -> Option<Arc<Chunk>> {
     match (current, wanted) {
         (None, None) => return None,
@@ -26,7 +26,7 @@ pub fn restored_chunk(
     let now = current.map_or(&air, |chunk| &**chunk);
     let then = wanted.map_or(&air, |chunk| &**chunk);
     let restored = || wanted.cloned().unwrap_or_default();
-    if now == then {
+    if now == then || !parts.has_cells() {
         return None;
     }
     let mut cells = CellMask::of_part(part);
@@ -34,16 +34,13 @@ pub fn restored_chunk(
         cells.keep_blocks(now, |block| filter.current.contains(block));
         cells.keep_blocks(then, |block| filter.wanted.contains(block));
     }
-    if cells.is_whole() {
+    if cells.is_whole() && parts.cells().is_all() {
         return Some(restored());
     }
     if cells.is_empty() {
         return None;
     }
-    let mut assembly = ChunkAssembly::new();
-    assembly.copy_cells(then, &cells);
-    assembly.copy_cells(now, &cells.inverted());
-    let mixed = assembly.finish();
+    let mixed = now.with_cells_of(then, &cells, parts.cells());
     if mixed == *now {
         None
     } else if mixed == *then {
@@ -81,7 +78,7 @@ impl Snapshot {
                 return None;
             }
             let part = self.area.part(pos.chunk(y))?;
-            Some((y, restored_chunk(now, wanted, &part, filter)?))
+            Some((y, restored_chunk(now, wanted, &part, filter, self.parts)?))
         })
     }
 }

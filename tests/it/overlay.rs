@@ -354,6 +354,32 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
 }
 
 #[test]
+fn a_snapshot_job_is_shown_and_cancelled() {
+    let settings = SnapshotSettings { columns: 1, ..SnapshotSettings::default() };
+    let (mut app, dimension) = two_regions(lockstep().with_snapshot_settings(settings));
+    listen::<SnapshotJobEnded>(&mut app);
+    let id = dimension_id(&app, dimension);
+    click(&mut app, "jobs");
+    assert!(is_seen(&app, "Nothing is pre-generated, captured or restored."));
+    let area = BlockBox::new(HERE, BlockPos::new(1_000, 5, 1_000));
+    let jobs = app.world().resource::<SnapshotJobs>().clone();
+    jobs.capture(CaptureSnapshot::new(id, area));
+    jobs.capture(CaptureSnapshot::new(id, area));
+    frame_until(&mut app, "both are shown", |app| is_seen(app, "running") && is_seen(app, "waiting"));
+    frame_until(&mut app, "the rate is shown", |app| is_seen(app, " of 3,969 (0 %)") && is_seen(app, "/s, "));
+    for text in ["capture in overworld", "worked", "box from [0, 5, 0]"] {
+        assert!(is_seen(&app, text), "{text} is not on the screen");
+    }
+    for left in [1, 0] {
+        click(&mut app, "cancel");
+        frame_until(&mut app, "one is gone", |app| places(app, "cancel").len() == left);
+    }
+    frame_until(&mut app, "both have ended", |app| heard::<SnapshotJobEnded>(app).len() == 2);
+    let states: Vec<_> = heard::<SnapshotJobEnded>(&app).iter().map(|ended| ended.progress.state).collect();
+    assert_eq!(states, [SnapshotJobState::Cancelled; 2]);
+}
+
+#[test]
 fn far_views_are_shown_with_what_they_got() {
     let (mut app, dimension) = two_regions(lockstep());
     let view = FarView::in_dimension(dimension).with_radius(1).with_bytes_per_second(1 << 20);

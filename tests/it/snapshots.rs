@@ -1,5 +1,10 @@
 //! Captures and restores of a running world: what comes back, what stays as it is, and how much of a tick it takes.
 
+mod crossing;
+mod life;
+mod parts;
+mod undo;
+
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::coordinator::{ColumnResult, SnapshotOutcome};
@@ -8,12 +13,12 @@ use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-fn at(x: i64, y: i64, z: i64) -> BlockPos {
+pub const fn at(x: i64, y: i64, z: i64) -> BlockPos {
     BlockPos::new(x, y, z)
 }
 
 /// A world in lockstep with one loaded square of columns around the middle.
-fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
     listen::<SnapshotJobEnded>(&mut app);
     let dimension = flat(&mut app);
@@ -26,12 +31,12 @@ fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     (app, dimension, id)
 }
 
-fn jobs(app: &App) -> SnapshotJobs {
+pub fn jobs(app: &App) -> SnapshotJobs {
     app.world().resource::<SnapshotJobs>().clone()
 }
 
 /// What came of the job, once it has ended.
-fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
+pub fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
     update_until(app, "the job has ended", |world| {
         world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
     });
@@ -52,7 +57,7 @@ fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<SnapshotOutcome> {
     ended.outcome.clone()
 }
 
-fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+pub fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
     for (position, block) in blocks {
         app.world_mut().write_message(SetBlock { dimension, position, block });
     }
@@ -60,7 +65,7 @@ fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (Block
 }
 
 /// All blocks of a box and one block around it, as they are published.
-fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
+pub fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
     let BlockBox { min, max } = *area;
     let places = (min.x - 1..=max.x + 1)
         .flat_map(|x| (min.y - 1..=max.y + 1).flat_map(move |y| (min.z - 1..=max.z + 1).map(move |z| at(x, y, z))));
@@ -218,6 +223,61 @@ fn nobody_is_there_twice() {
         update(&mut app, 5);
         assert_eq!(walkers(app.world_mut()).len(), 2);
     }
+}
+
+/// A cart that a horse takes along, also into death; each is stored by itself.
+#[derive(Component)]
+#[relationship(relationship_target = Pulls)]
+struct PulledBy(Entity);
+
+#[derive(Component)]
+#[relationship_target(relationship = PulledBy, linked_spawn)]
+struct Pulls(Vec<Entity>);
+
+#[test]
+fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_with_it() {
+    let mut app = game(lockstep());
+    app.register_region_relationship::<PulledBy>();
+    listen::<SnapshotJobEnded>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    let id = dimension_id(&app, dimension);
+    in_region(&mut app, dimension, at(3, 10, 3), move |region| {
+        let horse = region.spawn((Position::new(id, at(3, 10, 3)), walker("horse", 0.0))).id();
+        region.spawn((Position::new(id, at(5, 10, 3)), walker("cart", 0.0), PulledBy(horse)));
+    });
+    update(&mut app, 5);
+    let area = BlockBox::new(at(0, 0, 0), at(15, 31, 15));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert_eq!(snapshot.entities().count(), 2);
+    let before = walkers(app.world_mut());
+    for _ in 0..2 {
+        restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+        update(&mut app, 5);
+        assert_eq!(walkers(app.world_mut()), before);
+    }
+}
+
+#[test]
+fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
+    let updates = |loading| {
+        let settings = SnapshotSettings { loading, ..SnapshotSettings::default() };
+        let (mut app, _, id) = world(lockstep().with_snapshot_settings(settings));
+        let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
+        let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
+        let mut updates = 0;
+        while !heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job) {
+            app.update();
+            updates += 1;
+        }
+        assert!(ended(&mut app, job).outcome.snapshot.clone().unwrap().is_complete());
+        updates
+    };
+    // In lockstep, ground comes four updates after it was ordered.
+    let [one, all] = [1, 25].map(updates);
+    assert!(one >= 25 * 4 && all < 25, "{one} and {all} updates");
 }
 
 #[test]

@@ -75,18 +75,19 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     for y in either.into_iter().filter(|y| heights.contains(y)) {
         let chunk = column.chunk(y);
         let Some(part) = area.part(chunk).filter(|_| wanted.holds(y)) else { continue };
-        if let Some(new) = restored_chunk(known.chunk(y), wanted.chunk(y), &part, filter) {
+        if let Some(new) = restored_chunk(known.chunk(y), wanted.chunk(y), &part, filter, snapshot.parts()) {
             columns.replace_chunk(chunk, new);
             restored.chunks.push(y);
         }
     }
     // What was scheduled for blocks that are not there any more is not to happen to others.
     let mut ticks = world.resource_mut::<BlockTicks>();
-    for y in &restored.chunks {
+    for y in restored.chunks.iter().filter(|_| snapshot.parts().blocks) {
         ticks.cancel_in(column.chunk(*y), |block| area.contains(block));
     }
     if *removes_entities {
-        for (entity, record) in standing_in(world, area, *column) {
+        let found = standing_in(world, area, *column).into_iter();
+        for (entity, record) in found.filter(|(_, record)| snapshot.tells_of(record.id)) {
             restored.removed.push(record.id);
             restored.removed.extend(record.children.iter().filter_map(|child| child.id));
             // A hook of another one may have despawned it.
@@ -98,16 +99,17 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     Ok(restored)
 }
 
-pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<(), String> {
+pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<usize, String> {
     let PlaceEntities { column, area, entities } = order;
     let components = world.resource::<RegionState>().components.clone();
+    let count = entities.len();
     for record in entities {
         spawn_stored(world, &components, record.clone());
         // It is not stored as it is now, wherever it was stored before.
         mark_unsaved(world, record.id);
     }
     world.write_message(ColumnRestored { column, area });
-    Ok(())
+    Ok(count)
 }
 
 fn mark_unsaved(world: &mut World, id: Uuid) {

@@ -1,8 +1,12 @@
 use super::*;
 use crate::block::BlockId;
-use crate::snapshot::test_world::{self, Columns, capture, cells, edit, edits, positions, world};
-use crate::space::BlockPos;
+use crate::snapshot::test_world::{self, Columns, capture, cells, edit, edits, entity, positions, world};
+use crate::snapshot::{BlockFilter, SnapshotParts};
+use crate::space::{BlockBox, BlockPos, ChunkPos};
+use crate::storage::EntityRecord;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use uuid::Uuid;
 
 fn area() -> BlockBox {
     BlockBox::new(BlockPos::new(-20, -20, -20), BlockPos::new(25, 25, 25))
@@ -82,6 +86,108 @@ fn the_oldest_edits_are_forgotten_first() {
     assert_eq!((history.undo_count(), history.redo_count(), history.bytes()), (0, 0, 0));
     let [before, after] = set(&mut columns, 10);
     assert_eq!(history.record(&before, &after), Recorded::TooLarge);
+}
+
+/// Who stands where: the box holds those within it.
+type Mobs = BTreeMap<Uuid, EntityRecord>;
+
+fn with_mobs(columns: &Columns, mobs: &Mobs) -> Snapshot {
+    let mut snapshot = Snapshot::new(area());
+    for column in columns.values() {
+        let here = mobs.values().filter(|mob| mob.column() == column.pos()).cloned();
+        snapshot.add_column(column, 1, here.collect());
+    }
+    snapshot
+}
+
+/// As a restore does it in a world.
+fn restore_mobs(mobs: &mut Mobs, snapshot: &Snapshot) {
+    let is_reached = |mob: &EntityRecord| area().contains(mob.block) && snapshot.column(mob.column()).is_some();
+    mobs.retain(|id, mob| !(is_reached(mob) && snapshot.tells_of(*id)));
+    for mob in snapshot.entities() {
+        mobs.entry(mob.id).or_insert_with(|| mob.clone());
+    }
+}
+
+fn mobs(of: impl IntoIterator<Item = (u128, i64)>) -> Mobs {
+    let mobs = of.into_iter().map(|(id, x)| entity(id, BlockPos::new(x, 0, 0)));
+    mobs.map(|mob| (mob.id, mob)).collect()
+}
+
+#[test]
+fn entities_that_an_edit_did_not_change_are_left_alone() {
+    let columns = world();
+    let mut history = EditHistory::new(1 << 20);
+    let before = with_mobs(&columns, &mobs([(1, 0), (2, 5), (3, 9)]));
+    let after = with_mobs(&columns, &mobs([(1, 0), (3, -9), (4, 12)]));
+    assert_eq!(history.record(&before, &after), Recorded::Kept);
+    // One wanders off, another one comes into the box.
+    let mut now = mobs([(1, 7), (3, -9), (4, 15), (5, 3)]);
+    restore_mobs(&mut now, &history.undo().unwrap());
+    assert_eq!(now, mobs([(1, 7), (2, 5), (3, 9), (5, 3)]));
+    restore_mobs(&mut now, &history.redo().unwrap());
+    assert_eq!(now, mobs([(1, 7), (3, -9), (4, 12), (5, 3)]));
+    assert_eq!(history.record(&after, &after), Recorded::Unchanged);
+}
+
+#[test]
+fn entities_count_as_bytes_and_are_left_out_if_either_capture_leaves_them_out() {
+    let columns = world();
+    let mut mob = entity(1, BlockPos::new(0, 0, 0));
+    let empty = with_mobs(&columns, &Mobs::new());
+    let bytes = |mob: &EntityRecord| {
+        let mut history = EditHistory::new(1 << 20);
+        history.record(&empty, &with_mobs(&columns, &Mobs::from([(mob.id, mob.clone())])));
+        let bytes = history.bytes();
+        history.clear();
+        assert_eq!(history.bytes(), 0);
+        bytes
+    };
+    let bare = bytes(&mob);
+    mob.components.push(("bag".to_owned(), vec![0; 10_000]));
+    assert!(bare > 0 && (10_000..10_200).contains(&(bytes(&mob) - bare)));
+    let mut history = EditHistory::new(5_000);
+    let with_bag = with_mobs(&columns, &Mobs::from([(mob.id, mob)]));
+    assert_eq!(history.record(&empty, &with_bag), Recorded::TooLarge);
+
+    let without = Snapshot::of_parts(area(), SnapshotParts { entities: false, ..SnapshotParts::ALL });
+    assert_eq!(history.record(&without, &with_bag), Recorded::Unchanged);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Each step, some of eight are anywhere in the box, or nowhere.
+    #[test]
+    fn undo_and_redo_walk_through_the_entities_of_the_box(
+        steps in prop::collection::vec(prop_oneof![
+            3 => prop::collection::btree_map(0..8_u128, -20..26_i64, 0..8).prop_map(Some), 2 => Just(None)
+        ], 1..10), redoes in prop::collection::vec(any::<bool>(), 10),
+    ) {
+        let columns = world();
+        let mut now = Mobs::new();
+        let mut history = EditHistory::new(usize::MAX);
+        let (mut states, mut at) = (vec![Mobs::new()], 0);
+        for (step, redoes) in steps.into_iter().zip(redoes) {
+            match step {
+                Some(places) => {
+                    let before = with_mobs(&columns, &now);
+                    now = mobs(places);
+                    if history.record(&before, &with_mobs(&columns, &now)) == Recorded::Kept {
+                        states.truncate(at + 1);
+                        states.push(now.clone());
+                        at += 1;
+                    }
+                }
+                None => {
+                    let restored = if redoes { history.redo() } else { history.undo() };
+                    let Some(restored) = restored else { continue };
+                    restore_mobs(&mut now, &restored);
+                    at = if redoes { at + 1 } else { at - 1 };
+                }
+            }
+            prop_assert_eq!(&now, &states[at]);
+        }
+    }
 }
 
 proptest! {

@@ -1,11 +1,12 @@
 use super::*;
-use crate::block::{BlockId, BlockLayout};
+use crate::block::{BlockId, BlockLayout, ComponentLayout};
 use crate::snapshot::BlockChoice;
 use crate::snapshot::test_world::{
-    BLOCKS, Columns, capture, cell, cell_of, edit, edits, part_of, positions, positions_of, world,
+    BLOCKS, Cell, Columns, capture, cell, cell_of, edit, edits, entity, part_of, positions, positions_of, world,
 };
-use crate::space::{BlockBox, BlockPos, ColumnPos, HeightSet};
+use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
 use proptest::prelude::*;
+use uuid::Uuid;
 
 const STONE: BlockId = BlockId::new(1);
 const WATER: BlockId = BlockId::new(2);
@@ -25,10 +26,16 @@ fn noise(kinds: u32) -> Arc<Chunk> {
 #[test]
 fn a_whole_chunk_is_the_very_same_one() {
     let (now, then) = (noise(5), noise(7));
-    let restored = restored_chunk(Some(&now), Some(&then), &ChunkPart::WHOLE, &all()).unwrap();
+    let restored = restored_chunk(Some(&now), Some(&then), &ChunkPart::WHOLE, &all(), SnapshotParts::ALL).unwrap();
     assert!(Arc::ptr_eq(&restored, &then));
-    assert_eq!(*restored_chunk(Some(&now), None, &ChunkPart::WHOLE, &all()).unwrap(), Chunk::default());
-    assert!(Arc::ptr_eq(&restored_chunk(None, Some(&then), &ChunkPart::WHOLE, &all()).unwrap(), &then));
+    assert_eq!(
+        *restored_chunk(Some(&now), None, &ChunkPart::WHOLE, &all(), SnapshotParts::ALL).unwrap(),
+        Chunk::default()
+    );
+    assert!(Arc::ptr_eq(
+        &restored_chunk(None, Some(&then), &ChunkPart::WHOLE, &all(), SnapshotParts::ALL).unwrap(),
+        &then
+    ));
 }
 
 #[test]
@@ -48,8 +55,8 @@ fn nothing_is_restored_where_nothing_differs() {
         (Some(&air), None),
         (Some(&noise(7)), Some(&then)),
     ] {
-        assert_eq!(restored_chunk(now, then, &ChunkPart::WHOLE, &all()), None);
-        assert_eq!(restored_chunk(now, then, &part(3..4), &all()), None);
+        assert_eq!(restored_chunk(now, then, &ChunkPart::WHOLE, &all(), SnapshotParts::ALL), None);
+        assert_eq!(restored_chunk(now, then, &part(3..4), &all(), SnapshotParts::ALL), None);
     }
 }
 
@@ -59,8 +66,8 @@ fn what_differs_outside_of_the_part_stays() {
     let mut now = Chunk::clone(&then);
     now.set_block([9, 0, 0], WATER);
     let now = Arc::new(now);
-    assert_eq!(restored_chunk(Some(&now), Some(&then), &part(0..9), &all()), None);
-    let restored = restored_chunk(Some(&now), Some(&then), &part(9..10), &all()).unwrap();
+    assert_eq!(restored_chunk(Some(&now), Some(&then), &part(0..9), &all(), SnapshotParts::ALL), None);
+    let restored = restored_chunk(Some(&now), Some(&then), &part(9..10), &all(), SnapshotParts::ALL).unwrap();
     assert!(Arc::ptr_eq(&restored, &then), "with that it is the same as before");
 }
 
@@ -68,8 +75,9 @@ fn what_differs_outside_of_the_part_stays() {
 fn a_filter_says_what_may_go_and_what_may_come() {
     let now = Arc::new(Chunk::from_fn(|[x, ..]| if x < 8 { STONE } else { BlockId::AIR }));
     let then = Arc::new(Chunk::from_fn(|[_, y, _]| if y < 8 { WATER } else { BlockId::AIR }));
-    let restore =
-        |current, wanted| restored_chunk(Some(&now), Some(&then), &ChunkPart::WHOLE, &BlockFilter { current, wanted });
+    let restore = |current, wanted| {
+        restored_chunk(Some(&now), Some(&then), &ChunkPart::WHOLE, &BlockFilter { current, wanted }, SnapshotParts::ALL)
+    };
     let only_air = restore(BlockChoice::only([BlockId::AIR]), BlockChoice::All).unwrap();
     assert_eq!([only_air.block([0, 0, 0]), only_air.block([8, 0, 0])], [STONE, WATER]);
     let only_water = restore(BlockChoice::All, BlockChoice::only([WATER])).unwrap();
@@ -98,7 +106,7 @@ fn heights_that_are_not_loaded_are_left_alone() {
 fn palettes_of_more_blocks_than_a_chunk_has_cells_are_put_together() {
     let [now, then] = [0, 4096_u32]
         .map(|first| Arc::new(Chunk::from_fn(|[x, y, z]| BlockId::new(first + 1 + (x * 256 + y * 16 + z) as u32))));
-    let restored = restored_chunk(Some(&now), Some(&then), &part(4..5), &all()).unwrap();
+    let restored = restored_chunk(Some(&now), Some(&then), &part(4..5), &all(), SnapshotParts::ALL).unwrap();
     for cell in ChunkPart::WHOLE.cells() {
         assert_eq!(restored.block(cell), if cell[0] == 4 { &then } else { &now }.block(cell));
     }
@@ -121,8 +129,84 @@ fn choices() -> impl Strategy<Value = BlockChoice> {
     prop_oneof![Just(BlockChoice::All), blocks().prop_map(BlockChoice::only), blocks().prop_map(BlockChoice::all_but)]
 }
 
+#[test]
+fn a_snapshot_without_blocks_holds_none_and_one_of_nothing_restores_nothing() {
+    let mut column = Column::new(ColumnPos::new(0, 0));
+    column.set_chunk(0, noise(7));
+    let without = |parts| {
+        let mut snapshot = Snapshot::of_parts(BlockBox::ALL, parts);
+        snapshot.add_column(&column, 1, vec![entity(1, BlockPos::new(0, 0, 0))]);
+        snapshot
+    };
+    let no_blocks = without(SnapshotParts { blocks: false, ..SnapshotParts::ALL });
+    assert_eq!((no_blocks.block(BlockPos::new(0, 0, 0)), no_blocks.entities().count()), (None, 1));
+    assert!(no_blocks.tells_of(Uuid::from_u128(9)), "of all entities");
+    let nothing = without(SnapshotParts { blocks: false, layers: false, components: false, entities: false });
+    assert_eq!((nothing.chunk(ChunkPos::new(0, 0, 0)), nothing.entities().count()), (None, 0));
+    assert!(!nothing.tells_of(Uuid::from_u128(1)));
+    column.set_chunk(0, noise(5));
+    assert_eq!(nothing.restored_chunks(&column, &all()).count(), 0);
+    assert_eq!(no_blocks.restored_chunks(&column, &all()).count(), 0, "there are no layers and no components");
+}
+
+/// What a cell becomes that is `now`, and of which `then` was captured in parts.
+fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
+    let block_of = |cell: &Cell, layer: usize| cell.get(layer).map(|(block, _)| *block);
+    let ground = if parts.blocks { then[0].0 } else { now[0].0 };
+    let above = match () {
+        () if parts.layers => &then[1..],
+        () if ground == now[0].0 => &now[1..],
+        () => &[],
+    };
+    let blocks = [ground].into_iter().chain(above.iter().map(|(block, _)| *block));
+    let components = |(layer, block): (usize, BlockId)| {
+        let components = if parts.components && block_of(then, layer) == Some(block) {
+            then[layer].1.clone()
+        } else if block_of(now, layer) == Some(block) {
+            now[layer].1.clone()
+        } else {
+            let unset = |of: &ComponentLayout| (of.id, vec![0; of.size.unwrap_or(0) as usize]);
+            BLOCKS.components(block).iter().map(unset).collect()
+        };
+        (block, components)
+    };
+    blocks.enumerate().map(components).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn what_a_snapshot_leaves_out_stays_as_far_as_it_can(
+        first in edits(120), later in edits(120), a in positions(), b in positions(),
+        [blocks, layers, components] in any::<[bool; 3]>(), current in choices(),
+    ) {
+        let (area, parts) = (BlockBox::new(a, b), SnapshotParts { blocks, layers, components, entities: false });
+        let filter = BlockFilter { current, ..BlockFilter::default() };
+        let mut columns = world();
+        edit(&mut columns, &first);
+        let before = columns.clone();
+        let mut snapshot = Snapshot::of_parts(area, parts);
+        for column in columns.values() {
+            snapshot.add_column(column, 1, Vec::new());
+        }
+        edit(&mut columns, &later);
+        let edited = columns.clone();
+        for column in columns.values_mut() {
+            let restored: Vec<_> = snapshot.restored_chunks(column, &filter).collect();
+            restored.into_iter().for_each(|(y, chunk)| drop(column.set_chunk(y, chunk)));
+        }
+        let everywhere = BlockBox::new(BlockPos::new(-48, -48, -48), BlockPos::new(47, 47, 47));
+        for pos in positions_of(&everywhere).filter(|pos| columns.contains_key(&pos.column())) {
+            let (then, now) = (cell(&before, pos), cell(&edited, pos));
+            let is_chosen = area.contains(pos) && filter.current.contains(now[0].0);
+            let expected = if is_chosen { partly(&now, &then, parts) } else { now };
+            prop_assert_eq!(cell(&columns, pos), expected, "{}", pos);
+        }
+        if filter.is_all() {
+            restore(&mut columns, &snapshot, &filter);
+        }
+    }
+
     #[test]
     fn a_restore_changes_the_chosen_cells_of_the_box_and_no_others(
         first in edits(120), later in edits(120), a in positions(), b in positions(), hole in positions(),

@@ -1,0 +1,127 @@
+//! The arena in a running world, at 20 ticks and 60 frames a second.
+
+use bevy_terrane::block::{BlockId, BlockType};
+use bevy_terrane::coordinator::SnapshotJobId;
+use bevy_terrane::prelude::*;
+use bevy_terrane::space::ColumnPos;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+const FRAME: Duration = Duration::from_micros(16_667);
+
+pub struct RunningArena {
+    app: App,
+    dimension: Entity,
+    area: BlockBox,
+}
+
+/// What a job took.
+pub struct Took {
+    /// From the order until the main world hears of the end.
+    pub wall: Duration,
+    /// Within the ticks of regions.
+    pub worked: Duration,
+    pub chunks_changed: usize,
+}
+
+impl RunningArena {
+    /// A flat world with these blocks, loaded around the box.
+    pub fn new(area: BlockBox, names: &[&'static str]) -> Self {
+        let mut app = App::new();
+        app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()));
+        for name in names.iter().filter(|name| **name != "minecraft:air") {
+            app.register_block(BlockType::new(*name)).expect("each has a name of its own");
+        }
+        let heights = area.min.y..area.max.y + 1;
+        let dimension = app.world_mut().spawn(Dimension::new("arena", Flat::new()).with_height(heights)).id();
+        let [x, z] = [(area.min.x + area.max.x) / 2, (area.min.z + area.max.z) / 2];
+        let viewer = Viewer::in_dimension(dimension).with_radius(18);
+        app.world_mut().spawn((viewer, Transform::from_xyz(x as f32, 0.0, z as f32)));
+        app.finish();
+        app.cleanup();
+        let mut arena = Self { app, dimension, area };
+        arena.update_until(|world| {
+            let Some(open) = world.get::<DimensionOpen>(dimension) else { return false };
+            let columns = world.resource::<PublishedColumns>();
+            area.columns().all(|column| columns.column(open.id, column).is_some())
+        });
+        // Whatever is still saved and generated around it is none of the workload's business.
+        let settled = Instant::now() + Duration::from_secs(8);
+        arena.update_until(|_| Instant::now() >= settled);
+        arena
+    }
+
+    /// The number of a block here.
+    pub fn id(&self, name: &str) -> BlockId {
+        self.app.world().resource::<BlockTypes>().id(name).unwrap_or_default()
+    }
+
+    fn update_until(&mut self, mut done: impl FnMut(&mut World) -> bool) {
+        while !done(self.app.world_mut()) {
+            let began = Instant::now();
+            self.app.update();
+            std::thread::sleep(FRAME.saturating_sub(began.elapsed()));
+        }
+    }
+
+    /// Restores what is ordered.
+    pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
+        let id = self.app.world().get::<DimensionOpen>(self.dimension).expect("it is open").id;
+        let began = Instant::now();
+        let job = self.app.world().resource::<SnapshotJobs>().restore(order(id));
+        let ended = self.end_of(job);
+        assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome.error);
+        let SnapshotProgress { worked, chunks_changed, .. } = ended.progress;
+        Took { wall: began.elapsed(), worked, chunks_changed }
+    }
+
+    /// Captures the arena.
+    pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
+        let id = self.app.world().get::<DimensionOpen>(self.dimension).expect("it is open").id;
+        let began = Instant::now();
+        let job = self.app.world().resource::<SnapshotJobs>().capture(CaptureSnapshot::new(id, self.area));
+        let ended = self.end_of(job);
+        let took = Took { wall: began.elapsed(), worked: ended.progress.worked, chunks_changed: 0 };
+        (ended.outcome.snapshot.clone().expect("it is a capture"), took)
+    }
+
+    /// The longest tick of the last seconds.
+    pub fn worst_tick(&mut self) -> Duration {
+        let settled = Instant::now() + Duration::from_secs(1);
+        self.update_until(|_| Instant::now() >= settled);
+        self.app.world().resource::<WorldStatistics>().tick_time_worst
+    }
+
+    fn end_of(&mut self, job: SnapshotJobId) -> SnapshotJobEnded {
+        let mut ended = None;
+        self.update_until(|world| {
+            let mut messages = world.resource_mut::<Messages<SnapshotJobEnded>>();
+            ended = messages.drain().find(|ended| ended.job.id == job);
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+
+    /// Changes each of these columns by hand.
+    pub fn change(&mut self, columns: impl IntoIterator<Item = ColumnPos>, change: fn(&mut RegionColumns, ColumnPos)) {
+        let (sender, changed) = channel();
+        let mut left = 0;
+        for column in columns {
+            let sender = sender.clone();
+            let place = column.chunk(0).min_block();
+            self.app.world_mut().commands().run_in_region(self.dimension, place, move |region: &mut World| {
+                change(&mut region.resource_mut::<RegionColumns>(), column);
+                // Nobody waits for it if the workload has ended.
+                let _ = sender.send(());
+            });
+            left += 1;
+        }
+        self.update_until(|_| {
+            left -= changed.try_iter().count();
+            left == 0
+        });
+        let settled = Instant::now() + Duration::from_secs(6);
+        self.update_until(|_| Instant::now() >= settled);
+    }
+}

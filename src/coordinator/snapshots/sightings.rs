@@ -1,0 +1,81 @@
+//! Who leaves a region and is in a box that is captured at the time.
+//!
+//! Columns are captured one after the other, so whoever walks from one that is still to come into one that was captured is
+//! in neither. At the end of a capture each region looks once at all of its columns in the box. Whoever is in no region at
+//! that moment was seen as they left the last one: on their way to another region, or with ground that was given up. So
+//! nobody is missed, as in the global snapshots of Chandy and Lamport.
+
+use super::SnapshotJobId;
+use crate::space::{BlockBox, DimensionId};
+use crate::storage::EntityRecord;
+use bevy::prelude::*;
+use std::collections::BTreeMap;
+use std::mem;
+use uuid::Uuid;
+
+/// Whom the running captures have not heard of yet.
+#[derive(Resource, Default)]
+pub(in crate::coordinator) struct Sightings(BTreeMap<SnapshotJobId, Watch>);
+
+struct Watch {
+    dimension: DimensionId,
+    area: BlockBox,
+    /// Those who left a region; `None` if they are outside of the box by then.
+    left: BTreeMap<Uuid, Option<EntityRecord>>,
+}
+
+impl Sightings {
+    pub(super) fn watch(&mut self, job: SnapshotJobId, dimension: DimensionId, area: BlockBox) {
+        self.0.insert(job, Watch { dimension, area, left: BTreeMap::new() });
+    }
+
+    pub(super) fn end(&mut self, job: SnapshotJobId) {
+        self.0.remove(&job);
+    }
+
+    /// Who left a region since the last call; `None` if they are outside of the box by then.
+    pub(super) fn take(&mut self, job: SnapshotJobId) -> BTreeMap<Uuid, Option<EntityRecord>> {
+        self.0.get_mut(&job).map(|watch| mem::take(&mut watch.left)).unwrap_or_default()
+    }
+
+    /// Somebody left a region, and is there now.
+    pub fn note(&mut self, entity: &EntityRecord) {
+        for watch in self.0.values_mut() {
+            let is_inside = entity.dimension == watch.dimension && watch.area.contains(entity.block);
+            let is_inside = is_inside && entity.player().is_none();
+            watch.left.insert(entity.id, is_inside.then(|| entity.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::BlockPos;
+
+    fn entity(dimension: u64, x: i64) -> EntityRecord {
+        EntityRecord {
+            id: Uuid::from_u128(7),
+            dimension: DimensionId(dimension),
+            block: BlockPos::new(x, 0, 0),
+            offset: [0.0; 3],
+            viewer: None,
+            components: Vec::new(),
+            children: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn who_was_seen_in_the_box_and_then_outside_of_it_is_not_in_it() {
+        let (mut sightings, job) = (Sightings::default(), SnapshotJobId(1));
+        sightings.watch(job, DimensionId(1), BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9)));
+        for (there, is_inside) in [(entity(1, 5), true), (entity(1, 10), false), (entity(2, 5), false)] {
+            sightings.note(&entity(1, 3));
+            sightings.note(&there);
+            assert!(sightings.take(job).into_values().eq([is_inside.then_some(there)]));
+        }
+        sightings.end(job);
+        sightings.note(&entity(1, 5));
+        assert!(sightings.take(job).is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! Who stands in a captured box, and in none of its columns as they were captured.
+
+use super::job::Surroundings;
+use crate::coordinator::dimension::Stage;
+use crate::snapshot::Snapshot;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use rustc_hash::FxHashSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The second look at a captured box.
+#[derive(Default)]
+pub(super) struct Stragglers {
+    /// Who left a region and is in the box, and was not caught up to then.
+    seen: BTreeMap<Uuid, EntityRecord>,
+    /// The columns whose region has not looked.
+    unseen: BTreeSet<ColumnPos>,
+    /// Who was caught when the second look began.
+    pub known: Arc<FxHashSet<Uuid>>,
+}
+
+impl Stragglers {
+    /// Takes in who has left regions since the last call.
+    pub fn note(&mut self, left: BTreeMap<Uuid, Option<EntityRecord>>, captured: &Snapshot) {
+        for (id, record) in left {
+            match record.filter(|_| captured.entity_column(id).is_none()) {
+                Some(record) => drop(self.seen.insert(id, record)),
+                None => drop(self.seen.remove(&id)),
+            }
+        }
+    }
+
+    /// All columns have been captured.
+    pub fn begin(&mut self, dimension: DimensionId, captured: &Snapshot, world: &Surroundings) {
+        self.known = Arc::new(captured.entity_ids().collect());
+        // Whoever is in a region now is seen there, or as they leave it.
+        self.seen.retain(|id, _| !world.directory.is_in_region(*id));
+        let Some(open) = world.dimensions.open.get(&dimension) else { return };
+        let is_loaded = |column: &ColumnPos| open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
+        self.unseen = captured.columns().map(|(column, _)| column).filter(is_loaded).collect();
+    }
+
+    /// A column for each region that has to look.
+    pub fn wanted(&mut self, dimension: DimensionId, world: &Surroundings) -> Vec<ColumnPos> {
+        let Some(open) = world.dimensions.open.get(&dimension) else { return Vec::new() };
+        // Who was in a column that was given up has been seen with it.
+        self.unseen.retain(|column| open.columns.get(column).is_some_and(|stage| is_in_region(*stage)));
+        let mut regions = FxHashSet::default();
+        let of_new_region =
+            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|it| regions.insert(it));
+        self.unseen.iter().copied().filter(of_new_region).collect()
+    }
+
+    /// A region has looked at these columns, or cannot.
+    pub fn looked(&mut self, columns: impl IntoIterator<Item = ColumnPos>) {
+        for column in columns {
+            self.unseen.remove(&column);
+        }
+    }
+
+    /// All have looked: whoever nobody has found is where they were seen last.
+    pub fn give_to(&mut self, captured: &mut Snapshot) {
+        for (id, entity) in std::mem::take(&mut self.seen) {
+            if captured.entity_column(id).is_none() {
+                captured.add_entity(entity.column(), entity);
+            }
+        }
+    }
+}
+
+fn is_in_region(stage: Stage) -> bool {
+    matches!(stage, Stage::Owned | Stage::Leaving)
+}

@@ -1,0 +1,115 @@
+//! Entities that move about while their box is captured column by column.
+
+use super::*;
+use uuid::Uuid;
+
+/// A row of eleven columns around the middle one.
+const ROW: BlockBox = BlockBox { min: at(-80, 0, 0), max: at(95, 31, 15) };
+
+/// A world in lockstep that captures one column at a time; walkers may turn round at both ends of the row.
+fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
+    let settings = SnapshotSettings { columns: 1, ..SnapshotSettings::default() };
+    let mut app = game(lockstep().with_snapshot_settings(settings));
+    listen::<SnapshotJobEnded>(&mut app);
+    app.add_region_plugins(move |region| {
+        if turns {
+            region.add_systems(Update, turn_round);
+        }
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 6);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| {
+        [-80, 95].iter().all(|x| block_at(world, dimension, at(*x, 0, 0)).is_some())
+    });
+    let id = dimension_id(&app, dimension);
+    (app, dimension, id)
+}
+
+fn turn_round(mut walkers: Query<(&mut Walker, &mut Position)>) {
+    for (mut walker, mut position) in &mut walkers {
+        let inside = position.block.x.clamp(ROW.min.x, ROW.max.x);
+        if inside != position.block.x {
+            position.block.x = inside;
+            walker.blocks_a_tick = -walker.blocks_a_tick;
+        }
+    }
+}
+
+fn walk_from(app: &mut App, dimension: Entity, id: u128, x: i64, blocks_a_tick: f32) {
+    let walker = walker(&format!("walker {id}"), blocks_a_tick);
+    spawn_in_region(app, dimension, at(x, 10, (id % 16) as i64), (walker, StableId(Uuid::from_u128(id))));
+}
+
+fn caught(snapshot: &Snapshot) -> Vec<u128> {
+    let mut ids: Vec<_> = snapshot.entities().map(|entity| entity.id.as_u128()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn who_walks_towards_a_capture_and_passes_it_is_caught_once() {
+    let (mut app, dimension, id) = walked_world(true);
+    // Some pass from one column into the next between its capture and that of their own, whatever the pace of the job is.
+    let starts: Vec<i64> = (0..16).map(|step| 94 - step * 3).collect();
+    for (number, x) in (1..).zip(&starts) {
+        walk_from(&mut app, dimension, number, *x, -9.0);
+    }
+    update(&mut app, 2);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, ROW));
+    assert!(caught(&snapshot).into_iter().eq(1..=starts.len() as u128), "{:?}", caught(&snapshot));
+    for entity in snapshot.entities() {
+        assert!(ROW.contains(entity.block) && snapshot.entity_column(entity.id) == Some(entity.column()));
+    }
+}
+
+#[test]
+fn however_many_walk_however_fast_each_is_caught_once() {
+    let (mut app, dimension, id) = walked_world(true);
+    let count = 40;
+    for number in 1..=count {
+        let (x, speed) = ((number * 37 % 176) as i64 - 80, (number % 9) as f32 * 4.0 - 16.0);
+        walk_from(&mut app, dimension, number, x, speed);
+    }
+    for round in 0..rounds(12) {
+        update(&mut app, round as usize % 5);
+        let snapshot = capture(&mut app, CaptureSnapshot::new(id, ROW));
+        assert!(caught(&snapshot).into_iter().eq(1..=count), "{round}: {:?}", caught(&snapshot));
+    }
+    // Half of the row, and nobody else's business.
+    let half = BlockBox { max: at(7, 31, 15), ..ROW };
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, half));
+    assert!(snapshot.entities().all(|entity| half.contains(entity.block)));
+    let without = capture(
+        &mut app,
+        CaptureSnapshot {
+            parts: SnapshotParts { entities: false, ..SnapshotParts::ALL },
+            ..CaptureSnapshot::new(id, ROW)
+        },
+    );
+    assert_eq!(without.entities().count(), 0);
+}
+
+#[test]
+fn who_walks_off_onto_ground_that_was_captured_and_let_go_is_caught_once() {
+    let (mut app, dimension, id) = walked_world(false);
+    // The west of the box is not loaded, and is captured first.
+    let area = BlockBox { min: at(-16 * 16, 0, 0), ..ROW };
+    let count = 60;
+    for number in 1..=count {
+        walk_from(&mut app, dimension, number, number as i64 * 2 - 80, 0.0);
+    }
+    update(&mut app, 3);
+    let job = jobs(&app).capture(CaptureSnapshot::new(id, area));
+    update_until(&mut app, "the west is captured", |world| {
+        world.query::<&SnapshotProgress>().single(world).is_ok_and(|progress| progress.done >= 10)
+    });
+    in_region(&mut app, dimension, at(0, 0, 0), |region| {
+        region.query::<&mut Walker>().iter_mut(region).for_each(|mut walker| walker.blocks_a_tick = -13.0);
+    });
+    let ended = ended(&mut app, job);
+    let snapshot = ended.outcome.snapshot.clone().unwrap();
+    assert!(caught(&snapshot).into_iter().eq(1..=count), "{:?}", caught(&snapshot));
+    let beyond = snapshot.entities().filter(|entity| entity.block.x < ROW.min.x).count();
+    assert!(beyond > 0, "nobody has left the loaded ground");
+}

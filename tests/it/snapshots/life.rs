@@ -1,0 +1,308 @@
+//! Jobs in the middle of life: regions merge, split and halt, and players build, while columns are captured and restored.
+
+use super::*;
+use crate::faults::{HERE, bomb, restart, save, two_regions_with};
+use bevy_terrane::coordinator::ColumnOutcome;
+use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::snapshot::{EditHistory, Recorded};
+use std::sync::mpsc::channel;
+use uuid::Uuid;
+
+/// A row of forty columns.
+const ROW: BlockBox = BlockBox { min: at(0, 16, 0), max: at(639, 47, 15) };
+
+fn few(columns: usize, chunks: usize) -> SnapshotSettings {
+    SnapshotSettings { columns, chunks, ..SnapshotSettings::default() }
+}
+
+/// A world without ground, and regions that part soon.
+fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
+    let mut app = game(plugin.with_regionizer(config));
+    listen::<SnapshotJobEnded>(&mut app);
+    listen::<RegionMerged>(&mut app);
+    listen::<RegionSplit>(&mut app);
+    listen::<RegionHalted>(&mut app);
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
+    let id = dimension_id(&app, dimension);
+    (app, dimension, id)
+}
+
+/// Sets blocks whose ground is loaded for it.
+fn build(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+    let (sender, built) = channel();
+    let mut left = 0;
+    for (place, block) in blocks {
+        let sender = sender.clone();
+        in_region(app, dimension, place, move |region| {
+            region.resource_mut::<RegionColumns>().set_block(place, block).unwrap();
+            sender.send(()).unwrap();
+        });
+        left += 1;
+    }
+    update_until(app, "it is built", |_| {
+        left -= built.try_iter().count();
+        left == 0
+    });
+}
+
+/// Whether both hold the same, blocks and entities.
+fn is_same(one: &Snapshot, other: &Snapshot) -> bool {
+    one.is_complete() && other.is_complete() && EditHistory::new(usize::MAX).record(one, other) == Recorded::Unchanged
+}
+
+/// Two places in each column of the row.
+fn torn() -> impl Iterator<Item = BlockPos> {
+    ROW.columns().flat_map(|column| [20, 40].map(|y| column.chunk(0).min_block().offset(3, y, 5)))
+}
+
+#[test]
+fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
+    let (mut app, dimension, id) = empty_world(lockstep().with_snapshot_settings(few(2, 2)));
+    let stone = id_of(app.world(), "terrane:stone");
+    let wanderers = [0.0, 600.0].map(|x| viewer(&mut app, dimension, x, 8.0, 1));
+    for number in 1..=20 {
+        let guard = (walker(&format!("guard {number}"), 0.0), StableId(Uuid::from_u128(number)));
+        spawn_in_region(&mut app, dimension, at(number as i64 * 31, 20, 9), guard);
+    }
+    update(&mut app, 40);
+    // Viewers come together and part again.
+    let mut step = 0;
+    let mut wander = |app: &mut App| {
+        step += 1;
+        let distance = (step % 100 - 50_i64).abs() as f32 * 6.0;
+        for (viewer, sign) in wanderers.iter().zip([-1.0, 1.0]) {
+            move_viewer(app, *viewer, 320.0 + sign * distance, 8.0);
+        }
+    };
+    let mut finish = |app: &mut App, job| {
+        for _ in 0..3_000 {
+            if heard::<SnapshotJobEnded>(app).iter().any(|ended| ended.job.id == job) {
+                break;
+            }
+            wander(app);
+            app.update();
+        }
+        let ended = ended(app, job);
+        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        let is_done = |column: &ColumnOutcome| column.result == ColumnResult::Done;
+        assert!(ended.outcome.columns.iter().all(is_done) && ended.outcome.columns.len() == 40);
+        ended
+    };
+    let handle = jobs(&app);
+    let first = handle.capture(CaptureSnapshot::new(id, ROW));
+    let before = finish(&mut app, first).outcome.snapshot.clone().unwrap();
+    assert_eq!(before.entities().count(), 20);
+    for _ in 0..rounds(3) {
+        build(&mut app, dimension, torn().map(|place| (place, stone)));
+        let job = handle.restore(RestoreSnapshot::new(id, before.clone()));
+        let ended = finish(&mut app, job);
+        assert_eq!(ended.progress.chunks_changed, 80);
+        let job = handle.capture(CaptureSnapshot::new(id, ROW));
+        let after = finish(&mut app, job).outcome.snapshot.clone().unwrap();
+        assert!(is_same(&before, &after));
+    }
+    let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());
+    assert!(merges > 5 && splits > 2, "{merges} merges, {splits} splits");
+}
+
+#[test]
+fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_outside_changes() {
+    let (mut app, dimension, id) = world(lockstep().with_snapshot_settings(few(2, 1)));
+    let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
+    let area = BlockBox::new(at(-14, 50, -14), at(30, 77, 30));
+    let everywhere = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    let mut random = SplitMix64::new(7);
+    let mut place = move || {
+        at(i64::from(random.below(48)) - 16, i64::from(random.below(32)) + 48, i64::from(random.below(48)) - 16)
+    };
+    for _ in 0..rounds(3) {
+        let old: BTreeMap<BlockPos, BlockId> = (0..400).map(|_| (place(), stone)).collect();
+        set(&mut app, dimension, old.clone());
+        let before = blocks(&mut app, dimension, &everywhere);
+        let mut built: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
+        let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
+        let mut ticks = 0;
+        while !heard::<SnapshotJobEnded>(&app).iter().any(|ended| ended.job.id == job) {
+            for _ in 0..3 {
+                let position = place();
+                app.world_mut().write_message(SetBlock { dimension, position, block: grass });
+                built.insert(position, grass);
+            }
+            app.update();
+            ticks += 1;
+            assert!(ticks < 500);
+        }
+        assert_eq!(ended(&mut app, job).progress.state, SnapshotJobState::Finished);
+        assert!(ticks > 9, "{ticks}");
+        update(&mut app, 5);
+        for (place, block) in blocks(&mut app, dimension, &everywhere) {
+            let (was, wanted) = (before[&place], snapshot.block(place));
+            let is_built = built.contains_key(&place);
+            let is_right = match wanted {
+                Some(wanted) => block == wanted || (is_built && block == grass),
+                None => block == if is_built { grass } else { was },
+            };
+            assert!(is_right, "{place} is {block}, was {was}, and {wanted:?} is wanted");
+        }
+        // Once more, with nobody building.
+        restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+        let after = capture(&mut app, CaptureSnapshot::new(id, area));
+        assert!(is_same(&snapshot, &after));
+    }
+}
+
+#[test]
+fn at_their_own_pace_regions_restore_what_was_captured() {
+    let plugin = TerranePlugin::in_memory().with_ticks_per_second(100.0).with_snapshot_settings(few(4, 2));
+    let (mut app, dimension, id) = empty_world(plugin);
+    let stone = id_of(app.world(), "terrane:stone");
+    let wanderer = viewer(&mut app, dimension, 0.0, 8.0, 1);
+    for number in 1..=10 {
+        let guard = (walker(&format!("guard {number}"), 0.0), StableId(Uuid::from_u128(number)));
+        spawn_in_region(&mut app, dimension, at(number as i64 * 60, 20, 9), guard);
+    }
+    let mut step = 0;
+    let mut finish = |app: &mut App, job, builds: bool| {
+        update_until(app, "the job has ended", |world| {
+            step += 1;
+            if let Some(mut place) = world.get_mut::<Transform>(wanderer) {
+                place.translation.x = (step * 4 % 640) as f32;
+            }
+            if builds && step % 3 == 0 {
+                let position = at(step * 37 % 640, 20, 11);
+                world.write_message(SetBlock { dimension, position, block: stone });
+            }
+            world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+        });
+        let ended = ended(app, job);
+        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        ended
+    };
+    let handle = jobs(&app);
+    let job = handle.capture(CaptureSnapshot::new(id, ROW));
+    let before = finish(&mut app, job, false).outcome.snapshot.clone().unwrap();
+    assert_eq!(before.entities().count(), 10);
+    build(&mut app, dimension, torn().map(|place| (place, stone)));
+    let job = handle.restore(RestoreSnapshot::new(id, before.clone()));
+    assert!(finish(&mut app, job, true).progress.chunks_changed >= 80);
+    let job = handle.restore(RestoreSnapshot::new(id, before.clone()));
+    finish(&mut app, job, false);
+    let job = handle.capture(CaptureSnapshot::new(id, ROW));
+    let after = finish(&mut app, job, false).outcome.snapshot.clone().unwrap();
+    assert!(is_same(&before, &after));
+}
+
+#[test]
+fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is_restarted() {
+    let plugin = crate::faults::plugin().with_snapshot_settings(few(1, 1)).with_ticks_per_second(5.0);
+    let (mut app, dimension, _, _) = two_regions_with(plugin, listen::<SnapshotJobEnded>);
+    let id = dimension_id(&app, dimension);
+    let stone = id_of(app.world(), "terrane:stone");
+    let area = BlockBox::new(at(-16, 32, 0), at(31, 63, 15));
+    let places: Vec<BlockPos> = [-10, 5, 20].into_iter().flat_map(|x| [40, 60].map(|y| at(x, y, 3))).collect();
+    spawn_in_region(&mut app, dimension, at(5, 40, 5), (walker("guard", 0.0), StableId(Uuid::from_u128(1))));
+    update_until(&mut app, "he is there", |world| walkers(world).len() == 1);
+    let job = jobs(&app).capture(CaptureSnapshot::new(id, area));
+    let snapshot = ended(&mut app, job).outcome.snapshot.clone().unwrap();
+    assert_eq!(snapshot.entities().count(), 1);
+    for place in &places {
+        app.world_mut().write_message(SetBlock { dimension, position: *place, block: stone });
+    }
+    spawn_in_region(&mut app, dimension, at(-5, 40, 5), walker("raider", 0.0));
+    update_until(&mut app, "it is torn", |world| {
+        places.iter().all(|place| block_at(world, dimension, *place) == Some(stone)) && walkers(world).len() == 2
+    });
+    save(&mut app);
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
+    // The first column has two chunks that differ, and is all that a tick may do.
+    update_until(&mut app, "a column is restored", |world| block_at(world, dimension, places[0]) == Some(BlockId::AIR));
+    assert_eq!(block_at(app.world_mut(), dimension, places[5]), Some(stone));
+    bomb(&mut app, dimension);
+    assert_eq!(heard::<RegionHalted>(&app).len(), 1);
+    restart(&mut app, dimension);
+    let ended = ended(&mut app, job);
+    assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+    assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Done), "{:?}", ended.outcome);
+    update_until(&mut app, "all is as it was", |world| {
+        places.iter().all(|place| block_at(world, dimension, *place) == Some(BlockId::AIR))
+            && walkers(world).iter().map(|(name, _)| name.as_str()).eq(["guard"])
+    });
+    let job = jobs(&app).capture(CaptureSnapshot::new(id, area));
+    let after = super::ended(&mut app, job).outcome.snapshot.clone().unwrap();
+    assert!(is_same(&snapshot, &after));
+}
+
+#[test]
+fn who_is_stored_with_a_column_that_is_just_being_fetched_is_alive() {
+    /// In the section of the first column, and not held by the viewer there.
+    const BESIDE: BlockPos = at(16 * 3, 9, 0);
+    let (mut app, dimension, id) = empty_world(lockstep());
+    viewer(&mut app, dimension, 0.0, 0.0, 0);
+    let area = BlockBox::new(at(0, 0, 0), at(15, 15, 15));
+    let ann = StableId(Uuid::from_u128(1));
+    spawn_in_region(&mut app, dimension, at(3, 9, 3), (walker("ann", 0.0), ann));
+    update(&mut app, 20);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert_eq!(snapshot.entities().count(), 1);
+    in_region(&mut app, dimension, at(3, 9, 3), |region| {
+        let mut walkers = region.query_filtered::<&mut Position, With<Walker>>();
+        walkers.single_mut(region).unwrap().block = BESIDE;
+    });
+    for passes in 0..14 {
+        update_until(&mut app, "she is stored", |world| walkers(world).is_empty());
+        update(&mut app, 200);
+        assert_eq!(block_at(app.world_mut(), dimension, BESIDE), None, "{passes}");
+        let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot.clone()));
+        update(&mut app, passes);
+        in_region(&mut app, dimension, HERE, |region| {
+            region.resource_mut::<RegionColumns>().load(BESIDE).unwrap();
+        });
+        let ended = ended(&mut app, job);
+        assert_eq!(ended.outcome.alive_elsewhere, 1, "{passes}");
+        update(&mut app, 10);
+        let (sender, found) = channel();
+        in_region(&mut app, dimension, HERE, move |region| {
+            let mut walkers = region.query_filtered::<&Position, With<Walker>>();
+            sender.send(walkers.iter(region).map(|place| place.block).collect::<Vec<_>>()).unwrap();
+        });
+        update_until(&mut app, "the region answers", |_| match found.try_recv() {
+            Ok(places) => {
+                assert!(places.iter().all(|place| *place == BESIDE), "{passes}: {places:?}");
+                true
+            }
+            Err(_) => false,
+        });
+    }
+}
+
+#[test]
+fn of_a_sparse_dimension_the_heights_of_the_box_are_loaded_up_to_a_limit() {
+    let mut app = game(lockstep());
+    listen::<SnapshotJobEnded>(&mut app);
+    let heights = i64::MIN..i64::MAX;
+    let dimension = app.world_mut().spawn(Dimension::new("shaft", Flat::new()).with_height(heights)).id();
+    start(&mut app);
+    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
+    let (id, stone) = (dimension_id(&app, dimension), id_of(app.world(), "terrane:stone"));
+    let area = BlockBox::new(at(-16, -100, 0), at(15, 100, 15));
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert!(snapshot.is_complete(), "what nobody is near to is loaded for it");
+    let places = [at(-3, -90, 3), at(3, 90, 3)];
+    build(&mut app, dimension, places.map(|place| (place, stone)));
+    let outcome = restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+    let changed: Vec<_> = outcome.columns.iter().map(|column| column.changed.clone()).collect();
+    assert_eq!(changed, [[-6], [5]]);
+    assert!(is_same(&snapshot, &capture(&mut app, CaptureSnapshot::new(id, area))));
+
+    let tall = |chunks: i64| BlockBox::new(at(0, 0, 0), at(15, chunks * 16 - 1, 15));
+    let high = capture(&mut app, CaptureSnapshot::new(id, tall(1_024)));
+    assert!(high.is_complete());
+    let job = jobs(&app).capture(CaptureSnapshot::new(id, tall(1_025)));
+    let ended = ended(&mut app, job);
+    let ColumnResult::Failed(reason) = &ended.outcome.columns[0].result else { panic!("{:?}", ended.outcome) };
+    assert!(reason.contains("1024 chunk heights"), "{reason}");
+}
