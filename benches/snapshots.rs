@@ -14,11 +14,16 @@ mod terrain42;
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
 use bevy_terrane::coordinator::RestoreSnapshot;
-use bevy_terrane::snapshot::{BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, Turn};
-use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos};
+use bevy_terrane::snapshot::{
+    BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, StoreOptions, StoredSnapshot, Turn,
+};
+use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Chunks along an edge of terrain42.
@@ -193,7 +198,7 @@ fn place(world: &World) {
     }
 }
 
-/// S6: the arena is restored in a running world with default budgets, at 20 ticks a second.
+/// S6: the arena is restored from disk in a running world with default budgets, at 20 ticks a second.
 fn running(world: &World) {
     let mut arena = running_arena::RunningArena::new(arena(), &terrain42::NAMES);
     let ids: Vec<BlockId> = terrain42::NAMES.iter().map(|name| arena.id(name)).collect();
@@ -206,15 +211,29 @@ fn running(world: &World) {
         }
         snapshot.add_column(&translated, 1, Vec::new());
     }
-    let snapshot = Arc::new(snapshot);
     let (flat, took) = arena.capture();
     println!(
         "S6 capture of the running arena: {:.0} ms, of it {:.2} ms of work",
         milliseconds(took.wall),
         milliseconds(took.worked)
     );
-    let restore = |arena: &mut running_arena::RunningArena, what: &str, snapshot: &Arc<Snapshot>| {
-        let took = arena.restore(|dimension| RestoreSnapshot::new(dimension, snapshot.clone()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = |name: &str, snapshot: &Snapshot| {
+        let (path, of) = (folder.path().join(name), (DimensionId(1), snapshot));
+        let options = StoreOptions { level: 6, sync: false };
+        StoredSnapshot::create(&path, of, arena.blocks(), &options, BTreeMap::new(), &mut |_, _| {
+            ControlFlow::Continue(())
+        })
+        .expect("there is room on the disk");
+        path
+    };
+    let (built, flat) = (store("built", &snapshot), store("flat", &flat));
+    let restore = |arena: &mut running_arena::RunningArena, what: &str, path: &Path| {
+        // The index is read within the time, too.
+        let took = arena.restore(|dimension| {
+            let stored = StoredSnapshot::open(path).expect("it was written");
+            RestoreSnapshot::new(dimension, Arc::new(stored))
+        });
         println!(
             "S6 restore, {what}: {:.0} ms from the order to the end (goal 500), of it {:.1} ms of work, {} chunks changed",
             milliseconds(took.wall),
@@ -223,9 +242,9 @@ fn running(world: &World) {
         );
     };
     for _ in 0..3 {
-        restore(&mut arena, "all changed", &snapshot);
+        restore(&mut arena, "all changed", &built);
         println!("S6 the longest tick then: {:.1} ms", milliseconds(arena.worst_tick()));
-        restore(&mut arena, "nothing changed", &snapshot);
+        restore(&mut arena, "nothing changed", &built);
         let columns: Vec<ColumnPos> = world.keys().copied().collect();
         // One block in a hundred, in one chunk of twenty.
         arena.change(columns, |columns, column| {
@@ -240,20 +259,82 @@ fn running(world: &World) {
                 }
             }
         });
-        restore(&mut arena, "1 % of 5 % of the chunks changed", &snapshot);
+        restore(&mut arena, "1 % of 5 % of the chunks changed", &built);
         restore(&mut arena, "back to flat ground, all changed", &flat);
     }
+}
+
+/// The reading half of S6: the arena is stored, and read again from disk by one thread and by two.
+fn stored(world: &World) {
+    let snapshot = captured(world);
+    let mut registry = BlockRegistry::new();
+    for name in &terrain42::NAMES[1..] {
+        registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for level in [1, 3] {
+        let path = folder.path().join(level.to_string());
+        let options = StoreOptions { level, sync: false };
+        let of = (DimensionId(1), &snapshot);
+        let start = Instant::now();
+        let stored = StoredSnapshot::create(&path, of, &registry, &options, BTreeMap::new(), &mut |_, _| {
+            ControlFlow::Continue(())
+        });
+        let stored = stored.expect("there is room on the disk");
+        let mega = stored.bytes() as f64 / 1e6;
+        println!("S6 stored, level {level}: {:.0} ms, {mega:.2} MB", milliseconds(start.elapsed()));
+        for threads in [1, 2] {
+            let rounds = (0..ROUNDS).map(|_| {
+                let start = Instant::now();
+                let read = read(&path, &registry, threads);
+                let time = milliseconds(start.elapsed());
+                assert!(read.columns().eq(snapshot.columns()));
+                time
+            });
+            let mut rounds: Vec<f64> = rounds.collect();
+            rounds.sort_by(f64::total_cmp);
+            println!(
+                "S6 read, level {level}, threads {threads}: best {:.1}, median {:.1} ms",
+                rounds[0],
+                rounds[ROUNDS / 2]
+            );
+        }
+    }
+}
+
+fn read(path: &Path, registry: &BlockRegistry, threads: usize) -> Snapshot {
+    let stored = StoredSnapshot::open(path).expect("it was written");
+    let columns: Vec<ColumnPos> = stored.columns().collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut read = Vec::new();
+        while let Some(pos) = columns.get(next.fetch_add(1, Ordering::Relaxed)) {
+            read.push((*pos, stored.read_column(*pos, registry).expect("it is whole").0));
+        }
+        read
+    };
+    let mut snapshot = stored.without_columns();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            for (pos, column) in thread.join().expect("nothing panics") {
+                snapshot.insert_column(pos, column);
+            }
+        }
+    });
+    snapshot
 }
 
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let world = terrain();
-    let workloads: [(&str, fn(&World)); 5] = [
+    let workloads: [(&str, fn(&World)); 6] = [
         ("S1 capture", capture),
         ("S2 restore", restore),
         ("S3 memory", memory),
         ("placed", place),
         ("S6 running", running),
+        ("S6 stored", stored),
     ];
     for (name, run) in workloads {
         if name.contains(&filter) {

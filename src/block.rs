@@ -29,7 +29,9 @@ pub use block_type::BlockType;
 pub use component_layout::{BlockLayout, ComponentId, ComponentLayout};
 pub use component_table::BlockComponentError;
 pub use records::{BlockRecord, ComponentRecord};
-pub use registry::{BlockRegistry, BlockRegistryError, BlockUpgradeError, UpgradedBlock};
+pub use registry::{
+    BLOCK_ENTITY, BlockRegistry, BlockRegistryError, BlockUpgradeError, PLACEHOLDER, STATE, UpgradedBlock,
+};
 pub use schema::{MigrationFailure, Schema, SchemaError};
 
 use serde::{Deserialize, Serialize};

@@ -7,6 +7,7 @@
 //! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
 //! `save`), `publish`.
 
+mod arenas;
 mod autosave;
 mod backup;
 mod clock;
@@ -56,15 +57,17 @@ mod token_bucket;
 mod transit;
 mod turns;
 
+pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
 pub use backup::BackupWorld;
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    BackupFailed, BlockRefused, ColumnFailed, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened,
-    DimensionRemoved, GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut,
-    RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
-    SaveFailed, SetBlock, StepDimension, WorldBackedUp, WorldEvent, WorldSaved,
+    ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ColumnFailed, ControlRegion,
+    DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost, LogInRefused,
+    OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldBackedUp,
+    WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -77,8 +80,9 @@ pub use pacing::Pacing;
 pub use players::LogInError;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use snapshots::{
-    CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId,
+    SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings,
+    SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use threads::CoordinatorHandle;
@@ -263,6 +267,9 @@ pub fn coordinator_app(
 ) -> std::io::Result<(SubApp, MainLink)> {
     store.set_promotion(config.tiers.promotion);
     let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
+    let folder = config.snapshots.folder_in(&store);
+    let arenas = arenas::ArenaDesk::open(folder.as_deref(), config.snapshots.arena_side);
+    let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), folder, &store);
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
     app.insert_resource(config.clone())
@@ -280,7 +287,8 @@ pub fn coordinator_app(
         .init_resource::<statistics::Totals>()
         .init_resource::<tiers::Tiers>()
         .init_resource::<backup::BackupLook>()
-        .init_resource::<snapshots::Snapshots>()
+        .insert_resource(snapshots)
+        .insert_resource(arenas)
         .init_resource::<snapshots::Sightings>()
         .init_resource::<far_view::FarViews>()
         .insert_resource(publish::Publisher::new(link.published.clone()))
@@ -301,7 +309,7 @@ pub fn coordinator_app(
                 (clock::advance_clocks, collect::collect, players::tend_players)
                     .chain()
                     .in_set(CoordinatorSystems::Collect),
-                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots)
+                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)
                     .chain()
                     .in_set(CoordinatorSystems::Stream),
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),

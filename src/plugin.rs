@@ -323,7 +323,10 @@ impl Plugin for TerranePlugin {
         {
             match CoordinatorHandle::start(coordinator, link.clone()) {
                 Ok(handle) => {
-                    app.insert_resource(handle).insert_resource(link.snapshot_jobs()).insert_resource(link);
+                    app.insert_resource(handle)
+                        .insert_resource(link.snapshot_jobs())
+                        .insert_resource(link.arenas())
+                        .insert_resource(link);
                 }
                 Err(error) => fail(app, error.into()),
             }
@@ -351,6 +354,7 @@ impl TerranePlugin {
         if self.basic_blocks {
             setup.blocks.register_basic_blocks();
         }
+        setup.blocks.register_schematic_blocks();
         app.insert_resource(setup);
         app.insert_resource(Opened(Arc::new(opened?)));
         Ok(())

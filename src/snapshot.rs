@@ -10,7 +10,8 @@
 //! | say in which order chunks are put back | [`RestoreOrder`] |
 //! | put back | [`restored_chunk`], [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
-//! | read and write files of other programs | [`schematic`] |
+//! | read and write files of other programs | [`schematic`], [`Snapshot::to_schematic`], [`Snapshot::from_schematic`] |
+//! | keep on disk | [`StoredSnapshot`] |
 //!
 //! ```
 //! use bevy_terrane::block::BlockId;
@@ -44,8 +45,10 @@ mod relocation;
 mod restore;
 pub mod schematic;
 mod state_turns;
+mod stored;
 #[cfg(test)]
 mod test_world;
+pub mod translation;
 mod turn;
 
 pub use block_filter::{BlockChoice, BlockFilter};
@@ -59,4 +62,5 @@ pub use placed::PlaceError;
 pub use relocation::{Relocation, RelocationError};
 pub use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
+pub use stored::{StoreOptions, StoreProgress, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};

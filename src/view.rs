@@ -3,6 +3,7 @@
 //! Once a frame, requests go to the coordinator ([`ViewSystems::Send`], in `Last`) and what it published is taken in
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
 
+mod arenas;
 mod dimension;
 mod far_view;
 mod messages;
@@ -16,15 +17,17 @@ mod requests;
 mod snapshots;
 
 pub use crate::coordinator::{
-    AskOpacity, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ColumnFailed, ControlRegion, Coupling,
-    DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved,
-    EntityRestore, FailedColumn, GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer,
-    OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress,
-    PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
-    RegionOrder, RegionRestarted, RegionSplit, RestoreSnapshot, RetryColumns, SaveFailed, SetBlock, SnapshotJobState,
-    SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, StepDimension, UngeneratedGround, WorldBackedUp,
-    WorldSaved,
+    AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
+    ArenaState, ArenaStatus, Arenas, AskOpacity, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot,
+    ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration,
+    DimensionOpened, DimensionRemoved, EntityRestore, FailedColumn, GroundRegenerated, LetterLost, LogInError,
+    LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder,
+    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
+    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RestoreSnapshot, RetryColumns, SaveFailed, SetBlock,
+    SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, StepDimension,
+    StoreSnapshot, UngeneratedGround, WorldBackedUp, WorldSaved,
 };
+pub use arenas::ArenaCommands;
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
 pub use messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
@@ -69,6 +72,7 @@ pub(crate) fn build(app: &mut App) {
         .register_type::<crate::simulation::Viewer>()
         .register_type::<crate::simulation::Position>()
         .add_message::<SetBlock>()
+        .register_type::<ArenaStatus>()
         .register_type::<DimensionClock>()
         .register_type::<PregenerationProgress>()
         .add_message::<ControlPregeneration>()

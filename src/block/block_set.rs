@@ -1,7 +1,8 @@
 use super::BlockId;
+use serde::{Deserialize, Serialize};
 
 /// A set of block types, such as all that have one tag. It takes a bit for each id up to its highest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSet {
     words: Vec<u64>,
 }

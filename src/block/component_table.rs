@@ -246,6 +246,35 @@ impl ComponentTable {
         Ok(value)
     }
 
+    /// The component of just this name, version and size.
+    pub fn find(&self, record: &ComponentRecord) -> Option<ComponentId> {
+        self.places(|entry| entry.record == *record).next().map(|place| self.id(place))
+    }
+
+    /// A value of a component that need not be one of this world, as one of a component that is.
+    pub fn import<'a>(
+        &self,
+        record: &ComponentRecord,
+        value: &'a [u8],
+    ) -> Result<Option<(ComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
+        record.check_length(value.len())?;
+        if let Some(id) = self.find(record) {
+            return Ok(Some((id, Cow::Borrowed(value))));
+        }
+        let Some(id) = self.registered(&record.name) else { return Ok(None) };
+        let Some(Entry { record: own, schema: Some(schema), .. }) = self.place(id).map(|place| &self.entries[place])
+        else {
+            return Ok(None);
+        };
+        if !schema.can_read(record.version) || record.version == own.version {
+            return Ok(None);
+        }
+        let failed = |reason| BlockComponentError::Migration { name: own.name.clone(), reason };
+        let value = schema.upgrade(record.version, value).map_err(failed)?;
+        own.check_length(value.len())?;
+        Ok(Some((id, value)))
+    }
+
     fn push(&mut self, record: ComponentRecord) -> usize {
         let place = self.entries.len();
         self.entries.push(Entry { record, newest: place, schema: None });

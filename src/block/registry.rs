@@ -7,8 +7,8 @@ mod tests;
 use super::block_name::check_base;
 use super::component_table::ComponentTable;
 use super::{
-    BlockComponent, BlockId, BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType, ComponentId,
-    ComponentLayout, ComponentRecord,
+    BlockComponent, BlockComponentError, BlockId, BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates,
+    BlockType, ComponentId, ComponentLayout, ComponentRecord,
 };
 pub use error::{BlockRegistryError, BlockUpgradeError};
 use rustc_hash::FxHashMap;
@@ -18,6 +18,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 
 const AIR_NAME: &str = "terrane:air";
+
+/// The block that stands for a state of another program's, which the registry does not know: see
+/// [`register_schematic_blocks`](BlockRegistry::register_schematic_blocks).
+pub const PLACEHOLDER: &str = "terrane:placeholder";
+/// The block component that holds which state a [`PLACEHOLDER`] stands for: its text.
+pub const STATE: &str = "terrane:state";
+/// The block component that holds what a block has for other programs beside its state:
+/// [`BlockEntity::to_bytes`](crate::snapshot::schematic::BlockEntity::to_bytes), or nothing.
+pub const BLOCK_ENTITY: &str = "terrane:block_entity";
 
 static UNKNOWN: BlockType = BlockType::placeholder(Cow::Borrowed("terrane:unknown"));
 
@@ -212,6 +221,19 @@ impl BlockRegistry {
         }
     }
 
+    /// Adds what schematics of other programs need: the components [`STATE`] and [`BLOCK_ENTITY`], and the block
+    /// [`PLACEHOLDER`], which has both. What the game has already registered under these names stays as it is.
+    ///
+    /// A game's own types may name [`BLOCK_ENTITY`] as a component too, once this was called.
+    pub fn register_schematic_blocks(&mut self) {
+        let placeholder = BlockType { name: PLACEHOLDER.into(), ..UNKNOWN.clone() };
+        // These names are valid, so this only fails for what is already there.
+        for component in [STATE, BLOCK_ENTITY] {
+            let _ = self.register_component(BlockComponent::variable(component));
+        }
+        let _ = self.register(placeholder.with_component(STATE).with_component(BLOCK_ENTITY));
+    }
+
     /// The id of the type with this name, which may be a former one. Properties may be in any order; without any it is the
     /// default state.
     pub fn id(&self, name: &str) -> Option<BlockId> {
@@ -262,6 +284,24 @@ impl BlockRegistry {
     /// What is stored of a component: its name, version and size.
     pub fn component_record(&self, id: ComponentId) -> Option<&ComponentRecord> {
         self.components.record(id)
+    }
+
+    /// The component of which this is stored, registered or not.
+    pub(crate) fn component_of(&self, record: &ComponentRecord) -> Option<ComponentId> {
+        self.components.find(record)
+    }
+
+    /// A value of a component as one that blocks of this registry can have, and of which component; `None` if the registry
+    /// has no component for it.
+    ///
+    /// # Errors
+    /// If the game's migration refuses the value.
+    pub(crate) fn component_value<'a>(
+        &self,
+        record: &ComponentRecord,
+        value: &'a [u8],
+    ) -> Result<Option<(ComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
+        self.components.import(record, value)
     }
 
     /// What a block of this id becomes, since its type's components changed or two types became one; `None` if it stays what
@@ -440,7 +480,8 @@ impl BlockRegistry {
         index.map(BlockId::new).map_err(|_| BlockRegistryError::Full { name: name.into() })
     }
 
-    fn ids_of(&self, name: &str) -> Vec<BlockId> {
+    /// All ids that a canonical name has, the current one last.
+    pub(crate) fn ids_of(&self, name: &str) -> Vec<BlockId> {
         let ids = |ids: &Ids| ids.others.iter().copied().chain([ids.current]).collect();
         self.ids.get(name).map_or_else(Vec::new, ids)
     }

@@ -1,11 +1,13 @@
-use super::components::{Components, PlacedValue};
+use super::components::{Components, PlacedValue, Value};
 use super::extras::Extras;
 use super::layers::Layers;
 use super::packed_ids::LocalIds;
 use super::palette::PaletteBuilder;
-use super::{Chunk, Content, coordinates, renumber};
-use crate::block::BlockId;
+use super::{Chunk, Content, Mixed, cell, coordinates, renumber};
+use crate::block::{BlockId, ComponentId};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// Puts a chunk together out of cells of others, with their layers and components. Cells that nobody fills are air.
 ///
@@ -52,13 +54,41 @@ impl<'a> ChunkAssembly<'a> {
             }
         }
         let arrives = |cell| part.contains(coordinates(cell)).then(|| to.cell(coordinates(cell)) as u16);
-        self.copy_extras(source, arrives, block);
+        self.copy_extras(source, arrives, block, |_, _, component| Some(component));
+    }
+
+    /// Fills all cells with those of `source`, with other numbers for its blocks and components. A component of a block at a
+    /// position and a layer that gets none is left out.
+    pub fn copy_renamed(
+        &mut self,
+        source: &'a Chunk,
+        block: impl Fn(BlockId) -> BlockId,
+        component: impl FnMut([usize; 3], u8, ComponentId) -> Option<ComponentId>,
+    ) {
+        self.places = self.places_of(source, &block);
+        self.copy_extras(source, |cell| Some(cell as u16), block, component);
+    }
+
+    /// Puts another block into a cell in place of what was copied there.
+    pub fn set_block(&mut self, position: [usize; 3], block: BlockId) {
+        self.places[cell(position)] = self.palette.place(block);
+    }
+
+    /// Adds a block to a cell, in the layer above those that it has.
+    pub fn push_layer(&mut self, position: [usize; 3], layer: u8, block: BlockId) {
+        self.layers.push((cell(position) as u16, layer, block));
+    }
+
+    /// Adds a component of variable size to the block of layer 0 of a cell, which does not have it yet.
+    pub fn push_value(&mut self, position: [usize; 3], id: ComponentId, value: &'a Arc<[u8]>) {
+        self.values.push(PlacedValue { id, layer: 0, cell: cell(position) as u16, value: Value::Variable(value) });
     }
 
     /// Fills the cells of the mask with the same ones of `source`.
     pub fn copy_cells(&mut self, source: &'a Chunk, cells: &CellMask) {
         self.copy_blocks(source, cells);
-        self.copy_extras(source, |cell| cells.contains(cell).then_some(cell as u16), |block| block);
+        let arrives = |cell| cells.contains(cell).then_some(cell as u16);
+        self.copy_extras(source, arrives, |block| block, |_, _, component| Some(component));
     }
 
     /// Like [`copy_cells`](Self::copy_cells), layer 0 alone, without components.
@@ -112,13 +142,40 @@ impl<'a> ChunkAssembly<'a> {
         source: &'a Chunk,
         arrives: impl Fn(usize) -> Option<u16>,
         block: impl Fn(BlockId) -> BlockId,
+        mut component: impl FnMut([usize; 3], u8, ComponentId) -> Option<ComponentId>,
     ) {
         let Some(extras) = &source.extras else { return };
         let layers = extras.layers.iter();
         self.layers.extend(layers.filter_map(|(cell, layer, found)| Some((arrives(cell)?, layer, block(found)))));
         let values = extras.components.values();
-        let moved = |value: PlacedValue<'a>| Some(PlacedValue { cell: arrives(value.cell.into())?, ..value });
+        let moved = |value: PlacedValue<'a>| {
+            let cell = arrives(value.cell.into())?;
+            let id = component(coordinates(value.cell.into()), value.layer, value.id)?;
+            Some(PlacedValue { cell, id, ..value })
+        };
         self.values.extend(values.filter_map(moved));
+    }
+}
+
+impl Chunk {
+    /// Gives its blocks other numbers, in place. `false`, and nothing changes, if it has layers or components, or two blocks
+    /// would become one.
+    pub(crate) fn rename_blocks(&mut self, block: impl Fn(BlockId) -> BlockId) -> bool {
+        if self.extras.is_some() {
+            return false;
+        }
+        match &mut self.content {
+            Content::Uniform(only) => *only = block(*only),
+            Content::Mixed(Mixed { palette, .. }) => {
+                let renamed: Vec<BlockId> = palette.as_slice().iter().map(|known| block(*known)).collect();
+                let mut seen = FxHashSet::with_capacity_and_hasher(renamed.len(), Default::default());
+                if !renamed.iter().all(|block| seen.insert(*block)) {
+                    return false;
+                }
+                *palette = renamed.into_iter().collect();
+            }
+        }
+        true
     }
 }
 

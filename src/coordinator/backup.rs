@@ -36,6 +36,8 @@ pub(super) enum SaveRequest {
     Message(u64),
     /// A backup follows it.
     Backup(BackupOrder),
+    /// A restore is done, whose record is there.
+    Restore(PathBuf),
 }
 
 /// A backup that is to be made.
@@ -117,6 +119,7 @@ impl Desk<'_> {
             match request {
                 SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
                 SaveRequest::Backup(order) => self.threads.back_up(order),
+                SaveRequest::Restore(record) => self.forget_restore(record),
             }
         }
     }
@@ -132,6 +135,7 @@ impl Desk<'_> {
                         self.publisher.event(event);
                     }
                 }
+                SaveRequest::Restore(record) => self.keep_restore(record),
             }
         }
         self.publisher.event(SaveFailed { error, requests: numbers });

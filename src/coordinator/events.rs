@@ -1,6 +1,6 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{DimensionError, LogInError, OpacityFailure, RegionFault};
+use super::{ArenaError, ArenaOrder, DimensionError, LogInError, OpacityFailure, RegionFault, SnapshotOutcome};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
@@ -303,6 +303,38 @@ events! {
         number: u32,
         /// The bytes that it restores. Backups in a folder share what they have in common.
         bytes: u64,
+    }
+    /// An arena was captured and stored.
+    ArenaCreated {
+        /// Its name.
+        name: String,
+        /// What was captured, column by column.
+        outcome: Arc<SnapshotOutcome>,
+    }
+    /// A revert of an arena has come to its end.
+    ArenaReverted {
+        /// Its name.
+        name: String,
+        /// How long it took.
+        took: Duration,
+        /// What came of it, column by column.
+        outcome: Arc<SnapshotOutcome>,
+        /// Why not all of it is what it was; `None` if it is.
+        error: Option<ArenaError>,
+    }
+    /// An arena and its snapshot are gone.
+    ArenaRemoved {
+        /// Its name.
+        name: String,
+    }
+    /// Something that was asked of an arena is not done.
+    ArenaRefused {
+        /// Its name.
+        name: String,
+        /// What was asked.
+        order: ArenaOrder,
+        /// Why it is not done.
+        error: ArenaError,
     }
     /// There is no backup for the [`BackupWorld`](super::BackupWorld) with this number.
     BackupFailed {

@@ -1,5 +1,6 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
+use super::arenas::{Arena, ArenaEvent, ArenaStatus, Arenas};
 use super::backup::BackupWorld;
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
@@ -175,6 +176,7 @@ pub(super) enum Event {
     PlayerRead(PlayerRead),
     BackupRequests(Vec<FoundRequest>),
     Snapshot(SnapshotEvent),
+    Arena(ArenaEvent),
     /// Something that only the main world is to hear of.
     Happened(WorldEvent),
     Shutdown,
@@ -194,6 +196,7 @@ pub(super) struct Inbound {
     pub players: Vec<PlayerRead>,
     pub backup_requests: Vec<FoundRequest>,
     pub snapshots: Vec<SnapshotEvent>,
+    pub arenas: Vec<ArenaEvent>,
     pub news: Vec<WorldEvent>,
     pub shutdown: bool,
     /// What the first region panicked with: in lockstep it goes on to the app.
@@ -213,6 +216,7 @@ impl Inbound {
             Event::TierStep(done) => self.tier_steps.push(*done),
             Event::PlayerRead(read) => self.players.push(read),
             Event::Snapshot(event) => self.snapshots.push(event),
+            Event::Arena(event) => self.arenas.push(event),
             Event::BackupRequests(found) => self.backup_requests.extend(found),
             Event::Happened(event) => self.news.push(event),
             Event::Shutdown => self.shutdown = true,
@@ -277,6 +281,8 @@ pub struct Published {
     pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
     /// Snapshot jobs that came on.
     pub snapshots: BTreeMap<SnapshotJobId, SnapshotJobStatus>,
+    /// Arenas that changed, by name; without a status those that are gone.
+    pub arenas: BTreeMap<String, (Arena, Option<ArenaStatus>)>,
     /// What happened, oldest first.
     pub events: VecDeque<WorldEvent>,
     /// Events and letters that were dropped since their queue was full.
@@ -364,6 +370,7 @@ impl Published {
         newer.mirrors.into_iter().for_each(|(id, state)| self.push_mirror(id, state));
         self.pregenerations.extend(newer.pregenerations);
         self.snapshots.extend(newer.snapshots);
+        self.arenas.extend(newer.arenas);
         newer.events.into_iter().for_each(|event| self.push_event(event));
         newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
         self.far_views.extend(newer.far_views);
@@ -379,6 +386,7 @@ impl Published {
             && self.mirrors.is_empty()
             && self.pregenerations.is_empty()
             && self.snapshots.is_empty()
+            && self.arenas.is_empty()
             && self.events.is_empty()
             && self.letters.is_empty()
             && self.far_views.is_empty()
@@ -400,6 +408,11 @@ impl MainLink {
     /// Queues snapshot jobs.
     pub fn snapshot_jobs(&self) -> SnapshotJobs {
         self.snapshots.clone()
+    }
+
+    /// Orders what is to become of arenas.
+    pub fn arenas(&self) -> Arenas {
+        Arenas::new(self.events.clone())
     }
 
     /// Asks the coordinator for something. Once it has ended, requests are dropped.

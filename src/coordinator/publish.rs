@@ -1,5 +1,6 @@
 //! Puts what changed where the main world takes it.
 
+use super::arenas::{Arena, ArenaStatus};
 use super::collect::Desk;
 use super::events::{BlockRefused, SetBlock, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
@@ -77,6 +78,11 @@ impl Publisher {
 
     pub fn snapshot(&mut self, status: SnapshotJobStatus) {
         self.news.get().snapshots.insert(status.id, status);
+    }
+
+    /// How an arena is; without a status it is gone.
+    pub fn arena(&mut self, arena: Arena, status: Option<ArenaStatus>) {
+        self.news.get().arenas.insert(arena.name.clone(), (arena, status));
     }
 
     pub fn loaded(&mut self, dimension: DimensionId, blocks: Column) {

@@ -2,6 +2,7 @@
 
 use super::collect::Desk;
 use super::region_slot::Parked;
+use super::snapshots::Snapshots;
 use super::threads::{ColumnsReady, Fault, RegionTask};
 use crate::chunk::ColumnSummary;
 use crate::simulation::{Assignment, BlockEdit, ColumnError, Inbox, Salvage, Task};
@@ -21,9 +22,9 @@ const LAST_ROUNDS: u32 = 8;
 
 /// Ends the simulation: waits for ticking regions, takes what is unsaved from all, commits it, ends the threads.
 pub(super) fn shut_down(world: &mut World) {
-    let mut state = SystemState::<Desk>::new(world);
+    let mut state = SystemState::<(Desk, ResMut<Snapshots>)>::new(world);
     match state.get_mut(world) {
-        Ok(mut desk) => {
+        Ok((mut desk, mut snapshots)) => {
             // What was sent before the end is done.
             desk.handle_requests();
             desk.wait_for_regions();
@@ -33,6 +34,7 @@ pub(super) fn shut_down(world: &mut World) {
             desk.note_resident();
             desk.save_regions();
             desk.last_commit();
+            desk.saves.requested.extend(snapshots.take_done());
             desk.answer_last_saves();
             desk.save_notes();
             desk.threads.join();

@@ -6,35 +6,48 @@
 //! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
 //! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
 //! still to come into such as were captured.
+//!
+//! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
+//! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
 
+mod files;
 mod job;
 mod order;
 mod progress;
+mod records;
 mod sightings;
 mod stragglers;
 
+use super::backup::SaveRequest;
 use super::collect::Desk;
 use super::exchange::Event;
 use crate::simulation::{ColumnAnswer, WorkBudget};
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
-use job::{Job, Step, Surroundings};
+use files::{FileAnswer, FileWork};
+use job::{Job, Limits, RecordEnd, Step, Surroundings};
+use records::RestoreRecords;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(super) use job::StoredPlaces;
-pub use order::{CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotTask, UngeneratedGround};
+pub use order::{
+    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotSource, SnapshotTask, StoreSnapshot,
+    UngeneratedGround,
+};
 pub use progress::{
     ColumnOutcome, ColumnResult, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress,
 };
 pub(super) use sightings::Sightings;
 
 /// How much snapshot jobs may take of the world.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SnapshotSettings {
     /// Jobs that run at a time; the others wait in their order.
     pub jobs: usize,
@@ -48,12 +61,24 @@ pub struct SnapshotSettings {
     pub tick_share: f64,
     /// Chunks that may be changed in a region's tick.
     pub chunks: usize,
+    /// Where arenas are stored, and restores remembered that are under way; `None` for the folder `snapshots` in that of the world. A world
+    /// that is not on disk has none of both without a folder.
+    pub folder: Option<PathBuf>,
+    /// Blocks along each side of an arena at the most.
+    pub arena_side: u64,
 }
 
 impl Default for SnapshotSettings {
-    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks.
+    /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
     fn default() -> Self {
-        Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096 }
+        Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
+    }
+}
+
+impl SnapshotSettings {
+    /// Where snapshots of a world are.
+    pub(super) fn folder_in(&self, store: &WorldStore) -> Option<PathBuf> {
+        self.folder.clone().or_else(|| store.snapshot_folder())
     }
 }
 
@@ -88,8 +113,12 @@ impl SnapshotJobs {
         let _ = self.events.send(Event::Snapshot(SnapshotEvent::Cancelled(job)));
     }
 
+    fn next_id(&self) -> SnapshotJobId {
+        SnapshotJobId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     fn queue(&self, task: SnapshotTask) -> SnapshotJobId {
-        let id = SnapshotJobId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = self.next_id();
         let _ = self.events.send(Event::Snapshot(SnapshotEvent::Queued(id, Box::new(task))));
         id
     }
@@ -103,23 +132,137 @@ pub(super) enum SnapshotEvent {
     Worked(SnapshotJobId, ColumnPos, Box<ColumnAnswer>, Duration),
     /// Where entities are stored.
     Found(SnapshotJobId, Result<StoredPlaces, String>),
+    /// What came of work on files.
+    Files(SnapshotJobId, Result<FileAnswer, String>),
+    /// What a restore changed could not be saved yet.
+    NotSaved(PathBuf),
 }
 
 /// The jobs.
-#[derive(Resource, Default)]
+#[derive(Resource)]
 pub(super) struct Snapshots {
+    jobs: SnapshotJobs,
     waiting: VecDeque<Job>,
     running: BTreeMap<SnapshotJobId, Job>,
+    /// `None` if nothing is remembered.
+    records: Option<RestoreRecords>,
+    /// Restores that wait until their dimension is opened again.
+    interrupted: Vec<(PathBuf, Box<RestoreSnapshot>)>,
+    /// The records of restores that are done and not saved, as far as nobody was asked to save them.
+    done: Vec<PathBuf>,
+    /// When that is asked for.
+    save_at: Duration,
+    /// The jobs that came to their end in this pass.
+    pub ended: Vec<SnapshotJobStatus>,
+}
+
+impl Snapshots {
+    /// Finds what earlier sessions did not end, in the folder of all snapshots.
+    pub fn open(jobs: SnapshotJobs, folder: Option<PathBuf>, store: &WorldStore) -> Self {
+        let (records, found) = folder.map(RestoreRecords::open).unzip();
+        let known = store.dimensions();
+        let is_gone = |id: DimensionId| {
+            let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
+            known.as_ref().is_ok_and(|known| !known.iter().any(is_it))
+        };
+        let mut interrupted = Vec::new();
+        for (path, restore) in found.unwrap_or_default() {
+            match restore {
+                Ok(restore) if is_gone(restore.dimension) => {
+                    if let Err(error) = records::remove(&path) {
+                        warn!("{}: a restore in a dimension that is gone stays: {error}", path.display());
+                    }
+                }
+                Ok(restore) => interrupted.push((path, Box::new(restore))),
+                Err(error) => error!("a restore was cut short and cannot go on: {error}"),
+            }
+        }
+        let (waiting, running, done, ended) = Default::default();
+        Self { jobs, waiting, running, records, interrupted, done, save_at: Duration::ZERO, ended }
+    }
+
+    pub fn jobs(&self) -> &SnapshotJobs {
+        &self.jobs
+    }
+
+    /// Whether a restore needs what is stored there, or will when it goes on.
+    pub fn restores_from(&self, folder: &Path) -> bool {
+        let running = self.waiting.iter().chain(self.running.values()).filter_map(Job::recovery);
+        let mut restores = running.chain(self.interrupted.iter().map(|(_, restore)| &**restore));
+        restores.any(|restore| restore.snapshot.folder() == Some(folder))
+    }
+
+    /// Records of restores that are done, to be removed when all is saved.
+    pub fn take_done(&mut self) -> impl Iterator<Item = SaveRequest> {
+        mem::take(&mut self.done).into_iter().map(SaveRequest::Restore)
+    }
+
+    /// The restores of dimensions that are open now go on, before all others.
+    fn resume(&mut self, is_open: impl Fn(DimensionId) -> bool) {
+        let resumed: Vec<_> = self.interrupted.extract_if(.., |(_, restore)| is_open(restore.dimension)).collect();
+        for (path, restore) in resumed.into_iter().rev() {
+            self.waiting.push_front(Job::resumed(self.jobs.next_id(), *restore, path));
+        }
+    }
 }
 
 /// Takes in what came of the work, and orders more.
 pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>) {
-    let Snapshots { waiting, running } = &mut *snapshots;
+    let snapshots = &mut *snapshots;
     let now = desk.clock.now;
+    take_events(&mut desk, snapshots);
+    snapshots.resume(|id| desk.dimensions.open.get(&id).is_some_and(|open| !open.is_closing()));
+    let (gone, kept): (Vec<_>, Vec<_>) = mem::take(&mut snapshots.waiting).into_iter().partition(Job::is_cancelled);
+    snapshots.waiting = kept.into();
+    while snapshots.running.len() < desk.config.snapshots.jobs.max(1)
+        && let Some(job) = snapshots.waiting.pop_front()
+    {
+        if job.is_watching() {
+            desk.sightings.watch(job.id, job.dimension(), job.area());
+        }
+        snapshots.running.insert(job.id, job);
+    }
+    let is_over = |_: &SnapshotJobId, job: &mut Job| {
+        job.note_left(desk.sightings.take(job.id));
+        desk.advance(job)
+    };
+    let ended: Vec<_> = snapshots.running.extract_if(.., is_over).map(|(_, job)| job).collect();
+    for mut job in gone.into_iter().chain(ended) {
+        match job.take_record() {
+            Some(RecordEnd::Remove(path)) => snapshots.done.push(path),
+            Some(RecordEnd::Keep(path, restore)) => snapshots.interrupted.push((path, restore)),
+            None => {}
+        }
+        desk.sightings.end(job.id);
+        let status = job.end();
+        snapshots.ended.push(status.clone());
+        desk.publisher.snapshot(status);
+    }
+    for job in snapshots.waiting.iter_mut().chain(snapshots.running.values_mut()) {
+        if let Some(status) = job.tell(now) {
+            desk.publisher.snapshot(status);
+        }
+    }
+    // Once in a period for all: a save asks every region.
+    if !snapshots.done.is_empty() && now >= snapshots.save_at {
+        snapshots.save_at = now.saturating_add(desk.config.autosave_period);
+        desk.saves.requested.extend(snapshots.take_done());
+    }
+}
+
+fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
+    let now = desk.clock.now;
+    let Snapshots { waiting, running, .. } = snapshots;
     let mut worked = Vec::new();
     for event in mem::take(&mut desk.inbound.snapshots) {
         match event {
-            SnapshotEvent::Queued(id, task) => waiting.push_back(Job::new(id, *task)),
+            SnapshotEvent::Queued(id, task) => {
+                let record = match &*task {
+                    SnapshotTask::Restore(_) => snapshots.records.as_mut().map(RestoreRecords::next_path),
+                    SnapshotTask::Capture(_) => None,
+                };
+                waiting.push_back(Job::new(id, *task, record));
+            }
             SnapshotEvent::Cancelled(id) => {
                 waiting.iter_mut().chain(running.values_mut()).filter(|job| job.id == id).for_each(Job::cancel);
             }
@@ -129,6 +272,12 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
                     job.take_stored(places);
                 }
             }
+            SnapshotEvent::Files(id, answer) => {
+                if let Some(job) = running.get_mut(&id) {
+                    job.take_files(answer);
+                }
+            }
+            SnapshotEvent::NotSaved(record) => snapshots.done.push(record),
         }
     }
     // In lockstep the same on every machine, whichever region thread was first.
@@ -138,45 +287,19 @@ pub(super) fn work_on_snapshots(mut desk: Desk, mut snapshots: ResMut<Snapshots>
             job.take(column, *answer, took, now);
         }
     }
-    let (gone, kept): (Vec<_>, Vec<_>) = mem::take(waiting).into_iter().partition(Job::is_cancelled);
-    *waiting = kept.into();
-    gone.into_iter().for_each(|job| desk.publisher.snapshot(job.end()));
-    while running.len() < desk.config.snapshots.jobs.max(1)
-        && let Some(job) = waiting.pop_front()
-    {
-        if job.is_watching() {
-            desk.sightings.watch(job.id, job.dimension(), job.area());
-        }
-        running.insert(job.id, job);
-    }
-    let mut ended = Vec::new();
-    for (id, job) in running.iter_mut() {
-        job.note_left(desk.sightings.take(*id));
-        if desk.advance(job) {
-            desk.sightings.end(*id);
-            ended.push(*id);
-        }
-    }
-    for job in ended.into_iter().filter_map(|id| running.remove(&id)) {
-        desk.publisher.snapshot(job.end());
-    }
-    for job in waiting.iter_mut().chain(running.values_mut()) {
-        if let Some(status) = job.tell(now) {
-            desk.publisher.snapshot(status);
-        }
-    }
 }
 
 impl Desk<'_> {
     /// Orders what the job wants now; says whether it has come to its end.
     fn advance(&mut self, job: &mut Job) -> bool {
-        let (now, settings) = (self.clock.now, self.config.snapshots);
+        let (now, settings) = (self.clock.now, &self.config.snapshots);
+        let limits = Limits { columns: settings.columns.max(1), loading: settings.loading.max(1) };
         let share = (!self.config.mode.is_lockstep()).then_some(settings.tick_share);
         let budget = WorkBudget { share, chunks: settings.chunks.max(1) };
         loop {
             let mut world =
                 Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };
-            match job.next(now, &settings, &mut world) {
+            match job.next(now, limits, &mut world) {
                 Step::Work(column, work) => {
                     let (id, sender) = (job.id, self.threads.sender());
                     let tell = move |answer, took| {
@@ -186,9 +309,44 @@ impl Desk<'_> {
                     self.post(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
                 }
                 Step::FindStored(entities) => self.threads.find_stored(job.id, entities),
+                Step::Files(work) => self.work_on_files(job, work),
                 Step::Wait => return false,
                 Step::End => return true,
             }
         }
+    }
+
+    /// On a thread of its own; in lockstep here, so that it is done with the next pass.
+    fn work_on_files(&mut self, job: &Job, work: FileWork) {
+        let (id, is_void) = (job.id, job.is_void());
+        let (blocks, sender) = (self.threads.blocks().clone(), self.threads.sender());
+        let failed = sender.clone();
+        let work = move || {
+            let answer = work.run(&blocks, &is_void);
+            // The coordinator is gone only while the app shuts down.
+            let _ = sender.send(Event::Snapshot(SnapshotEvent::Files(id, answer)));
+        };
+        if let Err(error) = self.threads.run_beside("terrane snapshot", work) {
+            let _ = failed.send(Event::Snapshot(SnapshotEvent::Files(id, Err(error.to_string()))));
+        }
+    }
+
+    /// All that a restore changed is saved.
+    pub fn forget_restore(&mut self, record: PathBuf) {
+        let path = record.clone();
+        let forget = move || {
+            if let Err(error) = records::remove(&path) {
+                warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
+            }
+        };
+        if let Err(error) = self.threads.run_beside("terrane snapshot", forget) {
+            warn!("{}: a restore that is done is forgotten later: {error}", record.display());
+            self.keep_restore(record);
+        }
+    }
+
+    /// What a restore changed is not saved yet.
+    pub fn keep_restore(&mut self, record: PathBuf) {
+        let _ = self.threads.sender().send(Event::Snapshot(SnapshotEvent::NotSaved(record)));
     }
 }

@@ -1,5 +1,6 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
+use super::arenas::Arenas;
 use super::backup::BackupOrder;
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
@@ -199,9 +200,9 @@ impl Threads {
         let (sender, events) = unbounded();
         let snapshots = SnapshotJobs::new(sender.clone());
         // So that systems of regions can queue jobs.
-        let handle = snapshots.clone();
+        let (jobs, arenas) = (snapshots.clone(), Arenas::new(sender.clone()));
         template.plugins.push(Arc::new(move |region| {
-            region.insert_resource(handle.clone());
+            region.insert_resource(jobs.clone()).insert_resource(arenas.clone());
         }));
         let (regions, jobs) = unbounded::<RegionJob>();
         let pool = Arc::new(WorldPool::new(POOLED_WORLDS));
@@ -422,11 +423,7 @@ impl Threads {
     pub fn rebuild(&mut self, search: Search) -> io::Result<()> {
         let (sender, store, ending) = (self.sender.clone(), self.store.clone(), self.ending.clone());
         let run = move || drop(sender.send(Event::GraphRebuilt(search.run(&store, &ending))));
-        if self.is_lockstep {
-            run();
-            return Ok(());
-        }
-        self.begin_long_work("terrane rebuild", run)
+        self.run_beside("terrane rebuild", run)
     }
 
     /// Where what happens elsewhere is told to the coordinator.
@@ -457,10 +454,7 @@ impl Threads {
                 let _ = sender.send(Event::Happened(event));
             }
         };
-        if self.is_lockstep {
-            return work();
-        }
-        if self.begin_long_work("terrane backup", work).is_err()
+        if self.run_beside("terrane backup", work).is_err()
             && let Some(event) = refusal
         {
             let _ = self.sender.send(Event::Happened(event));
@@ -481,6 +475,15 @@ impl Threads {
             return true;
         }
         self.storage.try_when_idle(look)
+    }
+
+    /// On a thread of its own; in lockstep here and now.
+    pub fn run_beside(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        if self.is_lockstep {
+            work();
+            return Ok(());
+        }
+        self.begin_long_work(name, work)
     }
 
     /// On a thread of its own: it may take minutes, and ground must be loaded meanwhile.

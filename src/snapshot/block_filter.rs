@@ -1,7 +1,8 @@
 use crate::block::{BlockId, BlockSet};
+use serde::{Deserialize, Serialize};
 
 /// Some types of blocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockChoice {
     /// All.
     #[default]
@@ -23,7 +24,7 @@ pub enum BlockChoice {
 /// let holes = BlockFilter { current: BlockChoice::only([BlockId::AIR]), ..BlockFilter::default() };
 /// assert!(holes.current.contains(BlockId::AIR) && !holes.current.contains(BlockId::new(1)));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockFilter {
     /// What may be replaced.
     pub current: BlockChoice,

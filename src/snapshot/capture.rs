@@ -86,6 +86,18 @@ impl Snapshot {
         true
     }
 
+    /// Puts in a column that another snapshot had, or a stored one. Says whether the box reaches it. What is there of the same
+    /// column, and of the same entities, is replaced as by [`add_column`](Self::add_column).
+    pub fn insert_column(&mut self, pos: ColumnPos, mut column: ColumnSnapshot) -> bool {
+        if !self.area.reaches(pos) {
+            return false;
+        }
+        let entities = std::mem::take(&mut column.entities);
+        self.add_chunks(pos, column);
+        entities.into_iter().for_each(|entity| self.add_entity(pos, entity));
+        true
+    }
+
     /// Takes a column out with its entities: it is missing from now on.
     pub fn remove_column(&mut self, column: ColumnPos) -> Option<ColumnSnapshot> {
         let removed = self.columns.remove(&column)?;

@@ -30,7 +30,7 @@
 //! | `Values` | byte array: for each block that has it the distance, layer, length unless fixed, and the bytes |
 //!
 //! Numbers are LEB128. A cell is `4096 * chunk + cell in the chunk`, chunks counted x fastest, then z, then y, cells x slowest,
-//! then y, then z; distances count from the cell before, of the first from 0. A block whose layer 1 is water is written with
+//! then y, then z; distances count from the cell before, of the first from 0. A block whose layer 1 is [water](Schematic::water) is written with
 //! `waterlogged=true` if its state has that property; `wet` is 1 if it was `false`.
 
 mod cells;
@@ -48,7 +48,7 @@ mod read;
 mod source;
 mod spill;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod write;
 
 pub use cells::Progress;
@@ -57,11 +57,15 @@ pub use error::{SchematicError, SchematicWriteError};
 pub use grid::ChunkGrid;
 pub use limits::{ReadOptions, SchematicLimits};
 pub use palette::AIR;
+pub(super) use palette::{normalized, property, with_property};
 pub use read::ReadReport;
 pub use write::WriteOptions;
 
 use crate::block::ComponentRecord;
 use nbt::{Compound, Nbt};
+
+/// Water of other programs, and of this crate.
+const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 
 /// A piece of a world, as a file holds it. Positions count from its minimum corner, that of the lowest coordinates.
 ///
@@ -106,6 +110,9 @@ pub struct Schematic {
     pub biomes: Option<Biomes>,
     /// Values that have no meaning in the format.
     pub other: Compound,
+    /// Which blocks, named without properties, are water: a dry block with one of them in layer 1 is written as waterlogged.
+    /// It is no part of a file.
+    pub water: Vec<String>,
 }
 
 /// The biomes of a schematic.
@@ -134,7 +141,14 @@ impl Schematic {
             entities: Vec::new(),
             biomes: None,
             other: Compound::new(),
+            water: WATER.map(str::to_owned).to_vec(),
         }
+    }
+
+    /// Where its minimum corner was in the world that it was copied from, if the file says it.
+    pub fn corner(&self) -> Option<[i64; 3]> {
+        let (origin, offset) = (self.origin?, self.offset.unwrap_or_default());
+        Some(std::array::from_fn(|axis| i64::from(origin[axis]) + i64::from(offset[axis])))
     }
 
     /// Blocks along x, y, z.

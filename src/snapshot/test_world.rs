@@ -1,7 +1,9 @@
 //! Small worlds for the tests of snapshots, and what a snapshot holds as a plain map.
 
 use super::Snapshot;
-use crate::block::{BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockStates, BlockType, ComponentId};
+use crate::block::{
+    BLOCK_ENTITY, BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockStates, BlockType, ComponentId,
+};
 use crate::chunk::{Chunk, Column};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::{ChildRecord, EntityRecord};
@@ -15,7 +17,8 @@ pub type Columns = BTreeMap<ColumnPos, Column>;
 /// The blocks of a cell by layer, each with its components.
 pub type Cell = Vec<(BlockId, Vec<(ComponentId, Vec<u8>)>)>;
 
-/// Air, stone and water, chests with components that face four ways, and an engine of which only one state is there.
+/// Air, stone and water, chests with components that face four ways, an engine of which only one state is there, a fence that
+/// can hold water, a sign that takes block entities, and the placeholder.
 pub static BLOCKS: LazyLock<BlockRegistry> = LazyLock::new(|| {
     let mut blocks = BlockRegistry::new();
     blocks.register_component(BlockComponent::fixed::<u32>("game:heat")).unwrap();
@@ -28,6 +31,10 @@ pub static BLOCKS: LazyLock<BlockRegistry> = LazyLock::new(|| {
         .with_property("type", ["single", "left", "right"]);
     blocks.register_states(chest).unwrap();
     blocks.register(BlockType::new("game:engine[axis=x]")).unwrap();
+    blocks.register(BlockType::new("terrane:water")).unwrap();
+    blocks.register(BlockType::new("game:fence[waterlogged=false]")).unwrap();
+    blocks.register_schematic_blocks();
+    blocks.register(BlockType::new("game:sign").with_component(BLOCK_ENTITY)).unwrap();
     blocks
 });
 

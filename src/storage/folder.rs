@@ -18,6 +18,7 @@ const MARKER: &str = "world.terrane";
 const NEW_MARKER: &str = "world.terrane.new";
 const LOCK: &str = "world.lock";
 const DATABASE: &str = "db";
+const SNAPSHOTS: &str = "snapshots";
 #[cfg(feature = "rocksdb")]
 const UNFINISHED_DATABASE: &str = "db.unfinished";
 
@@ -84,6 +85,11 @@ impl WorldFolder {
     /// Whether the world is still to be made.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
+    }
+
+    /// The folder of snapshots, which this room only copies.
+    pub(super) fn snapshots(&self) -> PathBuf {
+        self.path.join(SNAPSHOTS)
     }
 
     /// The database's folder.

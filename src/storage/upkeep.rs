@@ -13,6 +13,8 @@ mod inspect;
 mod new_world;
 mod prune;
 mod salvage;
+#[cfg(feature = "rocksdb")]
+mod snapshot_files;
 mod verify;
 
 #[cfg(test)]

@@ -361,6 +361,14 @@ impl WorldStore {
         None
     }
 
+    /// Where the files of its snapshots are, if it is on disk.
+    pub(crate) fn snapshot_folder(&self) -> Option<PathBuf> {
+        #[cfg(any(feature = "rocksdb", test))]
+        return self.folder.as_ref().map(WorldFolder::snapshots);
+        #[cfg(not(any(feature = "rocksdb", test)))]
+        None
+    }
+
     /// Writes for as long as this session is the world's last one. The header names the session, and every batch requires
     /// it: whoever lost the world to another writer changes nothing any more, not even by a write that was long on its way.
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {

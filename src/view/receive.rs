@@ -1,7 +1,7 @@
 use super::far_view;
 use super::messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
 use super::{
-    Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, pregeneration, snapshots,
+    Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, pregeneration, snapshots,
 };
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
@@ -36,6 +36,9 @@ fn apply(world: &mut World, backlog: &mut Published) {
     // Before a dimension is told to be closed, and they with it.
     for status in mem::take(&mut backlog.snapshots).into_values() {
         snapshots::apply(world, status);
+    }
+    for (arena, status) in mem::take(&mut backlog.arenas).into_values() {
+        arenas::apply(world, arena, status);
     }
     for (job, status) in mem::take(&mut backlog.pregenerations) {
         pregeneration::apply(world, job, status);

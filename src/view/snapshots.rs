@@ -22,6 +22,8 @@ pub struct SnapshotJob {
     pub area: BlockBox,
     /// Whether it restores; else it captures.
     pub is_restore: bool,
+    /// Whether it is a restore that the end of the process, or of its dimension, cut short before.
+    pub is_resumed: bool,
 }
 
 /// A snapshot job has come to its end: a message, and an event that is triggered on the job's entity.
@@ -58,8 +60,8 @@ pub(super) fn cancel_despawned(
 
 /// Takes in how far a job is.
 pub(super) fn apply(world: &mut World, status: SnapshotJobStatus) {
-    let SnapshotJobStatus { id, dimension, area, is_restore, progress, outcome } = status;
-    let job = SnapshotJob { id, dimension, area, is_restore };
+    let SnapshotJobStatus { id, dimension, area, is_restore, is_resumed, progress, outcome } = status;
+    let job = SnapshotJob { id, dimension, area, is_restore, is_resumed };
     let known = world.resource::<SnapshotJobIndex>().0.get(&id).copied();
     let entity = match known.filter(|entity| world.get_entity(*entity).is_ok()) {
         Some(entity) => entity,

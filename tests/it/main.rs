@@ -1,6 +1,7 @@
 //! Integration tests, through the public API: one binary, a module a behaviour.
 
 mod architecture;
+mod arenas;
 mod asking;
 mod autosave;
 mod backups;
@@ -41,6 +42,7 @@ mod rebuilding;
 mod regions;
 mod registry;
 mod render;
+mod restores_cut_short;
 mod saving;
 mod schematics;
 mod snapshots;

@@ -13,12 +13,12 @@ use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-const fn at(x: i64, y: i64, z: i64) -> BlockPos {
+pub const fn at(x: i64, y: i64, z: i64) -> BlockPos {
     BlockPos::new(x, y, z)
 }
 
 /// A world in lockstep with one loaded square of columns around the middle.
-fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
     listen::<SnapshotJobEnded>(&mut app);
     let dimension = flat(&mut app);
@@ -31,12 +31,12 @@ fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     (app, dimension, id)
 }
 
-fn jobs(app: &App) -> SnapshotJobs {
+pub fn jobs(app: &App) -> SnapshotJobs {
     app.world().resource::<SnapshotJobs>().clone()
 }
 
 /// What came of the job, once it has ended.
-fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
+pub fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
     update_until(app, "the job has ended", |world| {
         world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
     });
@@ -57,7 +57,7 @@ fn restore(app: &mut App, order: RestoreSnapshot) -> Arc<SnapshotOutcome> {
     ended.outcome.clone()
 }
 
-fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
+pub fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (BlockPos, BlockId)>) {
     for (position, block) in blocks {
         app.world_mut().write_message(SetBlock { dimension, position, block });
     }
@@ -65,7 +65,7 @@ fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (Block
 }
 
 /// All blocks of a box and one block around it, as they are published.
-fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
+pub fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
     let BlockBox { min, max } = *area;
     let places = (min.x - 1..=max.x + 1)
         .flat_map(|x| (min.y - 1..=max.y + 1).flat_map(move |y| (min.z - 1..=max.z + 1).map(move |z| at(x, y, z))));

@@ -1,9 +1,10 @@
 //! One snapshot job: what it orders next, and what came of what it ordered.
 
+use super::files::{FileAnswer, FileWork};
 use super::stragglers::Stragglers;
 use super::{
-    ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState, SnapshotJobStatus,
-    SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotTask, UngeneratedGround,
+    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
+    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
@@ -12,12 +13,13 @@ use crate::simulation::{
     CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
     SeenEntities,
 };
-use crate::snapshot::{BlockFilter, RestoreItem, Snapshot};
+use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,6 +47,8 @@ pub(super) enum Step {
     Work(ColumnPos, ColumnWork),
     /// It is to be found out where these entities are stored.
     FindStored(Vec<Uuid>),
+    /// Something is to be done with files.
+    Files(FileWork),
     /// It waits for what is under way.
     Wait,
     /// It has come to its end.
@@ -56,10 +60,13 @@ pub(in crate::coordinator) type StoredPlaces = BTreeMap<Uuid, (DimensionId, Colu
 
 pub(super) struct Job {
     pub id: SnapshotJobId,
+    is_resumed: bool,
     task: SnapshotTask,
     filter: Arc<BlockFilter>,
     state: SnapshotJobState,
     is_cancelled: bool,
+    /// Its dimension was closed.
+    is_interrupted: bool,
     error: Option<String>,
     /// Nothing of what is under way and has not begun is wanted any more.
     is_void: Arc<AtomicBool>,
@@ -75,7 +82,13 @@ pub(super) struct Job {
     loading: BTreeSet<ColumnPos>,
     /// What was lost, and when it is tried again.
     again: BTreeMap<(Duration, ColumnPos), Piece>,
+    files: Files,
+    /// Where it is remembered, until all that it changed is saved, and what the next session does if this one ends before.
+    record: Option<Record>,
     captured: Snapshot,
+    /// What was captured, when it is to be stored.
+    snapshot: Option<Arc<Snapshot>>,
+    stored_snapshot: Option<Arc<StoredSnapshot>>,
     stragglers: Stragglers,
     outcomes: BTreeMap<ColumnPos, Outcome>,
     /// Who was in the box and was removed.
@@ -90,6 +103,7 @@ pub(super) struct Job {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
+    Files(FileStep),
     Capture(Vec<ColumnPos>),
     /// Each region that has captured columns looks who is there and was not caught.
     LookAgain,
@@ -97,6 +111,38 @@ enum Phase {
     Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
     FindStored,
     Entities(Vec<ColumnPos>),
+}
+
+/// What is done with files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileStep {
+    Read,
+    Store,
+    Record,
+}
+
+/// Whether something is to be done with files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    None,
+    Wanted(FileStep),
+    UnderWay,
+}
+
+/// The record of a restore on disk.
+struct Record {
+    path: PathBuf,
+    is_written: bool,
+    /// What the next session does.
+    recovery: RestoreSnapshot,
+}
+
+/// What becomes of the record of a restore that has come to its end.
+pub(super) enum RecordEnd {
+    /// It is removed once all is saved.
+    Remove(PathBuf),
+    /// The restore goes on when its dimension is opened again.
+    Keep(PathBuf, Box<RestoreSnapshot>),
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +178,13 @@ struct Outcome {
     changed: BTreeSet<i64>,
 }
 
+/// How many columns a job may have under way, and how many of them may be loaded for it.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub columns: usize,
+    pub loading: usize,
+}
+
 /// What a job has to know of the world.
 pub(super) struct Surroundings<'a> {
     pub dimensions: &'a mut Dimensions,
@@ -147,59 +200,107 @@ impl Surroundings<'_> {
 }
 
 impl Job {
-    pub fn new(id: SnapshotJobId, task: SnapshotTask) -> Self {
+    /// A job, and where a restore is remembered, if it is.
+    pub fn new(id: SnapshotJobId, task: SnapshotTask, record: Option<PathBuf>) -> Self {
         let area = task.area();
         let columns = area.column_area().columns();
-        let mut captured = Snapshot::new(area);
-        let (phases, filter) = match &task {
-            _ if columns > MOST_COLUMNS => {
-                (Err(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible")), None)
-            }
-            SnapshotTask::Capture(capture) => {
-                captured = Snapshot::of_parts(area, capture.parts);
-                let mut phases = vec![Phase::Capture(area.columns().collect())];
-                phases.extend(capture.parts.entities.then_some(Phase::LookAgain));
-                (Ok(phases), None)
-            }
-            SnapshotTask::Restore(restore) => (restore_phases(restore, &area), Some(restore.filter.clone())),
-        };
-        let (phases, error) = match phases {
-            Ok(phases) => (phases, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let mut outcomes = BTreeMap::new();
-        let mut total = 0;
-        for phase in &phases {
-            let columns = phase.columns();
-            total += columns.len();
-            outcomes.extend(columns.into_iter().map(|column| (column, Outcome::default())));
-        }
-        let progress = SnapshotProgress { total, ..SnapshotProgress::default() };
-        Self {
+        let mut job = Self {
             id,
-            task,
-            filter: Arc::new(filter.unwrap_or_default()),
+            is_resumed: false,
+            filter: Arc::default(),
             state: SnapshotJobState::Waiting,
             is_cancelled: false,
-            error,
+            is_interrupted: false,
+            error: None,
             is_void: Arc::default(),
             ending: None,
-            phases: phases.into(),
+            phases: VecDeque::new(),
             phase: None,
             todo: VecDeque::new(),
             under_way: BTreeMap::new(),
             loading: BTreeSet::new(),
             again: BTreeMap::new(),
-            captured,
+            files: Files::None,
+            record: None,
+            captured: Snapshot::new(area),
+            snapshot: None,
+            stored_snapshot: None,
             stragglers: Stragglers::default(),
-            outcomes,
+            outcomes: BTreeMap::new(),
             removed: BTreeSet::new(),
             alive_elsewhere: 0,
             stored: None,
             is_finding: false,
-            progress,
+            progress: SnapshotProgress::default(),
             began: None,
             told: None,
+            task: task.clone(),
+        };
+        match task {
+            _ if columns > MOST_COLUMNS => {
+                job.fail(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible"));
+            }
+            SnapshotTask::Capture(capture) => {
+                job.captured = Snapshot::of_parts(area, capture.parts);
+                job.add_phase(Phase::Capture(area.columns().collect()));
+                if capture.parts.entities {
+                    job.add_phase(Phase::LookAgain);
+                }
+                if capture.store.is_some() {
+                    job.add_phase(Phase::Files(FileStep::Store));
+                }
+            }
+            SnapshotTask::Restore(restore) => {
+                job.filter = Arc::new(restore.filter.clone());
+                let is_remembered = restore.after_crash != AfterCrash::Leave;
+                job.record = record.filter(|_| is_remembered).map(|path| Record {
+                    path,
+                    is_written: false,
+                    recovery: restore.clone(),
+                });
+                match restore.snapshot.held() {
+                    Some(_) => job.add_restore(),
+                    None => job.add_phase(Phase::Files(FileStep::Read)),
+                }
+            }
+        }
+        job
+    }
+
+    /// A restore that was cut short and is remembered there.
+    pub fn resumed(id: SnapshotJobId, restore: RestoreSnapshot, path: PathBuf) -> Self {
+        let record = Record { path, is_written: true, recovery: restore.clone() };
+        let mut job = Self::new(id, SnapshotTask::Restore(restore), None);
+        (job.record, job.is_resumed) = (Some(record), true);
+        job
+    }
+
+    fn add_phase(&mut self, phase: Phase) {
+        let columns = phase.columns();
+        self.progress.total += columns.len();
+        for column in columns {
+            self.outcomes.entry(column).or_default();
+        }
+        self.phases.push_back(phase);
+    }
+
+    /// The phases of a restore whose snapshot is in memory.
+    fn add_restore(&mut self) {
+        let SnapshotTask::Restore(restore) = &self.task else { return };
+        let Some(snapshot) = restore.snapshot.held() else { return };
+        let area = self.task.area();
+        let mut phases = Vec::new();
+        if let Some(Record { is_written: false, recovery, .. }) = &self.record {
+            if recovery.after_crash == AfterCrash::Undo {
+                let has = |column: &ColumnPos| snapshot.column(*column).is_some();
+                phases.push(Phase::Capture(area.columns().filter(has).collect()));
+                phases.push(Phase::LookAgain);
+            }
+            phases.push(Phase::Files(FileStep::Record));
+        }
+        match restore_phases(restore, snapshot, &area) {
+            Ok(restoring) => phases.into_iter().chain(restoring).for_each(|phase| self.add_phase(phase)),
+            Err(error) => self.fail(error),
         }
     }
 
@@ -213,7 +314,10 @@ impl Job {
 
     /// Whether it wants to hear who leaves a region and is in the box.
     pub fn is_watching(&self) -> bool {
-        matches!(&self.task, SnapshotTask::Capture(capture) if capture.parts.entities)
+        match &self.task {
+            SnapshotTask::Capture(capture) => capture.parts.entities,
+            SnapshotTask::Restore(restore) => !self.is_resumed && restore.after_crash == AfterCrash::Undo,
+        }
     }
 
     pub fn cancel(&mut self) {
@@ -235,12 +339,13 @@ impl Job {
     }
 
     /// What it wants next.
-    pub fn next(&mut self, now: Duration, settings: &SnapshotSettings, world: &mut Surroundings) -> Step {
+    pub fn next(&mut self, now: Duration, limits: Limits, world: &mut Surroundings) -> Step {
         self.state = SnapshotJobState::Running;
         let began = *self.began.get_or_insert(now);
         self.progress.elapsed = now.saturating_sub(began);
         let is_open = world.dimensions.open.get(&self.dimension()).is_some_and(|open| !open.is_closing());
         if !is_open {
+            self.is_interrupted = true;
             self.fail(format!("{} is not open", self.dimension()));
         }
         loop {
@@ -249,17 +354,17 @@ impl Job {
                 let since = *self.ending.get_or_insert(now);
                 // A region that is halted or hangs does nothing of it later.
                 let is_over = self.under_way.is_empty() || now >= since.saturating_add(PATIENCE);
-                return if is_over { Step::End } else { Step::Wait };
+                return if is_over && self.files != Files::UnderWay { Step::End } else { Step::Wait };
             }
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
             }
-            if self.under_way.len() >= settings.columns.max(1) {
+            if self.under_way.len() >= limits.columns {
                 return Step::Wait;
             }
             let next = self.todo.front().map(|piece| piece.column);
             let is_loaded_for_it = next.is_some_and(|column| !world.is_loaded(self.dimension(), column));
-            if is_loaded_for_it && self.loading.len() >= settings.loading.max(1) {
+            if is_loaded_for_it && self.loading.len() >= limits.loading {
                 return Step::Wait;
             }
             if let Some(mut piece) = self.todo.pop_front() {
@@ -284,8 +389,14 @@ impl Job {
                 }
                 return Step::FindStored(self.entities().map(|entity| entity.id).collect());
             }
-            if !self.under_way.is_empty() || !self.again.is_empty() {
+            if !self.under_way.is_empty() || !self.again.is_empty() || self.files == Files::UnderWay {
                 return Step::Wait;
+            }
+            if let Files::Wanted(step) = mem::replace(&mut self.files, Files::None)
+                && let Some(work) = self.file_work(step)
+            {
+                self.files = Files::UnderWay;
+                return Step::Files(work);
             }
             if self.phase == Some(Phase::LookAgain) {
                 self.todo = self.looks(world);
@@ -295,11 +406,76 @@ impl Job {
                 self.stragglers.give_to(&mut self.captured);
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
+            if let Phase::Files(step) = phase {
+                self.files = Files::Wanted(step);
+            }
             self.todo = phase.pieces(&self.task.area());
             if phase == Phase::LookAgain {
                 self.stragglers.begin(self.dimension(), &self.captured, world);
             }
             self.phase = Some(phase);
+        }
+    }
+
+    fn file_work(&mut self, step: FileStep) -> Option<FileWork> {
+        let captured = Arc::new(mem::replace(&mut self.captured, Snapshot::new(self.task.area())));
+        match (step, &self.task) {
+            (FileStep::Read, SnapshotTask::Restore(restore)) => match &restore.snapshot {
+                SnapshotSource::Stored(stored) => Some(FileWork::Read(stored.clone())),
+                SnapshotSource::Held(_) => None,
+            },
+            (FileStep::Store, SnapshotTask::Capture(capture)) => {
+                self.snapshot = Some(captured.clone());
+                Some(FileWork::Store(capture.store.clone()?, capture.dimension, captured))
+            }
+            (FileStep::Record, SnapshotTask::Restore(restore)) => {
+                let record = self.record.as_mut()?;
+                if restore.after_crash == AfterCrash::Undo {
+                    let entities = match restore.entities {
+                        EntityRestore::Keep => EntityRestore::Keep,
+                        EntityRestore::Add | EntityRestore::Replace => EntityRestore::Replace,
+                    };
+                    record.recovery = RestoreSnapshot { entities, ..RestoreSnapshot::new(restore.dimension, captured) };
+                }
+                Some(FileWork::Record(record.path.clone(), Box::new(record.recovery.clone())))
+            }
+            _ => None,
+        }
+    }
+
+    /// What came of the work on files.
+    pub fn take_files(&mut self, answer: Result<FileAnswer, String>) {
+        self.files = Files::None;
+        match answer {
+            Ok(FileAnswer::Read(snapshot)) => {
+                if let SnapshotTask::Restore(restore) = &mut self.task {
+                    restore.snapshot = SnapshotSource::Held(snapshot);
+                }
+                self.add_restore();
+            }
+            Ok(FileAnswer::Stored(stored)) => self.stored_snapshot = Some(stored),
+            Ok(FileAnswer::Recorded) => {
+                if let Some(record) = &mut self.record {
+                    record.is_written = true;
+                }
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// What is done if it is cut short.
+    pub fn recovery(&self) -> Option<&RestoreSnapshot> {
+        self.record.as_ref().map(|record| &record.recovery)
+    }
+
+    /// What becomes of its record on disk, if it has one.
+    pub fn take_record(&mut self) -> Option<RecordEnd> {
+        let Record { path, recovery, .. } = self.record.take().filter(|record| record.is_written)?;
+        match (self.is_cancelled, self.is_interrupted, &self.error) {
+            (false, true, _) => Some(RecordEnd::Keep(path, Box::new(recovery))),
+            // The next session tries it again.
+            (false, false, Some(_)) => None,
+            _ => Some(RecordEnd::Remove(path)),
         }
     }
 
@@ -318,8 +494,12 @@ impl Job {
             return None;
         }
         match (&self.task, &self.phase) {
-            (SnapshotTask::Capture(capture), Some(Phase::LookAgain)) => {
-                Some(ColumnWork::Look(LookForEntities { area: capture.area, known: self.stragglers.known.clone() }))
+            (SnapshotTask::Restore(_), Some(Phase::Capture(_))) => {
+                Some(ColumnWork::Capture(CaptureColumn { column, area: self.task.area(), entities: true }))
+            }
+            (_, Some(Phase::LookAgain)) => {
+                let known = self.stragglers.known.clone();
+                Some(ColumnWork::Look(LookForEntities { area: self.task.area(), known }))
             }
             (SnapshotTask::Capture(capture), _) => {
                 let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
@@ -332,14 +512,14 @@ impl Job {
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
             }
             (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
-                let (snapshot, mode) = (restore.snapshot.clone(), restore.entities);
+                let (snapshot, mode) = (restore.snapshot.held()?.clone(), restore.entities);
                 let entities = self.coming(&snapshot, column, mode, world);
                 Some(ColumnWork::PlaceEntities(PlaceEntities { column, area: self.task.area(), entities }))
             }
             (SnapshotTask::Restore(restore), _) => Some(ColumnWork::Restore(RestoreColumn {
                 column,
                 area: slab(&restore.restored_area(), &piece.heights),
-                snapshot: restore.snapshot.clone(),
+                snapshot: restore.snapshot.held()?.clone(),
                 filter: self.filter.clone(),
                 removes_entities: restore.entities == EntityRestore::Replace,
             })),
@@ -395,14 +575,15 @@ impl Job {
         let (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) = (&self.task, &self.phase) else {
             return false;
         };
-        let column = restore.snapshot.column(piece.column).filter(|_| restore.entities != EntityRestore::Keep);
+        let snapshot = restore.snapshot.held().filter(|_| restore.entities != EntityRestore::Keep);
+        let column = snapshot.and_then(|snapshot| snapshot.column(piece.column));
         let entities = column.into_iter().flat_map(|column| column.entities());
         entities.map(|entity| entity.id).any(|id| self.life(id, world) == Life::Unknown)
     }
 
     fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
         let snapshot = match &self.task {
-            SnapshotTask::Restore(restore) if restore.entities != EntityRestore::Keep => Some(&restore.snapshot),
+            SnapshotTask::Restore(restore) if restore.entities != EntityRestore::Keep => restore.snapshot.held(),
             _ => None,
         };
         snapshot.into_iter().flat_map(|snapshot| snapshot.entities())
@@ -457,7 +638,7 @@ impl Job {
             return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
-        let is_last = self.phases.iter().all(|phase| *phase == Phase::LookAgain);
+        let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));
         outcome.is_done |= is_last && outcome.failure.is_none();
     }
 
@@ -467,7 +648,7 @@ impl Job {
         is_news.then(|| {
             self.told = Some((self.state, now));
             self.progress.state = self.state;
-            SnapshotJobStatus::new(self.id, &self.task, self.progress.clone())
+            SnapshotJobStatus::new(self.id, &self.task, self.is_resumed, self.progress.clone())
         })
     }
 
@@ -489,10 +670,11 @@ impl Job {
             changed: outcome.changed.into_iter().collect(),
         });
         let columns = columns.collect();
-        let mut status = SnapshotJobStatus::new(self.id, &self.task, self.progress);
-        let snapshot = matches!(self.task, SnapshotTask::Capture(_)).then(|| Arc::new(self.captured));
-        let (alive_elsewhere, error) = (self.alive_elsewhere, self.error);
-        status.outcome = Some(Arc::new(SnapshotOutcome { snapshot, columns, alive_elsewhere, error }));
+        let mut status = SnapshotJobStatus::new(self.id, &self.task, self.is_resumed, self.progress);
+        let captured = self.snapshot.unwrap_or_else(|| Arc::new(self.captured));
+        let snapshot = matches!(self.task, SnapshotTask::Capture(_)).then_some(captured);
+        let (stored, alive_elsewhere, error) = (self.stored_snapshot, self.alive_elsewhere, self.error);
+        status.outcome = Some(Arc::new(SnapshotOutcome { snapshot, stored, columns, alive_elsewhere, error }));
         status
     }
 
@@ -508,7 +690,7 @@ impl Phase {
         match self {
             Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
             Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::LookAgain => Vec::new(),
+            Self::FindStored | Self::LookAgain | Self::Files(_) => Vec::new(),
         }
     }
 
@@ -528,8 +710,8 @@ impl Phase {
 }
 
 /// First the blocks, then the entities.
-fn restore_phases(restore: &RestoreSnapshot, area: &BlockBox) -> Result<Vec<Phase>, String> {
-    let has = |column: &ColumnPos| restore.snapshot.column(*column).is_some();
+fn restore_phases(restore: &RestoreSnapshot, snapshot: &Snapshot, area: &BlockBox) -> Result<Vec<Phase>, String> {
+    let has = |column: &ColumnPos| snapshot.column(*column).is_some();
     let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
     let mut phases = match (restore.order, area.chunk_heights()) {
         (_, None) => Vec::new(),

@@ -1,7 +1,10 @@
 //! What a snapshot job is to do.
 
-use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, SnapshotParts};
+use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A part of the world to be captured.
@@ -18,12 +21,32 @@ pub struct CaptureSnapshot {
     pub parts: SnapshotParts,
     /// What becomes of columns that were never generated.
     pub ungenerated: UngeneratedGround,
+    /// Where it is stored in the end; `None` if it stays in memory.
+    pub store: Option<StoreSnapshot>,
+}
+
+/// Where a snapshot is stored, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreSnapshot {
+    /// The folder, which must not be there yet.
+    pub folder: PathBuf,
+    /// How much time is spent on making it small: 0 for none at all to 9.
+    pub level: u32,
+    /// What the game wants to know of it when it is [opened](StoredSnapshot::owner_data).
+    pub owner_data: BTreeMap<String, String>,
+}
+
+impl StoreSnapshot {
+    /// Into a folder, at level 6.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), level: 6, owner_data: BTreeMap::new() }
+    }
 }
 
 impl CaptureSnapshot {
     /// All that is in a box, with what is generated for it.
     pub fn new(dimension: DimensionId, area: BlockBox) -> Self {
-        Self { dimension, area, parts: SnapshotParts::ALL, ungenerated: UngeneratedGround::default() }
+        Self { dimension, area, parts: SnapshotParts::ALL, ungenerated: UngeneratedGround::default(), store: None }
     }
 }
 
@@ -44,7 +67,7 @@ pub struct RestoreSnapshot {
     /// The dimension.
     pub dimension: DimensionId,
     /// What is to be there.
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: SnapshotSource,
     /// The part of it that is restored; `None` for all.
     pub area: Option<BlockBox>,
     /// Which blocks take part.
@@ -53,30 +76,99 @@ pub struct RestoreSnapshot {
     pub order: Option<RestoreOrder>,
     /// What becomes of entities.
     pub entities: EntityRestore,
+    /// What becomes of it if the process ends before it is done.
+    pub after_crash: AfterCrash,
+}
+
+/// Where a restore has its snapshot from.
+#[derive(Clone, Debug)]
+pub enum SnapshotSource {
+    /// From memory.
+    Held(Arc<Snapshot>),
+    /// From its files. All of them are read, and their checksums verified, before anything in the world changes.
+    Stored(Arc<StoredSnapshot>),
+}
+
+impl SnapshotSource {
+    /// The box of the snapshot.
+    pub fn area(&self) -> BlockBox {
+        match self {
+            Self::Held(snapshot) => *snapshot.area(),
+            Self::Stored(stored) => *stored.area(),
+        }
+    }
+
+    /// Where it is stored, if it is.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Held(_) => None,
+            Self::Stored(stored) => Some(stored.folder()),
+        }
+    }
+
+    /// The snapshot, if it is in memory.
+    pub(super) fn held(&self) -> Option<&Arc<Snapshot>> {
+        match self {
+            Self::Held(snapshot) => Some(snapshot),
+            Self::Stored(_) => None,
+        }
+    }
+}
+
+impl From<Arc<Snapshot>> for SnapshotSource {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self::Held(snapshot)
+    }
+}
+
+impl From<Snapshot> for SnapshotSource {
+    fn from(snapshot: Snapshot) -> Self {
+        Self::Held(Arc::new(snapshot))
+    }
+}
+
+impl From<Arc<StoredSnapshot>> for SnapshotSource {
+    fn from(stored: Arc<StoredSnapshot>) -> Self {
+        Self::Stored(stored)
+    }
+}
+
+/// What becomes of a restore that the end of the process, or of its dimension, cuts short: when the dimension is opened again
+/// it is never left half done, if the world is on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AfterCrash {
+    /// It is done once more: what is restored already differs no more.
+    #[default]
+    Continue,
+    /// The box is restored as it was before. For that it is captured and stored before anything changes.
+    Undo,
+    /// What was restored stays, and the rest is left as it is. Nothing has to be stored.
+    Leave,
 }
 
 impl RestoreSnapshot {
     /// All of it, blocks and entities, column by column.
-    pub fn new(dimension: DimensionId, snapshot: Arc<Snapshot>) -> Self {
+    pub fn new(dimension: DimensionId, snapshot: impl Into<SnapshotSource>) -> Self {
         Self {
             dimension,
-            snapshot,
+            snapshot: snapshot.into(),
             area: None,
             filter: BlockFilter::default(),
             order: None,
             entities: EntityRestore::default(),
+            after_crash: AfterCrash::default(),
         }
     }
 
     /// The box that it changes.
     pub fn restored_area(&self) -> BlockBox {
-        let whole = *self.snapshot.area();
+        let whole = self.snapshot.area();
         self.area.map_or(whole, |part| part.intersection(&whole))
     }
 }
 
 /// What a restore does with entities. Players are left alone in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntityRestore {
     /// Those that are stored with their components and stand in the box go, and those of the snapshot come, unless they are
     /// alive elsewhere.

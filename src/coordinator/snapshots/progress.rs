@@ -1,14 +1,14 @@
 //! How far a snapshot job is, and what has come of it.
 
 use super::SnapshotTask;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The number of a snapshot job, never used twice while the world is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
 pub struct SnapshotJobId(pub(super) u64);
 
 /// What a snapshot job does at the moment.
@@ -97,6 +97,8 @@ pub enum ColumnResult {
 pub struct SnapshotOutcome {
     /// What was captured, also if it is not all.
     pub snapshot: Option<Arc<Snapshot>>,
+    /// Where it was stored, if that was asked for.
+    pub stored: Option<Arc<StoredSnapshot>>,
     /// What came of each column, in the order of their positions.
     pub columns: Vec<ColumnOutcome>,
     /// Entities of the snapshot that were not brought back, since they are alive elsewhere.
@@ -116,6 +118,8 @@ pub struct SnapshotJobStatus {
     pub area: BlockBox,
     /// Whether it restores; else it captures.
     pub is_restore: bool,
+    /// Whether it is a restore that was cut short before.
+    pub is_resumed: bool,
     /// How far it is.
     pub progress: SnapshotProgress,
     /// What has come of it, at its end.
@@ -123,8 +127,8 @@ pub struct SnapshotJobStatus {
 }
 
 impl SnapshotJobStatus {
-    pub(super) fn new(id: SnapshotJobId, task: &SnapshotTask, progress: SnapshotProgress) -> Self {
+    pub(super) fn new(id: SnapshotJobId, task: &SnapshotTask, is_resumed: bool, progress: SnapshotProgress) -> Self {
         let is_restore = matches!(task, SnapshotTask::Restore(_));
-        Self { id, dimension: task.dimension(), area: task.area(), is_restore, progress, outcome: None }
+        Self { id, dimension: task.dimension(), area: task.area(), is_restore, is_resumed, progress, outcome: None }
     }
 }

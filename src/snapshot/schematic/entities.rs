@@ -1,5 +1,5 @@
-use super::SchematicError;
-use super::nbt::{Compound, Nbt};
+use super::nbt::{Compound, Nbt, NbtKind, Writer};
+use super::{SchematicError, SchematicWriteError};
 
 /// What a block holds for programs that keep it beside the blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,31 @@ pub struct SchematicEntity {
     pub id: String,
     /// What it is like, without position and id.
     pub data: Compound,
+}
+
+impl BlockEntity {
+    /// Id and data as a value of the block component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY): a compound without a name,
+    /// of `Id` and `Data`.
+    ///
+    /// # Errors
+    /// If the data has what the format has no room for, such as text of more than 65,535 bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicWriteError> {
+        let mut writer = Writer::new(Vec::new());
+        writer.name(NbtKind::Compound, "")?;
+        writer.text_entry("Id", &self.id)?;
+        writer.name(NbtKind::Compound, "Data")?;
+        writer.entries(&self.data)?;
+        writer.end()?;
+        writer.end()?;
+        writer.finish()
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave, at a position.
+    pub fn from_bytes(position: [i32; 3], bytes: &[u8]) -> Result<Self, SchematicError> {
+        let mut compound = Compound::from_bytes(bytes)?;
+        let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of a block entity" })?;
+        Ok(Self { position, id, data: data(compound) })
+    }
 }
 
 /// Takes a block entity apart: position, id, data. Version 3 has the data in a compound of its own.

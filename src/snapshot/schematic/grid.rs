@@ -44,6 +44,11 @@ impl ChunkGrid {
         self.chunks.iter().map(|([y, z, x], chunk)| (ChunkPos::new((*x).into(), (*y).into(), (*z).into()), chunk))
     }
 
+    /// All chunks that are not air, x fastest, then z, then y.
+    pub fn into_chunks(self) -> impl Iterator<Item = (ChunkPos, Arc<Chunk>)> {
+        self.chunks.into_iter().map(|([y, z, x], chunk)| (ChunkPos::new(x.into(), y.into(), z.into()), chunk))
+    }
+
     /// Puts a chunk in its place. Its cells beyond the box should be air; they are not written. `false` if the place is
     /// outside of the box.
     pub fn set_chunk(&mut self, pos: ChunkPos, chunk: Arc<Chunk>) -> bool {

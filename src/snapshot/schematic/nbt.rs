@@ -13,6 +13,7 @@
 //!
 //! [`Nbt`] is a value as a schematic keeps it, in metadata and block entities.
 
+mod bytes;
 mod reader;
 mod text;
 mod value;

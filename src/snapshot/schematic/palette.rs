@@ -73,7 +73,7 @@ fn dense(mut palette: Vec<String>, mut entries: Vec<(u32, String)>) -> (Vec<Stri
 }
 
 /// The same state with its properties in alphabetical order. What is no state is left as it is.
-pub(super) fn normalized(state: String) -> String {
+pub(in crate::snapshot) fn normalized(state: String) -> String {
     let Some((base, properties)) = split(&state) else { return state };
     let mut sorted = properties.clone();
     sorted.sort_by_key(|(name, _)| *name);
@@ -84,14 +84,14 @@ pub(super) fn normalized(state: String) -> String {
 }
 
 /// The same state with another value of a property that it has.
-pub(super) fn with_property(state: &str, name: &str, value: &str) -> Option<String> {
+pub(in crate::snapshot) fn with_property(state: &str, name: &str, value: &str) -> Option<String> {
     let (base, mut properties) = split(state)?;
     properties.iter_mut().find(|(other, _)| *other == name)?.1 = value;
     Some(joined(base, &properties))
 }
 
 /// The value of a property of a state.
-pub(super) fn property<'a>(state: &'a str, name: &str) -> Option<&'a str> {
+pub(in crate::snapshot) fn property<'a>(state: &'a str, name: &str) -> Option<&'a str> {
     split(state)?.1.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
 }
 

@@ -8,6 +8,7 @@ use super::*;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::ChunkPos;
+pub(in crate::snapshot) use real_files::files_alone;
 
 /// Reads a file that nothing is wrong with.
 fn read(bytes: &[u8]) -> Schematic {

@@ -154,7 +154,7 @@ impl Schematic {
 
 /// What follows the position.
 fn write_entity<W: Write>(writer: &mut Writer<W>, id: &str, data: &Compound, is_nested: bool) -> Result<()> {
-    writer.named("Id", &Nbt::String(id.to_owned()))?;
+    writer.text_entry("Id", id)?;
     if is_nested {
         writer.name(NbtKind::Compound, "Data")?;
     }
@@ -188,7 +188,7 @@ impl Plan {
     fn new(schematic: &Schematic) -> Result<Self> {
         let blocks = &schematic.blocks;
         let mut palette = schematic.palette.clone();
-        let is_water = palette.iter().map(|state| base(state) == "minecraft:water").collect();
+        let is_water = palette.iter().map(|state| schematic.water.iter().any(|water| base(state) == water)).collect();
         let mut plan = Self { wet: vec![None; palette.len()], is_water, palette: Vec::new(), length: 0 };
         let mut places: FxHashMap<String, u16> = palette.iter().cloned().zip(0..).collect();
         for (_, chunk) in blocks.chunks() {

@@ -3,6 +3,7 @@
 use super::UpkeepError;
 use super::copy::{CopyReport, copy_store};
 use super::salvage::{SalvageReport, salvage};
+use super::snapshot_files;
 use crate::storage::folder::WorldFolder;
 use crate::storage::{Access, Backup, RocksStore, StoreError, WalkProgress, WorldOpenError, WorldStore};
 use std::fs;
@@ -22,6 +23,7 @@ pub fn copy_world(
     let new = NewWorld::begin(path)?;
     let report = copy_store(&*from.store, &new.create()?, progress)?;
     if report.finished {
+        new.copy_snapshots(from.snapshot_folder())?;
         new.finish()?;
     }
     Ok(report)
@@ -40,6 +42,7 @@ pub fn salvage_world(
     let new = NewWorld::begin(path)?;
     let report = salvage(from, &new.create()?, progress)?;
     if report.finished {
+        new.copy_snapshots(from.snapshot_folder())?;
         new.finish()?;
     }
     Ok(report)
@@ -56,6 +59,7 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path) -> Result
     let restored = RocksStore::restore(backups, number, &new.database)?;
     let store = Arc::new(RocksStore::open_to_read(&new.database)?);
     drop(WorldStore::open_existing(&crate::storage::StorageConfig::Custom(store), Access::Read)?);
+    new.copy_snapshots(Some(snapshot_files::of_backup(backups, restored.number)))?;
     new.finish()?;
     Ok(restored)
 }
@@ -86,6 +90,11 @@ impl NewWorld {
         RocksStore::open(&self.database, true)
     }
 
+    /// Copies the snapshots of another world, if it has any.
+    fn copy_snapshots(&self, from: Option<PathBuf>) -> Result<(), StoreError> {
+        from.map_or(Ok(()), |from| snapshot_files::copy(&from, &self.folder.snapshots()))
+    }
+
     /// Makes it a world. Its database must be closed.
     fn finish(mut self) -> Result<(), WorldOpenError> {
         self.folder.finish_database()?;
@@ -102,6 +111,7 @@ impl Drop for NewWorld {
         }
         // As far as possible: who tries again is told what is in the way.
         let _ = fs::remove_dir_all(&self.database);
+        let _ = fs::remove_dir_all(self.folder.snapshots());
         let _ = self.folder.forget();
         if self.made_folder {
             let _ = fs::remove_dir(&self.path);

@@ -87,6 +87,12 @@ impl<W: Write> Writer<W> {
         self.payload(name, value, 1)
     }
 
+    /// A string with a name.
+    pub fn text_entry(&mut self, name: &str, text: &str) -> Result<()> {
+        self.name(NbtKind::String, name)?;
+        self.text(text)
+    }
+
     /// All values of a compound, without its end.
     pub fn entries(&mut self, compound: &Compound) -> Result<()> {
         compound.0.iter().try_for_each(|(name, value)| self.named(name, value))

@@ -20,6 +20,11 @@ fn folder() -> Option<PathBuf> {
     None
 }
 
+/// Names and bytes.
+pub(in crate::snapshot) fn files_alone() -> Vec<(String, Vec<u8>)> {
+    files().into_iter().map(|(name, bytes, _)| (name, bytes)).collect()
+}
+
 /// The files with what is known of them.
 fn files() -> Vec<(String, Vec<u8>, Value)> {
     let Some(folder) = folder() else { return Vec::new() };
@@ -55,15 +60,14 @@ fn check(name: &str, schematic: &Schematic, truth: &Value) {
     assert_eq!(u64::from(schematic.version), truth["version"].as_u64().unwrap_or(1), "{name}");
     assert_eq!(schematic.data_version.map(i64::from), truth["data_version"].as_i64(), "{name}");
     let counts = truth["block_histogram"].as_object().unwrap();
-    let expected = counts.iter().map(|(state, count)| (palette::normalized(state.clone()), count.as_u64().unwrap()));
+    let expected = counts.iter().map(|(state, count)| (normalized(state.clone()), count.as_u64().unwrap()));
     assert_eq!(histogram(&schematic.blocks, &schematic.palette), expected.collect(), "{name}");
     for sample in truth["samples"].as_array().unwrap() {
-        let state = palette::normalized(sample[3].as_str().unwrap().to_owned());
+        let state = normalized(sample[3].as_str().unwrap().to_owned());
         assert_eq!(schematic.state(numbers(sample)), Some(&*state), "{name}: {sample}");
     }
     // The digest is of the states as they are written in the file.
-    let as_written: BTreeMap<String, &String> =
-        counts.keys().map(|state| (palette::normalized(state.clone()), state)).collect();
+    let as_written: BTreeMap<String, &String> = counts.keys().map(|state| (normalized(state.clone()), state)).collect();
     let check_sums: Vec<[u8; 4]> = schematic
         .palette
         .iter()

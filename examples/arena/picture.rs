@@ -1,0 +1,90 @@
+//! Pictures without a window.
+
+use crate::arguments::Arguments;
+use bevy::camera::RenderTarget;
+use bevy::prelude::*;
+use bevy::render::render_resource::TextureFormat;
+use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const SIZE: UVec2 = UVec2::new(1_280, 720);
+
+/// Takes pictures with the camera.
+pub struct PicturePlugin;
+
+impl Plugin for PicturePlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Pictures>()
+            .add_systems(Startup, prepare.after(crate::scene::set_up))
+            .add_systems(Update, take);
+    }
+}
+
+/// The pictures that are wanted and those that are there, by name.
+#[derive(Resource, Default)]
+pub struct Pictures {
+    wanted: Option<String>,
+    is_taking: bool,
+    taken: BTreeSet<String>,
+}
+
+impl Pictures {
+    /// Asks for a picture; says whether it is there.
+    pub fn take(&mut self, name: &str) -> bool {
+        if self.taken.contains(name) {
+            return true;
+        }
+        self.wanted.get_or_insert_with(|| name.to_owned());
+        false
+    }
+}
+
+#[derive(Resource)]
+struct Canvas(Handle<Image>);
+
+/// Nothing is drawn before a picture is wanted.
+fn prepare(
+    mut commands: Commands,
+    mut images: ResMut<Assets<Image>>,
+    mut camera: Single<(Entity, &mut Camera), With<Camera3d>>,
+) {
+    let canvas = images.add(Image::new_target_texture(SIZE.x, SIZE.y, TextureFormat::Rgba8UnormSrgb, None));
+    camera.1.is_active = false;
+    commands.entity(camera.0).insert(RenderTarget::from(canvas.clone()));
+    commands.insert_resource(Canvas(canvas));
+}
+
+fn take(
+    mut commands: Commands,
+    mut pictures: ResMut<Pictures>,
+    mut camera: Single<&mut Camera, With<Camera3d>>,
+    arguments: Res<Arguments>,
+    canvas: Res<Canvas>,
+) {
+    camera.is_active = pictures.wanted.is_some();
+    let Some(name) = pictures.wanted.clone().filter(|_| !pictures.is_taking) else { return };
+    pictures.is_taking = true;
+    let path = arguments.pictures.join(format!("{name}.png"));
+    commands.spawn(Screenshot::image(canvas.0.clone())).observe(
+        move |captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut exit: MessageWriter<AppExit>| {
+            (pictures.wanted, pictures.is_taking) = (None, false);
+            pictures.taken.insert(name.clone());
+            match store(&captured, &path) {
+                Ok(()) => eprintln!("picture: {}", path.display()),
+                Err(error) => {
+                    eprintln!("error: cannot write {}: {error}", path.display());
+                    exit.write(AppExit::error());
+                }
+            }
+        },
+    );
+}
+
+fn store(captured: &ScreenshotCaptured, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    captured.image.clone().try_into_dynamic()?.to_rgb8().save(path)?;
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! The game: an arena is created once, then torn down and reverted, round after round.
+
+use crate::arguments::Arguments;
+use crate::coliseum::{AREA, ARENA};
+use crate::fight::{self, Bot, Random};
+use crate::picture::Pictures;
+use bevy_terrane::chunk::Column;
+use bevy_terrane::prelude::*;
+use bevy_terrane::render::MeshProgress;
+use std::time::{Duration, Instant};
+
+/// The time between two explosions.
+const FUSE: Duration = Duration::from_millis(25);
+/// The time that everybody has to look at the arena in a window.
+const BREAK: Duration = Duration::from_secs(3);
+/// How long a step may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Frames that nothing may change before something has come to rest.
+const CALM: u32 = 15;
+
+/// Plays.
+pub struct RoundsPlugin;
+
+impl Plugin for RoundsPlugin {
+    fn build(&self, app: &mut App) {
+        app.init_resource::<Round>().add_systems(Update, (hear, play).chain());
+    }
+}
+
+/// What happens at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The ground is generated or loaded.
+    Ground,
+    /// The arena is created, or reverted for the first round.
+    Opening,
+    Before,
+    Fight,
+    Ruins,
+    Revert,
+    After,
+}
+
+#[derive(Resource)]
+struct Round {
+    step: Step,
+    since: Instant,
+    calm: u32,
+    explosions: u32,
+    /// The arena as it was before.
+    before: Vec<Column>,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self { step: Step::Ground, since: Instant::now(), calm: 0, explosions: 0, before: Vec::new() }
+    }
+}
+
+impl Round {
+    fn go_on(&mut self, step: Step) {
+        (self.step, self.since, self.calm) = (step, Instant::now(), 0);
+    }
+}
+
+/// Says what came of the orders.
+fn hear(
+    mut round: ResMut<Round>,
+    mut created: MessageReader<ArenaCreated>,
+    mut reverted: MessageReader<ArenaReverted>,
+    mut refused: MessageReader<ArenaRefused>,
+    mut exit: MessageWriter<AppExit>,
+) {
+    for ArenaCreated { name, outcome } in created.read() {
+        eprintln!("arena {name} is captured and stored: {} columns", outcome.columns.len());
+        round.go_on(Step::Before);
+    }
+    for ArenaReverted { name, took, outcome, error } in reverted.read() {
+        let chunks: usize = outcome.columns.iter().map(|column| column.changed.len()).sum();
+        eprintln!("arena {name} is reverted: {chunks} chunks in {:.0} ms", took.as_secs_f64() * 1e3);
+        if let Some(error) = error {
+            eprintln!("error: {error}");
+            exit.write(AppExit::error());
+        }
+        let next = if round.step == Step::Opening { Step::Before } else { Step::After };
+        round.go_on(next);
+    }
+    for ArenaRefused { error, .. } in refused.read() {
+        eprintln!("error: {error}");
+        exit.write(AppExit::error());
+    }
+}
+
+fn play(
+    mut commands: Commands,
+    mut round: ResMut<Round>,
+    mut random: ResMut<Random>,
+    dimension: Option<Single<(Entity, &DimensionOpen)>>,
+    arenas: Query<(&Arena, &ArenaStatus)>,
+    bots: Query<&Bot, With<Mirror>>,
+    meshes: Res<MeshProgress>,
+    columns: Res<PublishedColumns>,
+    arguments: Res<Arguments>,
+    mut pictures: Option<ResMut<Pictures>>,
+    mut exit: MessageWriter<AppExit>,
+) {
+    let Some((entity, open)) = dimension.map(|dimension| *dimension) else { return };
+    if round.since.elapsed() > PATIENCE {
+        eprintln!("error: {:?} takes too long", round.step);
+        exit.write(AppExit::error());
+    }
+    let area = || AREA.columns().filter_map(|column| columns.column(open.id, column));
+    let is_there = area().count() as u128 == AREA.column_area().columns();
+    round.calm = if is_there && meshes.is_done() { round.calm + 1 } else { 0 };
+    let is_calm = round.calm >= CALM;
+    match round.step {
+        Step::Ground if is_calm => {
+            match arenas.iter().find(|(arena, _)| arena.name == ARENA) {
+                Some(_) => commands.revert_arena(ARENA),
+                None => {
+                    fight::spawn_bots(&mut commands, entity, &arguments);
+                    commands.create_arena(Arena::new(ARENA, open.id, AREA));
+                }
+            }
+            round.go_on(Step::Opening);
+        }
+        Step::Before if is_calm && show(&mut pictures, "before", round.since) => {
+            round.before = area().cloned().collect();
+            eprintln!("{} bots run", bots.iter().count());
+            round.explosions = 0;
+            round.go_on(Step::Fight);
+        }
+        Step::Fight if round.since.elapsed() >= FUSE * round.explosions => {
+            fight::explode(&mut commands, entity, &mut random);
+            round.explosions += 1;
+            if round.explosions == arguments.explosions {
+                round.go_on(Step::Ruins);
+            }
+        }
+        Step::Ruins if is_calm && show(&mut pictures, "ruins", round.since) => {
+            let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
+            eprintln!(
+                "{} explosions: {torn} columns are torn, {} bots are left",
+                round.explosions,
+                bots.iter().count()
+            );
+            // The last revert may have been a moment ago.
+            if arenas.iter().any(|(arena, status)| arena.name == ARENA && status.state == ArenaState::Ready) {
+                commands.revert_arena(ARENA);
+                round.go_on(Step::Revert);
+            }
+        }
+        Step::After if is_calm && show(&mut pictures, "after", round.since) => {
+            let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
+            eprintln!("{torn} columns differ from before, {} bots run", bots.iter().count());
+            if pictures.is_some() {
+                exit.write(if torn == 0 { AppExit::Success } else { AppExit::error() });
+            }
+            round.go_on(Step::Before);
+        }
+        _ => {}
+    }
+}
+
+/// Without a window a picture is taken, with one there is time to look. Says whether that is over.
+fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, since: Instant) -> bool {
+    match pictures {
+        Some(pictures) => pictures.take(name),
+        None => since.elapsed() >= BREAK,
+    }
+}

@@ -1,0 +1,322 @@
+//! Arenas: boxes with a name whose snapshots are on disk, created, reverted and removed by orders from any world or thread.
+//!
+//! What may be done when is in [`book`]; what is done are snapshot jobs, which this waits for. Each arena has the folder
+//! `arenas/NAME` within that of the snapshots: a stored snapshot with what [`owner_data`] says.
+
+mod arena;
+mod book;
+mod owner_data;
+
+use super::collect::Desk;
+use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
+use super::exchange::Event;
+use super::snapshots::{
+    CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, Snapshots,
+    StoreSnapshot,
+};
+use crate::snapshot::StoredSnapshot;
+use bevy::prelude::*;
+use book::{ArenaBook, Stage};
+use crossbeam_channel::Sender;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io, mem};
+
+pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+
+/// Creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of
+/// these worlds, to be cloned. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`],
+/// [`ArenaRemoved`], and [`ArenaRefused`] for what is not done.
+#[derive(Resource, Clone)]
+pub struct Arenas {
+    events: Sender<Event>,
+}
+
+impl Arenas {
+    pub(super) fn new(events: Sender<Event>) -> Self {
+        Self { events }
+    }
+
+    /// Captures the arena as it is now, and stores it.
+    pub fn create(&self, arena: Arena) {
+        self.send(ArenaEvent::Create(Box::new(arena)));
+    }
+
+    /// Makes the arena what it was when it was created.
+    pub fn revert(&self, name: impl Into<String>) {
+        self.send(ArenaEvent::Revert(name.into()));
+    }
+
+    /// Forgets the arena and its snapshot. The ground stays as it is.
+    pub fn remove(&self, name: impl Into<String>) {
+        self.send(ArenaEvent::Remove(name.into()));
+    }
+
+    fn send(&self, event: ArenaEvent) {
+        // The coordinator is gone only while the app shuts down.
+        let _ = self.events.send(Event::Arena(event));
+    }
+}
+
+/// What the coordinator hears of arenas.
+pub(super) enum ArenaEvent {
+    Create(Box<Arena>),
+    Revert(String),
+    Remove(String),
+    /// What is stored of it is gone, or not.
+    Removed(String, Result<(), String>),
+}
+
+/// The arenas.
+#[derive(Resource)]
+pub(super) struct ArenaDesk {
+    /// `None` if there is no folder for them.
+    folder: Option<PathBuf>,
+    book: ArenaBook,
+    /// The main world was told of all that were found.
+    is_told: bool,
+}
+
+impl ArenaDesk {
+    /// Finds the arenas in the folder of all snapshots.
+    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Self {
+        let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
+        let mut book = ArenaBook::new(most_side);
+        let found = folder.as_deref().map_or(Ok(Vec::new()), folders).unwrap_or_else(|error| {
+            error!("the arenas cannot be read: {error}");
+            Vec::new()
+        });
+        for (name, path) in found {
+            match read(&path) {
+                Ok((arena, stored)) if book::key(&arena.name) == name => book.restore(arena, Arc::new(stored)),
+                Ok((arena, _)) => book.restore_damaged(name, format!("it is the folder of arena {}", arena.name)),
+                Err(error) => {
+                    error!("arena {name} is damaged: {error}");
+                    book.restore_damaged(name, error);
+                }
+            }
+        }
+        Self { folder, book, is_told: false }
+    }
+}
+
+/// The folders within a folder, by name.
+fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<(Arena, StoredSnapshot), String> {
+    let stored = StoredSnapshot::open(path).map_err(|error| error.to_string())?;
+    let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area())?;
+    Ok((arena, stored))
+}
+
+/// Removes what is stored of an arena, damaged or not.
+fn remove(folder: &Path) -> Result<(), String> {
+    match StoredSnapshot::open(folder) {
+        Ok(stored) => stored.remove().map_err(|error| error.to_string()),
+        Err(_) => fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display())),
+    }
+}
+
+/// Does what was asked, and takes in what came of the jobs.
+pub(super) fn tend_arenas(mut desk: Desk, mut arenas: ResMut<ArenaDesk>, mut snapshots: ResMut<Snapshots>) {
+    let arenas = &mut *arenas;
+    if !mem::replace(&mut arenas.is_told, true) {
+        for entry in arenas.book.entries() {
+            desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
+        }
+    }
+    for ended in mem::take(&mut snapshots.ended) {
+        desk.end_arena_job(arenas, &ended);
+    }
+    for event in mem::take(&mut desk.inbound.arenas) {
+        let refused = match event {
+            ArenaEvent::Create(arena) => {
+                let name = arena.name.clone();
+                desk.create_arena(arenas, &snapshots, *arena).map_err(|error| (name, ArenaOrder::Create, error))
+            }
+            ArenaEvent::Revert(name) => {
+                desk.revert_arena(arenas, &snapshots, &name).map_err(|error| (name.clone(), ArenaOrder::Revert, error))
+            }
+            ArenaEvent::Remove(name) => {
+                desk.remove_arena(arenas, &snapshots, &name).map_err(|error| (name.clone(), ArenaOrder::Remove, error))
+            }
+            ArenaEvent::Removed(name, result) => {
+                desk.end_removal_of_arena(arenas, name, result);
+                Ok(())
+            }
+        };
+        if let Err((name, order, error)) = refused {
+            desk.publisher.event(ArenaRefused { name, order, error });
+        }
+    }
+    let now = desk.clock.now;
+    for entry in arenas.book.entries() {
+        match &mut entry.stage {
+            Stage::CoolingDown(until) if now >= *until => {
+                entry.stage = Stage::Ready;
+                desk.publisher.arena(entry.arena.clone(), Some(entry.status()));
+            }
+            Stage::Reverting { job, until, is_late } if now >= *until && !*is_late => {
+                *is_late = true;
+                snapshots.jobs().cancel(*job);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Desk<'_> {
+    fn create_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, arena: Arena) -> Result<(), ArenaError> {
+        let folder = arenas.folder.as_ref().ok_or(ArenaError::NoFolder)?.join(book::key(&arena.name));
+        arenas.book.check(&arena)?;
+        let store = StoreSnapshot { owner_data: owner_data::write(&arena), ..StoreSnapshot::at(folder) };
+        let capture = CaptureSnapshot { store: Some(store), ..CaptureSnapshot::new(arena.dimension, arena.area) };
+        let (name, job) = (arena.name.clone(), snapshots.jobs().capture(capture));
+        arenas.book.begin(arena, job);
+        self.tell_arena(arenas, &name);
+        Ok(())
+    }
+
+    fn revert_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
+        let now = self.clock.now;
+        let (entry, stored) = arenas.book.revertible(name, now)?;
+        let ArenaSettings { order, entities, after_crash, timeout, .. } = entry.arena.settings;
+        let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
+        let job = snapshots.jobs().restore(RestoreSnapshot { order, entities, after_crash, ..restore });
+        entry.stage = Stage::Reverting { job, until: now.saturating_add(timeout), is_late: false };
+        self.tell_arena(arenas, name);
+        Ok(())
+    }
+
+    fn remove_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
+        let folder = arenas.folder.as_ref().ok_or(ArenaError::NoFolder)?.join(book::key(name));
+        let entry = arenas.book.removable(name)?;
+        // One that was cut short goes on without the arena being reverted by anybody.
+        if snapshots.restores_from(&folder) {
+            return Err(ArenaError::Busy { name: name.to_owned(), state: ArenaState::Reverting });
+        }
+        if let Some(entry) = entry {
+            entry.stage = Stage::Removing;
+        }
+        self.tell_arena(arenas, name);
+        let (sender, arena) = (self.threads.sender(), name.to_owned());
+        let work = move || {
+            let removed = remove(&folder);
+            let _ = sender.send(Event::Arena(ArenaEvent::Removed(arena, removed)));
+        };
+        self.threads.run_beside("terrane arena", work).map_err(|error| {
+            if let Some(entry) = arenas.book.get_mut(name) {
+                entry.stage = Stage::Ready;
+            }
+            ArenaError::Failed { name: name.to_owned(), reason: error.to_string() }
+        })
+    }
+
+    fn end_removal_of_arena(&mut self, arenas: &mut ArenaDesk, name: String, result: Result<(), String>) {
+        let arena = arenas.book.get_mut(&name).map(|entry| entry.arena.clone());
+        match result {
+            Ok(()) => {
+                arenas.book.remove(&name);
+                if let Some(arena) = arena {
+                    self.publisher.arena(arena, None);
+                }
+                self.publisher.event(ArenaRemoved { name });
+            }
+            Err(reason) => {
+                if let Some(entry) = arenas.book.get_mut(&name) {
+                    entry.stage = Stage::Ready;
+                }
+                self.tell_arena(arenas, &name);
+                let error = ArenaError::Failed { name: name.clone(), reason };
+                self.publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error });
+            }
+        }
+    }
+
+    /// A job has come to its end: perhaps one of an arena.
+    fn end_arena_job(&mut self, arenas: &mut ArenaDesk, status: &SnapshotJobStatus) {
+        let is_own = |stage: Stage| match stage {
+            Stage::Creating(job) | Stage::Reverting { job, .. } => job == status.id,
+            _ => false,
+        };
+        let now = self.clock.now;
+        let Some(entry) = arenas.book.entries().find(|entry| is_own(entry.stage)) else { return };
+        let Some(outcome) = status.outcome.clone() else { return };
+        let name = entry.arena.name.clone();
+        if let Stage::Reverting { is_late, .. } = entry.stage {
+            entry.stage = Stage::CoolingDown(now.saturating_add(entry.arena.settings.cooldown));
+            entry.reverts += 1;
+            let error = match failure(status.progress.state, &outcome) {
+                _ if is_late => {
+                    Some(ArenaError::TimedOut { name: name.clone(), timeout: entry.arena.settings.timeout })
+                }
+                Some(reason) => Some(ArenaError::Failed { name: name.clone(), reason }),
+                None => None,
+            };
+            self.tell_arena(arenas, &name);
+            let took = status.progress.elapsed;
+            self.publisher.event(ArenaReverted { name, took, outcome, error });
+            return;
+        }
+        match (failure(status.progress.state, &outcome), outcome.stored.clone()) {
+            (None, Some(stored)) => {
+                (entry.stage, entry.stored) = (Stage::Ready, Some(stored));
+                self.tell_arena(arenas, &name);
+                self.publisher.event(ArenaCreated { name, outcome });
+            }
+            (reason, stored) => {
+                let arena = entry.arena.clone();
+                arenas.book.remove(&name);
+                self.publisher.arena(arena, None);
+                if let Some(stored) = stored {
+                    let folder = stored.folder().to_owned();
+                    let work = move || {
+                        if let Err(error) = remove(&folder) {
+                            warn!("{}: what is left of an arena stays: {error}", folder.display());
+                        }
+                    };
+                    if let Err(error) = self.threads.run_beside("terrane arena", work) {
+                        warn!("what is left of arena {name} stays: {error}");
+                    }
+                }
+                let reason = reason.unwrap_or_else(|| "it was not stored".into());
+                let error = ArenaError::Failed { name: name.clone(), reason };
+                self.publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
+            }
+        }
+    }
+
+    fn tell_arena(&mut self, arenas: &mut ArenaDesk, name: &str) {
+        if let Some(entry) = arenas.book.get_mut(name) {
+            self.publisher.arena(entry.arena.clone(), Some(entry.status()));
+        }
+    }
+}
+
+/// Why a job has not done all that it should.
+fn failure(state: SnapshotJobState, outcome: &SnapshotOutcome) -> Option<String> {
+    let failed = outcome.columns.iter().find_map(|column| match &column.result {
+        ColumnResult::Failed(reason) => Some(format!("column {}: {reason}", column.column)),
+        _ => None,
+    });
+    match state {
+        SnapshotJobState::Finished => failed,
+        SnapshotJobState::Cancelled => Some("it was cancelled".into()),
+        _ => Some(outcome.error.clone().unwrap_or_else(|| "it came to no end".into())),
+    }
+}

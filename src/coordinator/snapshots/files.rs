@@ -1,0 +1,85 @@
+//! What jobs do with files, on a thread of its own.
+
+use super::{RestoreSnapshot, StoreSnapshot, records};
+use crate::block::BlockRegistry;
+use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
+use crate::space::{ColumnPos, DimensionId};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum FileWork {
+    /// A snapshot is to be read.
+    Read(Arc<StoredSnapshot>),
+    /// A snapshot is to be stored.
+    Store(StoreSnapshot, DimensionId, Arc<Snapshot>),
+    /// A restore is to be remembered there.
+    Record(PathBuf, Box<RestoreSnapshot>),
+}
+
+/// What has come of it.
+#[derive(Debug)]
+pub enum FileAnswer {
+    /// The snapshot was read.
+    Read(Arc<Snapshot>),
+    /// It was stored.
+    Stored(Arc<StoredSnapshot>),
+    /// It is remembered.
+    Recorded,
+}
+
+impl FileWork {
+    /// Does it, until it `is_void`.
+    pub fn run(self, blocks: &BlockRegistry, is_void: &AtomicBool) -> Result<FileAnswer, String> {
+        let mut go_on = |_, _| match is_void.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        match self {
+            Self::Read(stored) => {
+                let snapshot = read(&stored, blocks, is_void).map_err(|error| error.to_string())?;
+                Ok(FileAnswer::Read(Arc::new(snapshot)))
+            }
+            Self::Store(StoreSnapshot { folder, level, owner_data }, dimension, snapshot) => {
+                let options = StoreOptions { level, sync: true };
+                let stored =
+                    StoredSnapshot::create(&folder, (dimension, &snapshot), blocks, &options, owner_data, &mut go_on);
+                Ok(FileAnswer::Stored(Arc::new(stored.map_err(|error| error.to_string())?)))
+            }
+            Self::Record(path, restore) => {
+                records::write(&path, &restore, blocks, &mut go_on).map(|()| FileAnswer::Recorded)
+            }
+        }
+    }
+}
+
+/// Reads all columns on two threads: mostly they are inflated, and the other cores have a world to run.
+fn read(
+    stored: &StoredSnapshot,
+    blocks: &BlockRegistry,
+    is_void: &AtomicBool,
+) -> Result<Snapshot, StoredSnapshotError> {
+    let columns: Vec<ColumnPos> = stored.columns().collect();
+    let read_part = |part: &[ColumnPos]| {
+        let read_one = |pos: &ColumnPos| match is_void.load(Ordering::Relaxed) {
+            true => Err(StoredSnapshotError::Cancelled),
+            false => Ok((*pos, stored.read_column(*pos, blocks)?.0)),
+        };
+        part.iter().map(read_one).collect::<Result<Vec<_>, _>>()
+    };
+    let (first, second) = columns.split_at(columns.len() / 2);
+    let (first, second) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| read_part(second));
+        (read_part(first), beside.join())
+    });
+    // What panicked there goes on here.
+    let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let mut snapshot = stored.without_columns();
+    for (pos, column) in first?.into_iter().chain(second?) {
+        snapshot.insert_column(pos, column);
+    }
+    Ok(snapshot)
+}

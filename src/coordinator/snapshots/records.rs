@@ -1,0 +1,199 @@
+//! Restores that are under way, on disk: so that the next session can go on where this one ended, or take it back.
+//!
+//! Each has a folder, `restores/NUMBER`, from before its first change until all of its changes are saved:
+//!
+//! | name | what |
+//! |---|---|
+//! | `restore` | the line `bevy_terrane restore 1`, a CRC-32 of the rest, little-endian, and [`Record`] in postcard |
+//! | `snapshot` | what is to be restored, unless that is stored elsewhere |
+//!
+//! It is put together as `NUMBER.new`. A folder without the file `restore` is one that is being removed.
+
+use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
+use crate::block::BlockRegistry;
+use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
+use crate::space::{BlockBox, DimensionId};
+use bevy::log::error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SIGNATURE: &[u8] = b"bevy_terrane restore 1\n";
+const RECORD: &str = "restore";
+const SNAPSHOT: &str = "snapshot";
+const UNFINISHED: &str = "new";
+/// A record is not longer: a filter takes a bit for each block.
+const MOST_BYTES: u64 = 1 << 24;
+/// It lives for moments.
+const OPTIONS: StoreOptions = StoreOptions { level: 1, sync: true };
+
+/// What is restored.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    dimension: DimensionId,
+    area: Option<BlockBox>,
+    filter: BlockFilter,
+    order: Option<RestoreOrder>,
+    entities: EntityRestore,
+    after_crash: AfterCrash,
+    /// The folder of the snapshot, from that of all snapshots if it is in there; `None` if it is beside the record.
+    snapshot: Option<PathBuf>,
+}
+
+/// Where the records are.
+#[derive(Clone, Debug)]
+pub struct RestoreRecords {
+    /// The folder of all snapshots.
+    snapshots: PathBuf,
+    next: u64,
+}
+
+/// A restore that an earlier session did not end.
+pub type FoundRecord = (PathBuf, Result<RestoreSnapshot, String>);
+
+impl RestoreRecords {
+    /// Finds the records in the folder of all snapshots, in their order, and removes what is left of others.
+    pub fn open(snapshots: PathBuf) -> (Self, Vec<FoundRecord>) {
+        let mut records = Self { snapshots, next: 0 };
+        let numbers = records.numbers().unwrap_or_else(|error| {
+            error!("restores that were cut short cannot be found: {error}");
+            Vec::new()
+        });
+        records.next = numbers.last().map_or(0, |last| last.saturating_add(1));
+        let found = numbers.into_iter().map(|number| {
+            let path = records.path(number);
+            let restore = records.read(&path);
+            (path, restore)
+        });
+        let found = found.collect();
+        (records, found)
+    }
+
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        let entries = match fs::read_dir(self.folder()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let (number, is_unfinished) = match name.strip_suffix(".new") {
+                Some(number) => (number, true),
+                None => (name, false),
+            };
+            // What has another name is not ours.
+            let Ok(number) = number.parse() else { continue };
+            if is_unfinished || !path.join(RECORD).exists() {
+                fs::remove_dir_all(&path)?;
+            } else {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.snapshots.join("restores")
+    }
+
+    /// Where the next record goes.
+    pub fn next_path(&mut self) -> PathBuf {
+        let path = self.path(self.next);
+        self.next += 1;
+        path
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder().join(number.to_string())
+    }
+
+    fn read(&self, path: &Path) -> Result<RestoreSnapshot, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let mut bytes = Vec::new();
+        let file = File::open(path.join(RECORD)).map_err(|error| failed(&error))?;
+        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+        let Record { dimension, area, filter, order, entities, after_crash, snapshot } =
+            decode(&bytes).map_err(|error| failed(&error))?;
+        let folder = snapshot.map_or_else(|| path.join(SNAPSHOT), |folder| self.snapshots.join(folder));
+        let stored = StoredSnapshot::open(&folder).map_err(|error| failed(&error))?;
+        let snapshot = SnapshotSource::Stored(Arc::new(stored));
+        Ok(RestoreSnapshot { dimension, snapshot, area, filter, order, entities, after_crash })
+    }
+}
+
+/// Writes the record of a restore, with its snapshot if that is not stored, so that a loss of power does not take it back.
+pub fn write(
+    path: &Path,
+    restore: &RestoreSnapshot,
+    blocks: &BlockRegistry,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let unfinished = path.with_extension(UNFINISHED);
+    // Of an attempt that failed.
+    drop(fs::remove_dir_all(&unfinished));
+    fs::create_dir_all(&unfinished).map_err(|error| failed(&error))?;
+    let snapshot = match &restore.snapshot {
+        SnapshotSource::Held(snapshot) => {
+            StoredSnapshot::create(
+                &unfinished.join(SNAPSHOT),
+                (restore.dimension, snapshot),
+                blocks,
+                &OPTIONS,
+                BTreeMap::new(),
+                progress,
+            )
+            .map_err(|error| failed(&error))?;
+            None
+        }
+        SnapshotSource::Stored(stored) => {
+            let all = path.parent().and_then(Path::parent);
+            let inside = all.and_then(|all| stored.folder().strip_prefix(all).ok());
+            Some(inside.map_or_else(|| std::path::absolute(stored.folder()), |inside| Ok(inside.to_owned())))
+        }
+    };
+    let RestoreSnapshot { dimension, snapshot: _, area, filter, order, entities, after_crash } = restore.clone();
+    let snapshot = snapshot.transpose().map_err(|error| failed(&error))?;
+    let record = Record { dimension, area, filter, order, entities, after_crash, snapshot };
+    let bytes = encode(&record).map_err(|error| failed(&error))?;
+    let finish = || {
+        let mut file = File::create(unfinished.join(RECORD))?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        sync_folder(&unfinished)?;
+        fs::rename(&unfinished, path)?;
+        path.parent().map_or(Ok(()), sync_folder)
+    };
+    finish().map_err(|error| failed(&error))
+}
+
+/// All that the restore changed is saved, or nobody wants it any more.
+pub fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path.join(RECORD))?;
+    fs::remove_dir_all(path)
+}
+
+fn encode(record: &Record) -> Result<Vec<u8>, String> {
+    let payload = postcard::to_extend(record, Vec::new()).map_err(|error| error.to_string())?;
+    Ok([SIGNATURE, &crc32fast::hash(&payload).to_le_bytes(), &payload].concat())
+}
+
+fn decode(bytes: &[u8]) -> Result<Record, String> {
+    let rest = bytes.strip_prefix(SIGNATURE).ok_or("its first line is not `bevy_terrane restore 1`")?;
+    let (checksum, payload) = rest.split_first_chunk::<4>().ok_or("it ends too early")?;
+    if u32::from_le_bytes(*checksum) != crc32fast::hash(payload) {
+        return Err("its checksum is wrong".into());
+    }
+    postcard::from_bytes(payload).map_err(|error| error.to_string())
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened as a file, and a rename is safe without.
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}

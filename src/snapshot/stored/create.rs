@@ -1,0 +1,181 @@
+//! How a snapshot comes into its folder.
+
+use super::error::failed;
+use super::index::{Index, IndexedColumn, IndexedFile, MOST_CHUNKS};
+use super::{INDEX, Result, StoreOptions, StoreProgress, StoredSnapshotError};
+use crate::block::BlockRegistry;
+use crate::snapshot::schematic::WriteOptions;
+use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
+use crate::snapshot::{ColumnSnapshot, PlaceError, Relocation, Snapshot};
+use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+pub(super) fn create(
+    folder: &Path,
+    (dimension, snapshot): (DimensionId, &Snapshot),
+    registry: &BlockRegistry,
+    options: &StoreOptions,
+    owner_data: BTreeMap<String, String>,
+    progress: StoreProgress<'_>,
+) -> Result<Index> {
+    let unfinished = unfinished(folder)?;
+    if fs::symlink_metadata(folder).is_ok() {
+        return Err(StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() });
+    }
+    clear(&unfinished)?;
+    fs::create_dir_all(&unfinished).map_err(failed(&unfinished, "create"))?;
+    let mut index = Index {
+        dimension,
+        area: *snapshot.area(),
+        parts: snapshot.parts(),
+        concerned: snapshot.concerned.as_deref().cloned(),
+        owner_data,
+        columns: BTreeMap::new(),
+    };
+    let written = write(&unfinished, snapshot, registry, options, &mut index, progress);
+    let finished = written.and_then(|()| finish(&unfinished, folder, options.sync));
+    if finished.is_err() {
+        // What cannot be removed now is removed by the next one.
+        let _ = clear(&unfinished);
+    }
+    finished.map(|()| index)
+}
+
+/// The name of a folder's snapshot until all of it is there.
+pub(super) fn unfinished(folder: &Path) -> Result<PathBuf> {
+    let name = folder.file_name().ok_or_else(|| StoredSnapshotError::NoName { path: folder.to_path_buf() })?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".unfinished");
+    Ok(folder.with_file_name(hidden))
+}
+
+/// Removes what an earlier one left.
+pub(super) fn clear(unfinished: &Path) -> Result<()> {
+    match fs::remove_dir_all(unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(unfinished, "remove")(error)),
+        _ => Ok(()),
+    }
+}
+
+fn write(
+    unfinished: &Path,
+    snapshot: &Snapshot,
+    registry: &BlockRegistry,
+    options: &StoreOptions,
+    index: &mut Index,
+    progress: StoreProgress<'_>,
+) -> Result<()> {
+    let total = snapshot.columns().len() as u64;
+    for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
+        let mut files = Vec::new();
+        for (base, chunks) in spans(pos, column, snapshot.area()) {
+            let bytes = schematic(pos, column, snapshot.area(), (base, chunks), registry, options)?;
+            let checksum = crc32fast::hash(&bytes);
+            let file = IndexedFile { base, chunks, bytes: bytes.len() as u64, checksum };
+            write_file(&unfinished.join(file.name(pos)), &bytes, options.sync)?;
+            files.push(file);
+        }
+        let heights = column.heights().cloned();
+        index.columns.insert(pos, IndexedColumn { tick: column.tick(), heights, files });
+        if progress(done, total).is_break() {
+            return Err(StoredSnapshotError::Cancelled);
+        }
+    }
+    write_file(&unfinished.join(INDEX), index.to_text().as_bytes(), options.sync)
+}
+
+/// Makes it the snapshot.
+fn finish(unfinished: &Path, folder: &Path, sync: bool) -> Result<()> {
+    if sync {
+        sync_folder(unfinished)?;
+    }
+    fs::rename(unfinished, folder).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
+            StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() }
+        }
+        _ => failed(folder, "create")(error),
+    })?;
+    match folder.parent().filter(|_| sync) {
+        Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
+    }
+}
+
+/// The chunk heights of each file: base and count. A file is as high as what is in it, and no higher than the format allows.
+fn spans(pos: ColumnPos, column: &ColumnSnapshot, area: &BlockBox) -> Vec<(i64, u32)> {
+    let chunks = column.chunks().map(|(y, _)| y).filter(|y| area.part(pos.chunk(*y)).is_some());
+    let entities = column.entities().iter().map(|entity| entity.block.chunk().y);
+    let mut spans: Vec<(i64, u32)> = Vec::new();
+    for y in chunks.chain(entities).collect::<BTreeSet<_>>() {
+        match spans.last_mut() {
+            Some((base, chunks)) if y.abs_diff(*base) < MOST_CHUNKS.into() => *chunks = (y.abs_diff(*base) + 1) as u32,
+            _ => spans.push((y, 1)),
+        }
+    }
+    if spans.is_empty() {
+        // A column of air is a file as well.
+        spans.push((area.min.chunk().y, 1));
+    }
+    spans
+}
+
+/// A file of a column.
+fn schematic(
+    pos: ColumnPos,
+    column: &ColumnSnapshot,
+    area: &BlockBox,
+    (base, chunks): (i64, u32),
+    registry: &BlockRegistry,
+    options: &StoreOptions,
+) -> Result<Vec<u8>> {
+    let translation = TranslationOptions { keeps_ids: true, ..TranslationOptions::default() };
+    let side = CHUNK_SIZE as u32;
+    let mut outward = Outward::new(registry, &translation, [side, chunks * side, side]);
+    let failed = |reason: TranslationError| StoredSnapshotError::Translation { column: pos, reason };
+    let is_inside = |y: i64| y.checked_sub(base).is_some_and(|y| (0..i64::from(chunks)).contains(&y));
+    for (y, chunk) in column.chunks().filter(|(y, _)| is_inside(*y)) {
+        if let Some(part) = area.part(pos.chunk(y)) {
+            outward.add_chunk(ChunkPos::new(0, y - base, 0), chunk, &part).map_err(failed)?;
+        }
+    }
+    let corner = corner(pos, base);
+    for entity in column.entities().iter().filter(|entity| is_inside(entity.block.chunk().y)) {
+        let to_corner = Relocation { from: corner, ..Relocation::default() };
+        let moved = to_corner.entity(entity).map_err(|reason| failed(PlaceError::from(reason).into()))?;
+        outward.add_entity(&moved);
+    }
+    let mut schematic = outward.finish();
+    schematic.offset = Some([0; 3]);
+    schematic.origin = origin(corner);
+    let mut bytes = Vec::new();
+    let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
+    written.map(|()| bytes).map_err(|reason| StoredSnapshotError::Write { column: pos, reason })
+}
+
+/// The lowest block of a column's file.
+pub(super) fn corner(pos: ColumnPos, base: i64) -> BlockPos {
+    pos.chunk(base).min_block()
+}
+
+fn write_file(path: &Path, bytes: &[u8], sync: bool) -> Result<()> {
+    let write = || {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        if sync { file.sync_all() } else { Ok(()) }
+    };
+    write().map_err(failed(path, "write"))
+}
+
+/// Sees to it that names in a folder survive a loss of power.
+fn sync_folder(path: &Path) -> Result<()> {
+    if cfg!(unix) {
+        File::open(path).and_then(|folder| folder.sync_all()).map_err(failed(path, "sync"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! The index as text: a line for each thing, words with a space between them, and a checksum of it all at the end.
+
+use super::{Result, StoredSnapshotError};
+use crate::snapshot::SnapshotParts;
+use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::str::FromStr;
+use uuid::Uuid;
+
+const SIGNATURE: &str = "bevy_terrane snapshot ";
+const VERSION: u64 = 1;
+const CHECKSUM: &str = "checksum ";
+
+/// What is known of a stored snapshot without reading any column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Index {
+    pub dimension: DimensionId,
+    pub area: BlockBox,
+    pub parts: SnapshotParts,
+    /// Whom it tells of; `None` for everybody.
+    pub concerned: Option<BTreeSet<Uuid>>,
+    pub owner_data: BTreeMap<String, String>,
+    pub columns: BTreeMap<ColumnPos, IndexedColumn>,
+}
+
+/// What is known of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct IndexedColumn {
+    pub tick: u64,
+    /// The chunk heights that were captured; `None` for all.
+    pub heights: Option<HeightSet>,
+    /// From the bottom up. There is more than one if the format has no room for all of it.
+    pub files: Vec<IndexedFile>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IndexedFile {
+    /// The chunk height of its lowest chunk.
+    pub base: i64,
+    /// So many chunks high.
+    pub chunks: u32,
+    pub bytes: u64,
+    /// CRC-32 of the compressed file.
+    pub checksum: u32,
+}
+
+/// A file is at most so many chunks high: the format has no room for more.
+pub(super) const MOST_CHUNKS: u32 = u16::MAX as u32 / CHUNK_SIZE as u32;
+
+impl IndexedFile {
+    pub fn name(&self, column: ColumnPos) -> String {
+        format!("{}_{}_{}.schem", column.x, column.z, i128::from(self.base) * CHUNK_SIZE as i128)
+    }
+
+    /// One above its highest chunk height.
+    pub fn end(&self) -> i64 {
+        self.base.saturating_add(self.chunks.into())
+    }
+}
+
+impl Index {
+    pub fn to_text(&self) -> String {
+        let BlockBox { min, max } = self.area;
+        let mut text = format!("{SIGNATURE}{VERSION}\ndimension {}\n", self.dimension.0);
+        // A string takes whatever it is given.
+        let _ = writeln!(text, "box {} {} {} {} {} {}", min.x, min.y, min.z, max.x, max.y, max.z);
+        if self.parts != SnapshotParts::ALL {
+            let _ = writeln!(text, "parts {}", parts_text(self.parts));
+        }
+        if let Some(concerned) = &self.concerned {
+            let _ = writeln!(text, "about {}", about_text(concerned));
+        }
+        for (key, value) in &self.owner_data {
+            let _ = writeln!(text, "owner {} {}", escaped(key), escaped(value));
+        }
+        let _ = writeln!(text, "columns {}", self.columns.len());
+        for (pos, column) in &self.columns {
+            let heights = column.heights.as_ref().map_or("all".to_owned(), heights_text);
+            let _ = writeln!(text, "column {} {} {} {heights}", pos.x, pos.z, column.tick);
+            for IndexedFile { base, chunks, bytes, checksum } in &column.files {
+                let _ = writeln!(text, "file {base} {chunks} {bytes} {checksum:08x}");
+            }
+        }
+        let _ = writeln!(text, "{CHECKSUM}{:08x}", crc32fast::hash(text.as_bytes()));
+        text
+    }
+
+    /// Reads an index. Memory is taken for its lines, and for no number in it.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let wrong = |line: usize, expected| StoredSnapshotError::Index { path: path.to_path_buf(), line, expected };
+        let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let version = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(SIGNATURE)?.parse().ok());
+        match version {
+            Some(VERSION) => {}
+            Some(found) => return Err(StoredSnapshotError::Version { path: path.to_path_buf(), found }),
+            None => return Err(wrong(1, "`bevy_terrane snapshot` and a version")),
+        }
+        let text = str::from_utf8(bytes).map_err(|_| wrong(1, "text in UTF-8"))?;
+        let last = text.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
+        let (content, end) = text.split_at(last);
+        let stored = end.strip_suffix('\n').and_then(|line| checksum(line.strip_prefix(CHECKSUM)?));
+        let stored = stored.ok_or_else(|| wrong(text.lines().count(), "`checksum` and eight hexadecimal digits"))?;
+        let found = crc32fast::hash(content.as_bytes());
+        if stored != found {
+            return Err(StoredSnapshotError::IndexChecksum { path: path.to_path_buf(), stored, found });
+        }
+        let mut lines = Lines { lines: content.split_terminator('\n').collect(), next: 1, at: 1 };
+        Self::read(&mut lines).map_err(|expected| wrong(lines.at + 1, expected))
+    }
+
+    /// `Err` says what should be in the next line.
+    fn read(lines: &mut Lines<'_>) -> std::result::Result<Self, &'static str> {
+        let [dimension] = lines.take("dimension").and_then(numbers).ok_or("`dimension` and its number")?;
+        let area = lines.take("box").and_then(numbers).ok_or("`box` and its lowest and highest block")?;
+        let [x, y, z, to_x, to_y, to_z]: [i64; 6] = area;
+        let area = BlockBox { min: BlockPos::new(x, y, z), max: BlockPos::new(to_x, to_y, to_z) };
+        let parts = lines.take("parts").map(|words| as_parts(words).ok_or("`parts` and what is held, but not all"));
+        let parts = parts.transpose()?.unwrap_or_default();
+        let concerned =
+            lines.take("about").map(|words| as_about(words).ok_or("`about` and UUIDs, ascending, or `none`"));
+        let concerned = concerned.transpose()?;
+        let mut owner_data = BTreeMap::new();
+        while let Some(words) = lines.take("owner") {
+            let entry = words.split_once(' ').and_then(|(key, value)| Some((unescaped(key)?, unescaped(value)?)));
+            let entry = entry.filter(|(key, _)| owner_data.last_key_value().is_none_or(|(last, _)| last < key));
+            let (key, value) = entry.ok_or("`owner`, a key above the one before, and a value")?;
+            owner_data.insert(key, value);
+        }
+        let [count]: [u64; 1] =
+            lines.take("columns").and_then(numbers).ok_or("`owner` and data, or `columns` and their number")?;
+        let mut columns = BTreeMap::new();
+        while let Some(words) = lines.take("column") {
+            let line = lines.at;
+            let (pos, column) = column(words, lines, &area)?;
+            if columns.last_key_value().is_some_and(|(last, _)| *last >= pos) {
+                lines.at = line;
+                return Err("columns in ascending order");
+            }
+            columns.insert(pos, column);
+        }
+        if lines.next < lines.lines.len() {
+            return Err("`column`, its place, tick and heights");
+        }
+        if columns.len() as u64 != count {
+            return Err("as many columns as it says");
+        }
+        Ok(Self { dimension: DimensionId(dimension), area, parts, concerned, owner_data, columns })
+    }
+}
+
+/// A column's line, which was taken, and those of its files.
+fn column(
+    words: &str,
+    lines: &mut Lines<'_>,
+    area: &BlockBox,
+) -> std::result::Result<(ColumnPos, IndexedColumn), &'static str> {
+    let parts: Vec<&str> = words.split(' ').collect();
+    let parsed = || {
+        let [x, z, tick, heights] = parts.as_slice().try_into().ok()?;
+        Some((ColumnPos::new(number(x)?, number(z)?), number(tick)?, as_heights(heights)?))
+    };
+    let Some((pos, tick, heights)) = parsed().filter(|(pos, ..)| area.reaches(*pos)) else {
+        return Err("the place of a column that the box reaches, a tick, and heights");
+    };
+    let holds = |y: i64| area.chunk_heights().is_some_and(|all| all.contains(&y));
+    let mut files: Vec<IndexedFile> = Vec::new();
+    while let Some(words) = lines.take("file") {
+        let parts: Vec<&str> = words.split(' ').collect();
+        let parsed = || {
+            let [base, chunks, bytes, sum] = parts.as_slice().try_into().ok()?;
+            let (base, chunks): (i64, u32) = (number(base)?, number(chunks)?);
+            let file = IndexedFile { base, chunks, bytes: number(bytes)?, checksum: checksum(sum)? };
+            let is_inside = holds(base) && base.checked_add(i64::from(chunks) - 1).is_some_and(holds);
+            let is_above = files.last().is_none_or(|below| below.end() <= base);
+            (is_inside && is_above && (1..=MOST_CHUNKS).contains(&chunks)).then_some(file)
+        };
+        let Some(file) = parsed() else {
+            return Err("a file above the one before, within the box: height, chunks, bytes and checksum");
+        };
+        files.push(file);
+    }
+    Ok((pos, IndexedColumn { tick, heights, files }))
+}
+
+/// The lines that were not taken yet.
+struct Lines<'a> {
+    lines: Vec<&'a str>,
+    next: usize,
+    /// The one that was looked at last.
+    at: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// What follows the word at the beginning of the next line.
+    fn take(&mut self, word: &str) -> Option<&'a str> {
+        self.at = self.next;
+        let rest = self.lines.get(self.next)?.strip_prefix(word)?.strip_prefix(' ')?;
+        self.next += 1;
+        Some(rest)
+    }
+}
+
+/// A number in the one way to write it.
+fn number<N: FromStr + ToString>(word: &str) -> Option<N> {
+    word.parse().ok().filter(|number: &N| number.to_string() == word)
+}
+
+fn numbers<N: FromStr + ToString, const COUNT: usize>(words: &str) -> Option<[N; COUNT]> {
+    words.split(' ').map(number).collect::<Option<Vec<N>>>()?.try_into().ok()
+}
+
+fn checksum(word: &str) -> Option<u32> {
+    let is_hex = word.len() == 8 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_hex.then(|| u32::from_str_radix(word, 16).ok()).flatten()
+}
+
+fn heights_text(heights: &HeightSet) -> String {
+    let ranges: Vec<String> = heights.ranges().map(|range| format!("{}..{}", range.start, range.end)).collect();
+    if ranges.is_empty() { "none".to_owned() } else { ranges.join(",") }
+}
+
+fn as_heights(word: &str) -> Option<Option<HeightSet>> {
+    match word {
+        "all" => Some(None),
+        "none" => Some(Some(HeightSet::new())),
+        _ => {
+            let mut heights = HeightSet::new();
+            for range in word.split(',') {
+                let (start, end) = range.split_once("..")?;
+                let (start, end): (i64, i64) = (number(start)?, number(end)?);
+                // Ascending, with gaps between them: so inserting each takes no time.
+                let is_above = heights.ranges().next_back().is_none_or(|below| below.end < start);
+                (start < end && is_above).then(|| heights.insert(start..end))?;
+            }
+            Some(Some(heights))
+        }
+    }
+}
+
+fn parts_text(parts: SnapshotParts) -> String {
+    let SnapshotParts { blocks, layers, components, entities } = parts;
+    let words = [(blocks, "blocks"), (layers, "layers"), (components, "components"), (entities, "entities")];
+    let held: Vec<&str> = words.into_iter().filter(|(is_held, _)| *is_held).map(|(_, word)| word).collect();
+    if held.is_empty() { "none".to_owned() } else { held.join(" ") }
+}
+
+fn as_parts(words: &str) -> Option<SnapshotParts> {
+    let has = |part: &str| words.split(' ').any(|word| word == part);
+    let parts = SnapshotParts {
+        blocks: has("blocks"),
+        layers: has("layers"),
+        components: has("components"),
+        entities: has("entities"),
+    };
+    // There is one way to write it.
+    (parts != SnapshotParts::ALL && parts_text(parts) == words).then_some(parts)
+}
+
+fn about_text(concerned: &BTreeSet<Uuid>) -> String {
+    let ids: Vec<String> = concerned.iter().map(Uuid::to_string).collect();
+    if ids.is_empty() { "none".to_owned() } else { ids.join(" ") }
+}
+
+fn as_about(words: &str) -> Option<BTreeSet<Uuid>> {
+    let ids = words.split(' ').filter(|_| words != "none");
+    let concerned = ids.map(|word| word.parse().ok()).collect::<Option<BTreeSet<Uuid>>>()?;
+    (about_text(&concerned) == words).then_some(concerned)
+}
+
+/// Text without spaces and line breaks.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str("\\\\"),
+            ' ' => escaped.push_str("\\s"),
+            '\n' => escaped.push_str("\\n"),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+fn unescaped(word: &str) -> Option<String> {
+    let mut text = String::with_capacity(word.len());
+    let mut characters = word.chars();
+    while let Some(character) = characters.next() {
+        text.push(match character {
+            '\\' => match characters.next()? {
+                '\\' => '\\',
+                's' => ' ',
+                'n' => '\n',
+                _ => return None,
+            },
+            ' ' => return None,
+            _ => character,
+        });
+    }
+    Some(text)
+}

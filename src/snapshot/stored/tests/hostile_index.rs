@@ -1,0 +1,145 @@
+//! Indexes that nobody wrote.
+
+use super::super::index::{Index, IndexedColumn, IndexedFile};
+use super::*;
+
+fn parse(text: &str) -> Result<Index> {
+    Index::parse(text.as_bytes(), Path::new("index.txt"))
+}
+
+/// With the checksum that belongs to it.
+fn sealed(content: &str) -> String {
+    format!("{content}checksum {:08x}\n", crc32fast::hash(content.as_bytes()))
+}
+
+const HEAD: &str = "bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 31 99 31\n";
+
+#[test]
+fn what_makes_no_sense_is_told_with_its_line() {
+    let line_of = |content: &str| match parse(&sealed(content)).unwrap_err() {
+        StoredSnapshotError::Index { line, .. } => line,
+        other => panic!("{content}: {other}"),
+    };
+    let after = |lines: &str| line_of(&format!("{HEAD}{lines}"));
+    assert!(parse(&sealed(&format!("{HEAD}columns 1\ncolumn 0 1 7 0..2,5..6\nfile 0 2 99 00c0ffee\n"))).is_ok());
+    assert_eq!(line_of("bevy_terrane snapshot 1\n"), 2);
+    assert_eq!(line_of("bevy_terrane snapshot 1\ndimension x\n"), 2);
+    assert_eq!(line_of("bevy_terrane snapshot 1\ndimension 1\nbox 0 0 0 0 0\n"), 3);
+    for (lines, line) in [
+        ("", 4),
+        ("columns -1\n", 4),
+        ("owner a\n", 4),
+        ("owner a b c\n", 4),
+        ("owner a \\x\n", 4),
+        ("columns 0\nmore\n", 5),
+        ("columns 1\n", 5),
+        ("columns 18446744073709551615\n", 5),
+        ("columns 1\ncolumn 0 0 1 all \n", 5),
+        ("columns 1\ncolumn 2 0 1 all\n", 5),
+        ("columns 1\ncolumn +1 0 1 all\n", 5),
+        ("columns 1\ncolumn 0 0 1 2..2\n", 5),
+        ("columns 1\ncolumn 0 0 1 2..4,4..5\n", 5),
+        ("columns 1\ncolumn 0 0 1 all\nfile 0 0 1 00000000\n", 6),
+        ("columns 1\ncolumn 0 0 1 all\nfile 0 4096 1 00000000\n", 6),
+        ("columns 1\ncolumn 0 0 1 all\nfile 9223372036854775807 2 1 00000000\n", 6),
+        ("columns 1\ncolumn 0 0 1 all\nfile 0 2 1 0000000G\n", 6),
+        ("columns 1\ncolumn 0 0 1 all\nfile 0 2 1 00000000\nfile 1 2 1 00000000\n", 7),
+        ("columns 2\ncolumn 0 1 1 all\nfile 0 2 1 00000000\ncolumn 0 1 1 all\nfile 0 2 1 00000000\n", 7),
+        ("columns 1\nfile 0 2 1 00000000\n", 5),
+    ] {
+        assert_eq!(after(lines), line, "{lines:?}");
+    }
+}
+
+#[test]
+fn a_version_that_is_not_known_and_a_file_that_is_none_are_told_apart() {
+    let error = parse("bevy_terrane snapshot 2\nwhatever").unwrap_err();
+    assert_eq!(error, StoredSnapshotError::Version { path: "index.txt".into(), found: 2 });
+    for text in ["", "\n", "PNG", "bevy_terrane snapshot one\n", "bevy_terrane snapshot 1"] {
+        assert!(matches!(parse(text).unwrap_err(), StoredSnapshotError::Index { .. }), "{text:?}");
+    }
+    assert!(Index::parse(&[0xFF, b'\n', 0xFF], Path::new("index.txt")).is_err());
+    let wrong = format!("{HEAD}columns 0\nchecksum 00000000\n");
+    assert!(matches!(parse(&wrong).unwrap_err(), StoredSnapshotError::IndexChecksum { stored: 0, .. }));
+}
+
+fn any_index() -> impl Strategy<Value = Index> {
+    let heights = prop::option::of(prop::collection::btree_set(0..7_i64, 0..5).prop_map(HeightSet::from_iter));
+    let file = (1..3_u32, any::<u64>(), any::<u32>());
+    let column = (any::<u64>(), heights, prop::collection::vec(file, 0..3));
+    let columns = prop::collection::btree_map((-2..3_i64, -2..3_i64), column, 0..6);
+    let owner = prop::collection::btree_map(any::<String>(), any::<String>(), 0..4);
+    let concerned = prop::option::of(prop::collection::btree_set(any::<u128>().prop_map(Uuid::from_u128), 0..4));
+    let parts = any::<[bool; 4]>().prop_map(|[blocks, layers, components, entities]| SnapshotParts {
+        blocks,
+        layers,
+        components,
+        entities,
+    });
+    (any::<u64>(), (parts, concerned), owner, columns).prop_map(
+        |(dimension, (parts, concerned), owner_data, columns)| {
+            let column = |((x, z), (tick, heights, files)): ((i64, i64), (u64, _, Vec<_>))| {
+                let mut base = 0;
+                let file = |(chunks, bytes, checksum)| {
+                    let file = IndexedFile { base, chunks, bytes, checksum };
+                    base += i64::from(chunks);
+                    file
+                };
+                (ColumnPos::new(x, z), IndexedColumn { tick, heights, files: files.into_iter().map(file).collect() })
+            };
+            let area = BlockBox::new(BlockPos::new(-32, 0, -32), BlockPos::new(47, 127, 47));
+            Index {
+                dimension: DimensionId(dimension),
+                area,
+                parts,
+                concerned,
+                owner_data,
+                columns: columns.into_iter().map(column).collect(),
+            }
+        },
+    )
+}
+
+/// How many damaged indexes are tried.
+fn rounds() -> u32 {
+    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_index_is_the_same_after_it_was_text(index in any_index()) {
+        prop_assert_eq!(parse(&index.to_text()).unwrap(), index);
+    }
+
+    #[test]
+    fn an_index_that_was_changed_and_sealed_again_is_read_or_refused(
+        index in any_index(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, "[0-9 \\-a-z\n.,]{0,9}"), 1..4),
+    ) {
+        let text = index.to_text();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.pop();
+        for (at, kind, new) in changes {
+            let at = at.index(lines.len());
+            match kind {
+                0 => drop(lines.remove(at)),
+                1 => lines[at] = new,
+                2 => lines.insert(at, lines[at].clone()),
+                _ => {
+                    let place = lines[at].char_indices().map(|(place, _)| place).nth(new.len() % 5).unwrap_or(0);
+                    lines[at].insert_str(place, &new);
+                }
+            }
+            if lines.is_empty() {
+                lines.push(String::new());
+            }
+        }
+        let content = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        // What is read is what would be written.
+        if let Ok(read) = parse(&sealed(&content)) {
+            prop_assert_eq!(read.to_text(), sealed(&content));
+        }
+    }
+}

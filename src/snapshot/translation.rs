@@ -1,0 +1,215 @@
+//! Snapshots as schematics, and schematics as snapshots: the numbers of a world's registry become names, and names numbers.
+//!
+//! | in the world | in the schematic |
+//! |---|---|
+//! | air | `minecraft:air` |
+//! | a block | its name with its properties; its layers and components in the crate's own part of the file |
+//! | ids of one name with different components | one name; which one it is follows from the components that are there |
+//! | [`PLACEHOLDER`](crate::block::PLACEHOLDER) | the state that it stands for, and its block entity |
+//! | a block that has the component [`BLOCK_ENTITY`](crate::block::BLOCK_ENTITY) | its name, and the block entity |
+//! | an entity | an entity `terrane:entity`, its record in the data |
+//! | an entity with the component [`SCHEMATIC_ENTITY`] | the entity that it was |
+//! | what was not captured | air, and [`Schematized::missing_chunks`] counts it |
+//!
+//! Back again, a state that the registry does not know becomes a placeholder, a waterlogged one that it knows only dry
+//! becomes that with water in layer 1, and what has no place in a world is told of in a [`TranslationReport`].
+
+mod entities;
+mod error;
+mod inward;
+mod outward;
+mod placeholder;
+#[cfg(test)]
+mod tests;
+
+pub use entities::SCHEMATIC_ENTITY;
+pub use error::TranslationError;
+
+use super::schematic::{BlockEntity, Schematic};
+use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot};
+use crate::block::{BlockId, BlockRegistry, ComponentId};
+use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
+pub(super) use inward::Inward;
+pub(super) use outward::Outward;
+
+/// The format has no room for longer sides.
+const LONGEST: u64 = u16::MAX as u64;
+/// What a column of a snapshot takes at the most, besides chunks and entities.
+const COLUMN_BYTES: u64 = 160;
+
+/// How snapshots and schematics become each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TranslationOptions {
+    /// The block, named without properties, that stands in layer 1 of what other programs call waterlogged.
+    pub water: String,
+    /// Whether entities that came from other programs are written with their stable ids, in a compound `bevy_terrane` of their
+    /// data. Without, they are written as they came, and have new ids when they are read again.
+    pub keeps_ids: bool,
+    /// What the stable ids of entities of other programs are made from: the same again from the same schematic.
+    pub seed: u64,
+    /// Bytes that a snapshot may take beyond what the schematic took that it is made of.
+    pub memory: u64,
+}
+
+impl Default for TranslationOptions {
+    /// `terrane:water`, no ids, a seed of 0, 1 GiB.
+    fn default() -> Self {
+        Self { water: "terrane:water".to_owned(), keeps_ids: false, seed: 0, memory: 1 << 30 }
+    }
+}
+
+/// A snapshot as a schematic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schematized {
+    /// The schematic.
+    pub schematic: Schematic,
+    /// Chunks of the box that were not captured. They are air in the schematic, which cannot say it otherwise.
+    pub missing_chunks: u64,
+}
+
+/// What of a schematic has no place in a world, and was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranslationReport {
+    /// Blocks that became placeholders.
+    pub placeholders: u64,
+    /// Block entities that nobody took: those of blocks that the registry knows and that have no room for them, of air, beside
+    /// another one, or outside of the box.
+    pub block_entities: u64,
+    /// Entities more than two blocks outside of the box.
+    pub entities: u64,
+    /// Values of block components that the registry does not know, or that blocks of that name do not have.
+    pub components: u64,
+    /// Whether it had biomes.
+    pub has_biomes: bool,
+}
+
+impl TranslationReport {
+    /// Counts in what another part of the same had.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.placeholders += other.placeholders;
+        self.block_entities += other.block_entities;
+        self.entities += other.entities;
+        self.components += other.components;
+        self.has_biomes |= other.has_biomes;
+    }
+}
+
+/// What a game makes of things that only other programs know.
+pub trait ForeignContent {
+    /// The block for a state, its properties in alphabetical order. `None` to look for its name in the registry.
+    fn block(&mut self, _state: &str) -> Option<BlockId> {
+        None
+    }
+
+    /// The components of a block that the registry knows, for its block entity. `None` if the game does not take it. Those
+    /// that the block does not have are left out.
+    fn block_entity(&mut self, _block: BlockId, _entity: &BlockEntity) -> Option<Vec<(ComponentId, Vec<u8>)>> {
+        None
+    }
+}
+
+/// Nothing is known of it.
+impl ForeignContent for () {}
+
+impl Snapshot {
+    /// The snapshot as a schematic, whose minimum corner is that of the box.
+    ///
+    /// # Errors
+    /// A side of more than 65,535 blocks; and blocks or components that the registry has never heard of.
+    pub fn to_schematic(
+        &self,
+        registry: &BlockRegistry,
+        options: &TranslationOptions,
+    ) -> Result<Schematized, TranslationError> {
+        let size = self.area().size();
+        if let Some(found) = size.into_iter().find(|side| *side > LONGEST.into()) {
+            let found = u64::try_from(found).unwrap_or(u64::MAX);
+            return Err(TranslationError::TooLarge { what: "blocks along an axis", limit: LONGEST, found });
+        }
+        let from = self.area().min;
+        let to_corner = Relocation { from, ..Relocation::default() };
+        let placed = self.with_air_around().placed(&to_corner, &BlockTurns::default())?;
+        let mut outward = Outward::new(registry, options, size.map(|side| side as u32));
+        for (pos, column) in placed.columns() {
+            for (y, chunk) in column.chunks() {
+                if let Some(part) = placed.area().part(pos.chunk(y)) {
+                    outward.add_chunk(pos.chunk(y), chunk, &part)?;
+                }
+            }
+            column.entities().iter().for_each(|entity| outward.add_entity(entity));
+        }
+        let mut schematic = outward.finish();
+        schematic.offset = Some([0; 3]);
+        schematic.origin = origin(from);
+        Ok(Schematized { schematic, missing_chunks: self.missing_chunks() })
+    }
+
+    /// Chunks of the box that were not captured. The box is one that fits into a schematic.
+    fn missing_chunks(&self) -> u64 {
+        let Some(heights) = self.area().chunk_heights() else { return 0 };
+        let all = HeightSet::from(*heights.start()..heights.end() + 1);
+        let of_column =
+            |column: &ColumnSnapshot| column.heights().map_or(all.len(), |held| held.intersection(&all).len());
+        let held: u64 = self.columns().map(|(_, column)| of_column(column)).sum();
+        let columns = u64::try_from(self.area().column_area().columns()).unwrap_or(u64::MAX);
+        columns.saturating_mul(all.len()).saturating_sub(held)
+    }
+
+    /// The same snapshot with air for what is missing beside what is there: what is moved off the grid is then not missing for
+    /// that.
+    fn with_air_around(&self) -> Self {
+        let mut whole = self.clone();
+        for (pos, _) in self.columns() {
+            let near =
+                [-1, 0, 1].into_iter().flat_map(|x| [-1, 0, 1].map(|z| (pos.x.checked_add(x), pos.z.checked_add(z))));
+            for column in near.filter_map(|(x, z)| Some(ColumnPos::new(x?, z?))) {
+                if self.area().reaches(column) {
+                    whole.columns.entry(column).or_default().heights = None;
+                }
+            }
+        }
+        whole
+    }
+
+    /// The schematic as a snapshot whose box has its minimum corner at the block 0, 0, 0: [`placed`](Self::placed) moves it to
+    /// where it is to be.
+    ///
+    /// # Errors
+    /// A state that the registry does not know, if it has no [`PLACEHOLDER`](crate::block::PLACEHOLDER) either; more memory
+    /// than the options allow; values of block components that a migration refuses.
+    pub fn from_schematic(
+        schematic: Schematic,
+        dimension: DimensionId,
+        registry: &BlockRegistry,
+        options: &TranslationOptions,
+        content: &mut dyn ForeignContent,
+    ) -> Result<(Self, TranslationReport), TranslationError> {
+        let [width, height, length] = schematic.size().map(i64::from);
+        let area = BlockBox { min: BlockPos::default(), max: BlockPos::new(width - 1, height - 1, length - 1) };
+        let mut snapshot = Self::new(area);
+        let mut inward = Inward::new(&schematic, registry, options, content)?;
+        let columns = u64::try_from(area.column_area().columns()).unwrap_or(u64::MAX);
+        inward.take_memory(columns.saturating_mul(COLUMN_BYTES))?;
+        snapshot.columns.extend(area.columns().map(|pos| (pos, ColumnSnapshot::default())));
+        for (number, entity) in (0..).zip(&schematic.entities) {
+            match inward.entity(entity, number, dimension, &area) {
+                Some(entity) => snapshot.add_entity(entity.column(), entity),
+                None => inward.report.entities += 1,
+            }
+        }
+        inward.report.has_biomes = schematic.biomes.is_some();
+        inward.add_block_entities(schematic.block_entities);
+        for (pos, chunk) in schematic.blocks.into_chunks() {
+            if let Some(chunk) = inward.chunk(pos, chunk)? {
+                snapshot.columns.entry(pos.column()).or_default().chunks.push((pos.y, chunk));
+            }
+        }
+        Ok((snapshot, inward.finish()))
+    }
+}
+
+/// The corner of a box as schematics say it, if there is room for it.
+pub(super) fn origin(corner: BlockPos) -> Option<[i32; 3]> {
+    let [x, y, z] = [corner.x, corner.y, corner.z].map(i32::try_from);
+    Some([x.ok()?, y.ok()?, z.ok()?])
+}

@@ -1,0 +1,60 @@
+use crate::block::{BlockComponentError, BlockId, BlockUpgradeError, ComponentId};
+use crate::chunk::ComponentError;
+use crate::snapshot::PlaceError;
+use thiserror::Error;
+
+/// Why a snapshot cannot become a schematic, or a schematic a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TranslationError {
+    /// There is more than fits.
+    #[error("expected {limit} {what} or less, found {found}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there may be.
+        limit: u64,
+        /// How much there is, as far as it is known.
+        found: u64,
+    },
+    /// A block that is not of this registry.
+    #[error("block {block} occurs, but is not in the registry")]
+    NoSuchBlock {
+        /// Its id.
+        block: BlockId,
+    },
+    /// A block component that is not of this registry.
+    #[error("component {component} occurs, but is not in the registry")]
+    NoSuchComponent {
+        /// Its id.
+        component: ComponentId,
+    },
+    /// A block of a schematic has a number that its palette does not have, or a component one that its list does not have.
+    #[error("{what} {number} occurs in the schematic, but has no name")]
+    Unnamed {
+        /// A block or a component.
+        what: &'static str,
+        /// The number.
+        number: u64,
+    },
+    /// A state is not known, and there is no block to stand for it.
+    #[error(
+        "{state:?} is not in the registry, and neither is the block that stands for such states: call \
+         register_schematic_blocks"
+    )]
+    NoPlaceholder {
+        /// The state.
+        state: String,
+    },
+    /// It would leave the grid.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A value of a component does not become one of the registry's.
+    #[error(transparent)]
+    Value(#[from] BlockComponentError),
+    /// A block does not become what its type is now.
+    #[error(transparent)]
+    Upgrade(#[from] BlockUpgradeError),
+    /// A component of a block does not fit to it.
+    #[error(transparent)]
+    Component(#[from] ComponentError),
+}

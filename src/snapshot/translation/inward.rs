@@ -1,0 +1,320 @@
+//! Names of a schematic's palette become numbers of a registry.
+
+use super::entities;
+use super::placeholder::{self, Placeholder};
+use super::{ForeignContent, TranslationError, TranslationOptions, TranslationReport};
+use crate::block::{BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord};
+use crate::chunk::{Chunk, ChunkAssembly};
+use crate::snapshot::capture::is_air;
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, property, with_property};
+use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
+use crate::storage::EntityRecord;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, TranslationError>;
+
+/// What a cell takes at the most for being a placeholder: two pointers to values that all of its kind share, and two bits.
+const PLACEHOLDER_BYTES: u64 = 40;
+
+/// Takes a schematic in, chunk by chunk.
+pub(in crate::snapshot) struct Inward<'a> {
+    registry: &'a BlockRegistry,
+    options: &'a TranslationOptions,
+    content: &'a mut dyn ForeignContent,
+    placeholder: Option<Placeholder>,
+    block_entity: Option<ComponentId>,
+    water: Option<BlockId>,
+    /// By number.
+    states: Vec<State>,
+    components: Vec<ComponentRecord>,
+    /// Those that were not taken yet.
+    block_entities: FxHashMap<ChunkPos, Vec<BlockEntity>>,
+    /// Chunks of one block, each once.
+    uniform: FxHashMap<BlockId, Arc<Chunk>>,
+    /// The value of a component that was never set.
+    nothing: Arc<[u8]>,
+    memory: u64,
+    pub report: TranslationReport,
+}
+
+/// What a state of the palette becomes.
+enum State {
+    Block(BlockId),
+    /// With water in layer 1; in a cell that has layers, a placeholder for this text.
+    Wet(BlockId, Arc<[u8]>),
+    /// A placeholder for this text.
+    Unknown(Arc<[u8]>),
+}
+
+type Value<'a> = (ComponentId, Cow<'a, [u8]>);
+
+impl<'a> Inward<'a> {
+    pub fn new(
+        schematic: &Schematic,
+        registry: &'a BlockRegistry,
+        options: &'a TranslationOptions,
+        content: &'a mut dyn ForeignContent,
+    ) -> Result<Self> {
+        let mut inward = Self {
+            registry,
+            options,
+            content,
+            placeholder: Placeholder::of(registry),
+            block_entity: placeholder::block_entity(registry),
+            water: registry.id(&options.water),
+            states: Vec::new(),
+            components: schematic.components.clone(),
+            block_entities: FxHashMap::default(),
+            uniform: FxHashMap::default(),
+            nothing: Arc::new([]),
+            memory: 0,
+            report: TranslationReport::default(),
+        };
+        inward.states = schematic.palette.iter().map(|state| inward.state(state)).collect();
+        Ok(inward)
+    }
+
+    /// What is left is told.
+    pub fn finish(mut self) -> TranslationReport {
+        self.report.block_entities += self.block_entities.values().map(|left| left.len() as u64).sum::<u64>();
+        self.report
+    }
+
+    /// Counts bytes that are about to be taken.
+    pub fn take_memory(&mut self, bytes: u64) -> Result<()> {
+        self.memory = self.memory.saturating_add(bytes);
+        let limit = self.options.memory;
+        match self.memory > limit {
+            true => Err(TranslationError::TooLarge { what: "bytes of memory", limit, found: self.memory }),
+            false => Ok(()),
+        }
+    }
+
+    pub fn add_block_entities(&mut self, entities: Vec<BlockEntity>) {
+        for entity in entities {
+            let [x, y, z] = entity.position.map(|at| i64::from(at) >> 4);
+            self.block_entities.entry(ChunkPos::new(x, y, z)).or_default().push(entity);
+        }
+    }
+
+    /// The record of an entity; `None` if it is too far outside.
+    pub fn entity(
+        &self,
+        entity: &SchematicEntity,
+        number: u64,
+        dimension: DimensionId,
+        area: &BlockBox,
+    ) -> Option<EntityRecord> {
+        entities::from_schematic(entity, dimension, area, [self.options.seed, number])
+    }
+
+    fn state(&mut self, state: &str) -> State {
+        if state == AIR {
+            return State::Block(BlockId::AIR);
+        }
+        if let Some(block) = self.content.block(state).or_else(|| self.registry.id(state)) {
+            return State::Block(block);
+        }
+        let text = || state.as_bytes().into();
+        let is_wet = property(state, "waterlogged") == Some("true");
+        let dry = if is_wet { with_property(state, "waterlogged", "false") } else { None };
+        let dry = dry.and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
+        match dry.filter(|_| self.water.is_some()) {
+            Some(dry) => State::Wet(dry, text()),
+            None => State::Unknown(text()),
+        }
+    }
+
+    /// The chunk as it is in the world; `None` if it is air.
+    pub fn chunk(&mut self, at: ChunkPos, chunk: Arc<Chunk>) -> Result<Option<Arc<Chunk>>> {
+        let mut source = Arc::unwrap_or_clone(chunk);
+        source.compact();
+        let entities = self.block_entities.remove(&at).unwrap_or_default();
+        let layered = source.layered_blocks().map(|(_, _, block)| block);
+        let mut is_simple = entities.is_empty() && !source.has_components();
+        let mut has_parts = !is_simple;
+        for number in source.palette().iter().copied().chain(layered) {
+            match self.states.get(number.index() as usize) {
+                Some(State::Block(block)) => {
+                    has_parts |= !self.registry.components(*block).is_empty();
+                    has_parts |= self.registry.successor(*block).is_some();
+                }
+                Some(_) => is_simple = false,
+                None => return Err(TranslationError::Unnamed { what: "block", number: number.index().into() }),
+            }
+        }
+        let chunk = match is_simple && source.rename_blocks(|number| self.block(number)) {
+            true => source,
+            false => self.assembled(&source, entities)?,
+        };
+        let chunk = if has_parts || !is_simple { self.completed(chunk)? } else { chunk };
+        if is_air(&chunk) {
+            return Ok(None);
+        }
+        Ok(Some(match chunk.uniform_block() {
+            Some(block) => self.uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
+            None => Arc::new(chunk),
+        }))
+    }
+
+    /// What a number becomes, before its cell is looked at.
+    fn block(&self, number: BlockId) -> BlockId {
+        match self.states.get(number.index() as usize) {
+            Some(State::Block(block) | State::Wet(block, _)) => *block,
+            Some(State::Unknown(_)) | None => self.placeholder.map_or(BlockId::AIR, |it| it.block),
+        }
+    }
+
+    /// The chunk with its layers, components and block entities.
+    fn assembled(&mut self, source: &Chunk, entities: Vec<BlockEntity>) -> Result<Chunk> {
+        let mut assembly = ChunkAssembly::new();
+        assembly.copy_renamed(source, |number| self.block(number), |_, _, _| None);
+        let mut placeholders = 0;
+        for position in ChunkPart::WHOLE.cells() {
+            let number = source.block(position);
+            let text = match self.states.get(number.index() as usize) {
+                Some(State::Unknown(text)) => text,
+                Some(State::Wet(_, text)) => match self.water {
+                    Some(water) if source.layer_count(position) == 1 => {
+                        assembly.push_layer(position, 1, water);
+                        continue;
+                    }
+                    _ => text,
+                },
+                _ => continue,
+            };
+            let Some(Placeholder { block, state, block_entity }) = self.placeholder else { return Err(missing(text)) };
+            placeholders += 1;
+            assembly.set_block(position, block);
+            assembly.push_value(position, state, text);
+            assembly.push_value(position, block_entity, &self.nothing);
+        }
+        let layers: Vec<_> = source.layered_blocks().collect();
+        let mut chunk = assembly.finish();
+        self.report.placeholders += placeholders;
+        self.take_memory(placeholders * PLACEHOLDER_BYTES)?;
+        for (position, layer, number) in layers {
+            self.place_layer(&mut chunk, position, layer, number)?;
+        }
+        if source.has_components() {
+            self.place_components(source, &mut chunk)?;
+        }
+        for entity in entities {
+            let is_taken = self.place_block_entity(&mut chunk, entity)?;
+            self.report.block_entities += u64::from(!is_taken);
+        }
+        Ok(chunk)
+    }
+
+    /// A block above layer 0 that the registry does not know: its number became a placeholder's, or that of a dry state.
+    fn place_layer(&mut self, chunk: &mut Chunk, position: [usize; 3], layer: u8, number: BlockId) -> Result<()> {
+        let Some(State::Unknown(text) | State::Wet(_, text)) = self.states.get(number.index() as usize) else {
+            return Ok(());
+        };
+        let text = text.clone();
+        let Some(it) = self.placeholder else { return Err(missing(&text)) };
+        self.report.placeholders += 1;
+        self.take_memory(PLACEHOLDER_BYTES + text.len() as u64)?;
+        // The layer is there.
+        let _ = chunk.set_block_at(position, layer, it.block);
+        Ok(chunk.set_component(self.registry, position, layer, it.state, &text)?)
+    }
+
+    fn place_components(&mut self, source: &Chunk, chunk: &mut Chunk) -> Result<()> {
+        for position in ChunkPart::WHOLE.cells() {
+            for layer in (0..=u8::MAX).take(source.layer_count(position)) {
+                let mut values = Vec::new();
+                for (number, value) in source.components(position, layer) {
+                    let record = self.record(number)?;
+                    match self.registry.component_value(record, value)? {
+                        Some(value) => values.push(value),
+                        None => self.report.components += 1,
+                    }
+                }
+                self.place_values(chunk, position, layer, values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, component: ComponentId) -> Result<&ComponentRecord> {
+        let number = component.number() & !ComponentId::VARIABLE;
+        let record = usize::try_from(number).ok().and_then(|number| self.components.get(number));
+        record.ok_or(TranslationError::Unnamed { what: "component", number })
+    }
+
+    /// Gives a block its components. Of several ids of its name it becomes the one that has just these.
+    fn place_values(
+        &mut self,
+        chunk: &mut Chunk,
+        position: [usize; 3],
+        layer: u8,
+        values: Vec<Value<'_>>,
+    ) -> Result<()> {
+        let Some(block) = chunk.block_at(position, layer).filter(|_| !values.is_empty()) else { return Ok(()) };
+        let registry = self.registry;
+        let has = |block: BlockId, id: ComponentId| registry.components(block).iter().any(|layout| layout.id == id);
+        let is_all = |block: BlockId| {
+            registry.components(block).len() == values.len() && values.iter().all(|(id, _)| has(block, *id))
+        };
+        let block = match is_all(block) {
+            true => block,
+            false => registry.ids_of(registry.block(block).name()).into_iter().find(|id| is_all(*id)).unwrap_or(block),
+        };
+        // The layer is there.
+        let _ = chunk.set_block_at(position, layer, block);
+        for (id, value) in values {
+            match has(block, id) {
+                true => chunk.set_component(registry, position, layer, id, &value)?,
+                false => self.report.components += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody took it.
+    fn place_block_entity(&mut self, chunk: &mut Chunk, entity: BlockEntity) -> Result<bool> {
+        let position = entity.position.map(|at| at as usize % CHUNK_SIZE);
+        let block = chunk.block(position);
+        let has_room = |chunk: &mut Chunk, id: ComponentId| {
+            let has = |block: BlockId| self.registry.components(block).iter().any(|layout| layout.id == id);
+            if has(block) {
+                return true;
+            }
+            // Another id of the same name may have it, of which nothing is set yet.
+            let name = self.registry.block(block).name();
+            let other = self.registry.ids_of(name).into_iter().rev().find(|other| has(*other));
+            let is_bare = chunk.components(position, 0).next().is_none();
+            other.filter(|_| is_bare && block != BlockId::AIR).is_some_and(|other| {
+                chunk.set_block(position, other);
+                true
+            })
+        };
+        if let Some(id) = self.block_entity
+            && has_room(chunk, id)
+        {
+            let is_free = chunk.component(position, 0, id).is_none_or(<[u8]>::is_empty);
+            let bytes = if is_free { entity.to_bytes().ok() } else { None };
+            let Some(bytes) = bytes else { return Ok(false) };
+            self.take_memory(bytes.len() as u64 + PLACEHOLDER_BYTES)?;
+            chunk.set_component(self.registry, position, 0, id, &bytes)?;
+            return Ok(true);
+        }
+        let Some(values) = self.content.block_entity(block, &entity) else { return Ok(false) };
+        let values = values.into_iter().map(|(id, value)| (id, Cow::Owned(value))).collect();
+        self.place_values(chunk, position, 0, values)?;
+        Ok(true)
+    }
+
+    /// The chunk as the registry's types are now, with all components that its blocks have.
+    fn completed(&self, chunk: Chunk) -> Result<Chunk> {
+        let chunk = chunk.upgraded(self.registry)?.unwrap_or(chunk);
+        Ok(chunk.with_all_components(self.registry)?.unwrap_or(chunk))
+    }
+}
+
+fn missing(state: &[u8]) -> TranslationError {
+    TranslationError::NoPlaceholder { state: String::from_utf8_lossy(state).into_owned() }
+}

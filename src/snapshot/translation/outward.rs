@@ -1,0 +1,242 @@
+//! Numbers of a registry become those of a schematic's palette.
+
+use super::entities::{self, Shown};
+use super::placeholder::{self, Placeholder};
+use super::{TranslationError, TranslationOptions};
+use crate::block::{BlockId, BlockRegistry, ComponentId};
+use crate::chunk::{CellMap, Chunk, ChunkAssembly};
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
+use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
+use crate::storage::EntityRecord;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, TranslationError>;
+
+/// Makes a schematic, chunk by chunk.
+pub(in crate::snapshot) struct Outward<'a> {
+    registry: &'a BlockRegistry,
+    options: &'a TranslationOptions,
+    placeholder: Option<Placeholder>,
+    block_entity: Option<ComponentId>,
+    schematic: Schematic,
+    /// By block.
+    numbers: FxHashMap<BlockId, BlockId>,
+    /// By name.
+    places: FxHashMap<String, BlockId>,
+    /// By component.
+    components: FxHashMap<ComponentId, ComponentId>,
+    /// By the value of a placeholder; `None` if it says nothing that can be written.
+    states: FxHashMap<Box<[u8]>, Option<BlockId>>,
+    /// Chunks of one block, each once.
+    uniform: FxHashMap<BlockId, Arc<Chunk>>,
+}
+
+impl<'a> Outward<'a> {
+    /// A schematic of air of this size, in blocks along x, y, z.
+    pub fn new(registry: &'a BlockRegistry, options: &'a TranslationOptions, size: [u32; 3]) -> Self {
+        let mut schematic = Schematic::new(size);
+        schematic.water = vec!["minecraft:water".to_owned(), options.water.clone()];
+        Self {
+            registry,
+            options,
+            placeholder: Placeholder::of(registry),
+            block_entity: placeholder::block_entity(registry),
+            schematic,
+            numbers: [(BlockId::AIR, BlockId::AIR)].into_iter().collect(),
+            places: [(AIR.to_owned(), BlockId::AIR)].into_iter().collect(),
+            components: FxHashMap::default(),
+            states: FxHashMap::default(),
+            uniform: FxHashMap::default(),
+        }
+    }
+
+    pub fn finish(self) -> Schematic {
+        self.schematic
+    }
+
+    /// Puts a part of a chunk in its place, counted from the minimum corner.
+    pub fn add_chunk(&mut self, at: ChunkPos, chunk: &Arc<Chunk>, part: &ChunkPart) -> Result<()> {
+        let chunk = if part.is_whole() { Chunk::clone(chunk) } else { cut(chunk, part) };
+        let chunk = self.translated(at, chunk)?;
+        let chunk = match chunk.uniform_block() {
+            Some(block) => self.uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
+            None => Arc::new(chunk),
+        };
+        self.schematic.blocks.set_chunk(at, chunk);
+        Ok(())
+    }
+
+    fn translated(&mut self, at: ChunkPos, mut chunk: Chunk) -> Result<Chunk> {
+        // Blocks that no longer occur have no place in the palette.
+        chunk.compact();
+        let foreign = self.take_foreign(at, &chunk);
+        let mut used: FxHashSet<BlockId> = chunk.palette().iter().copied().collect();
+        if foreign.hides_placeholder {
+            used.remove(&foreign.placeholder);
+        }
+        used.extend(chunk.layered_blocks().map(|(_, _, block)| block));
+        let mut numbers = FxHashMap::default();
+        // In the order of the palette, so that the same snapshot gives the same file.
+        let layered = chunk.layered_blocks().map(|(_, _, block)| block);
+        for block in chunk.palette().iter().copied().chain(layered).filter(|block| used.contains(block)) {
+            numbers.insert(block, self.number(block)?);
+        }
+        let number = |block: BlockId| numbers.get(&block).copied().unwrap_or(BlockId::AIR);
+        if chunk.rename_blocks(number) {
+            return Ok(chunk);
+        }
+        let mut unknown = None;
+        let mut assembly = ChunkAssembly::new();
+        assembly.copy_renamed(&chunk, number, |position, layer, component| {
+            if layer == 0 && foreign.has(position, component) {
+                return None;
+            }
+            let number = self.component(component);
+            if number.is_none() {
+                unknown = Some(component);
+            }
+            number
+        });
+        for (position, state) in &foreign.states {
+            assembly.set_block(*position, *state);
+        }
+        match unknown {
+            Some(component) => Err(TranslationError::NoSuchComponent { component }),
+            None => Ok(assembly.finish()),
+        }
+    }
+
+    /// Takes what the format itself has a place for: states that placeholders stand for, and block entities.
+    fn take_foreign(&mut self, at: ChunkPos, chunk: &Chunk) -> Foreign {
+        let mut foreign = Foreign::default();
+        let Some(block_entity) = self.block_entity.filter(|_| chunk.has_components()) else { return foreign };
+        foreign.block_entity = Some(block_entity);
+        let placeholder = self.placeholder.filter(|it| chunk.palette().contains(&it.block));
+        foreign.hides_placeholder = placeholder.is_some();
+        foreign.placeholder = placeholder.map_or(BlockId::AIR, |it| it.block);
+        foreign.state = placeholder.map(|it| it.state);
+        for position in ChunkPart::WHOLE.cells() {
+            let stands_for = placeholder.filter(|it| chunk.block(position) == it.block);
+            let entity = match chunk.component(position, 0, block_entity) {
+                None | Some([]) => None,
+                Some(bytes) => match BlockEntity::from_bytes(block_in(at, position), bytes) {
+                    // It must come back as it was.
+                    Ok(entity) if entity.to_bytes().is_ok_and(|again| again == bytes) => Some(entity),
+                    _ => {
+                        foreign.hides_placeholder &= stands_for.is_none();
+                        continue;
+                    }
+                },
+            };
+            if let Some(it) = stands_for {
+                let state = chunk.component(position, 0, it.state).and_then(|value| self.state(value));
+                let Some(state) = state else {
+                    foreign.hides_placeholder = false;
+                    continue;
+                };
+                foreign.states.push((position, state));
+                foreign.cells.insert(position);
+            }
+            if let Some(entity) = entity {
+                foreign.entities.insert(position);
+                self.schematic.block_entities.push(entity);
+            }
+        }
+        foreign
+    }
+
+    /// The number of a state that a placeholder stands for.
+    fn state(&mut self, value: &[u8]) -> Option<BlockId> {
+        if let Some(known) = self.states.get(value) {
+            return *known;
+        }
+        let text = str::from_utf8(value).ok().filter(|text| {
+            let is_short = u16::try_from(text.len()).is_ok();
+            is_short && !text.is_empty() && *text != AIR && normalized((*text).to_owned()) == **text
+        });
+        let number = text.map(|text| self.place(text));
+        self.states.insert(value.into(), number);
+        number
+    }
+
+    fn number(&mut self, block: BlockId) -> Result<BlockId> {
+        if let Some(number) = self.numbers.get(&block) {
+            return Ok(*number);
+        }
+        if block.index() as usize >= self.registry.len() {
+            return Err(TranslationError::NoSuchBlock { block });
+        }
+        let number = self.place(self.registry.block(block).name());
+        self.numbers.insert(block, number);
+        Ok(number)
+    }
+
+    /// The place of a name in the palette.
+    fn place(&mut self, name: &str) -> BlockId {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        let place = BlockId::new(self.schematic.palette.len() as u32);
+        self.schematic.palette.push(name.to_owned());
+        self.places.insert(name.to_owned(), place);
+        place
+    }
+
+    fn component(&mut self, component: ComponentId) -> Option<ComponentId> {
+        if let Some(number) = self.components.get(&component) {
+            return Some(*number);
+        }
+        let record = self.registry.component_record(component)?;
+        let number = self.schematic.components.len() as u64;
+        let number = if record.size.is_none() { number | ComponentId::VARIABLE } else { number };
+        self.schematic.components.push(record.clone());
+        self.components.insert(component, ComponentId::new(number));
+        Some(ComponentId::new(number))
+    }
+
+    /// Adds an entity whose place counts from the minimum corner.
+    pub fn add_entity(&mut self, entity: &EntityRecord) {
+        let shown = if self.options.keeps_ids { Shown::WithId } else { Shown::AsItCame };
+        self.schematic.entities.push(entities::to_schematic(entity, shown));
+    }
+}
+
+/// What of a chunk's blocks of layer 0 is said in the format itself.
+#[derive(Default)]
+struct Foreign {
+    placeholder: BlockId,
+    /// Whether all placeholders of layer 0 are written as what they stand for.
+    hides_placeholder: bool,
+    state: Option<ComponentId>,
+    block_entity: Option<ComponentId>,
+    states: Vec<([usize; 3], BlockId)>,
+    /// Where the states are.
+    cells: FxHashSet<[usize; 3]>,
+    /// Where the block entities are.
+    entities: FxHashSet<[usize; 3]>,
+}
+
+impl Foreign {
+    /// Whether a component is said otherwise.
+    fn has(&self, position: [usize; 3], component: ComponentId) -> bool {
+        if self.cells.contains(&position) {
+            // An empty one says that there is no block entity.
+            return Some(component) == self.state || Some(component) == self.block_entity;
+        }
+        Some(component) == self.block_entity && self.entities.contains(&position)
+    }
+}
+
+/// A block of a chunk, from the minimum corner.
+fn block_in(chunk: ChunkPos, position: [usize; 3]) -> [i32; 3] {
+    let [x, y, z] = position;
+    [(chunk.x, x), (chunk.y, y), (chunk.z, z)].map(|(chunk, at)| (chunk as usize * CHUNK_SIZE + at) as i32)
+}
+
+/// The part of a chunk, and air around it.
+fn cut(chunk: &Chunk, part: &ChunkPart) -> Chunk {
+    let mut assembly = ChunkAssembly::new();
+    assembly.copy_part(chunk, part, CellMap { origin: 0, strides: [256, 16, 1] }, |block| block);
+    assembly.finish()
+}

@@ -1,0 +1,34 @@
+use crate::block::{
+    BLOCK_ENTITY, BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
+};
+
+/// The block that stands for states that a registry does not know, and its components.
+#[derive(Clone, Copy)]
+pub(super) struct Placeholder {
+    pub block: BlockId,
+    pub state: ComponentId,
+    pub block_entity: ComponentId,
+}
+
+impl Placeholder {
+    /// `None` if the registry does not have it as this crate registers it.
+    pub fn of(registry: &BlockRegistry) -> Option<Self> {
+        let block_entity = block_entity(registry)?;
+        let state = registry.component_of(&variable(STATE))?;
+        let has = |block: &BlockId| {
+            let ids = || registry.components(*block).iter().map(|layout| layout.id);
+            ids().any(|id| id == state) && ids().any(|id| id == block_entity)
+        };
+        let block = registry.ids_of(PLACEHOLDER).into_iter().rev().find(has)?;
+        Some(Self { block, state, block_entity })
+    }
+}
+
+/// The component for block entities of other programs.
+pub(super) fn block_entity(registry: &BlockRegistry) -> Option<ComponentId> {
+    registry.component_of(&variable(BLOCK_ENTITY))
+}
+
+fn variable(name: &str) -> ComponentRecord {
+    ComponentRecord { name: name.to_owned(), version: 0, size: None }
+}
