@@ -1,0 +1,28 @@
+//! Whatever a file holds, reading it ends with a schematic or an error; and what was read is written and read again alike.
+
+#![no_main]
+
+use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits, WriteOptions};
+use libfuzzer_sys::fuzz_target;
+
+/// So that an input takes milliseconds.
+const LIMITS: SchematicLimits = SchematicLimits {
+    inflated_bytes: 1 << 24,
+    memory: 1 << 26,
+    volume: 1 << 22,
+    depth: 512,
+    list_length: 1 << 16,
+    palette_length: 4_096,
+};
+
+fuzz_target!(|file: &[u8]| {
+    for salvage in [false, true] {
+        let options = ReadOptions { limits: LIMITS, salvage };
+        let Ok((schematic, _)) = Schematic::read(file, &options) else { continue };
+        let mut written = Vec::new();
+        if schematic.write(&mut written, &WriteOptions { level: 1, ..WriteOptions::default() }).is_ok() {
+            let again = Schematic::read(&written[..], &ReadOptions::default()).map(|(again, _)| again.blocks);
+            assert_eq!(again, Ok(schematic.blocks));
+        }
+    }
+});
