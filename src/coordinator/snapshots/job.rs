@@ -193,6 +193,13 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
+    /// Whether the region of the column has halted.
+    pub fn is_halted(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let open = self.dimensions.open.get(&dimension);
+        let slot = open.and_then(|open| open.regionizer.data(open.regionizer.region_at(column)?));
+        slot.is_some_and(|slot| slot.halted.is_some())
+    }
+
     fn is_loaded(&self, dimension: DimensionId, column: ColumnPos) -> bool {
         let open = self.dimensions.open.get(&dimension);
         open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
@@ -358,6 +365,10 @@ impl Job {
             }
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
+            }
+            if self.phase == Some(Phase::LookAgain) {
+                // Nobody walks about in it, and what was captured is complete but for those who just had.
+                self.under_way.retain(|column, _| !world.is_halted(self.task.dimension(), *column));
             }
             if self.under_way.len() >= limits.columns {
                 return Step::Wait;
@@ -610,6 +621,8 @@ impl Job {
         let outcome = self.outcomes.entry(column).or_default();
         match answer {
             ColumnAnswer::Postponed => return self.todo.push_front(piece),
+            // It is asked again, or has halted.
+            ColumnAnswer::Lost if self.phase == Some(Phase::LookAgain) => return,
             ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
                 piece.tries += 1;
                 self.again.insert((now.saturating_add(RETRY), column), piece);
@@ -633,9 +646,6 @@ impl Job {
                 entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
                 return;
             }
-        }
-        if self.phase == Some(Phase::LookAgain) {
-            return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
         let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));

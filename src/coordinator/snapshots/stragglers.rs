@@ -7,6 +7,7 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -45,15 +46,18 @@ impl Stragglers {
     /// A column for each region that has to look.
     pub fn wanted(&mut self, dimension: DimensionId, world: &Surroundings) -> Vec<ColumnPos> {
         let Some(open) = world.dimensions.open.get(&dimension) else { return Vec::new() };
-        // Who was in a column that was given up has been seen with it.
-        self.unseen.retain(|column| open.columns.get(column).is_some_and(|stage| is_in_region(*stage)));
+        // Who was in a column that was given up has been seen with it; who is in a halted region is as they are stored.
+        self.unseen.retain(|column| {
+            let is_there = open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
+            is_there && !world.is_halted(dimension, *column)
+        });
         let mut regions = FxHashSet::default();
         let of_new_region =
-            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|it| regions.insert(it));
+            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));
         self.unseen.iter().copied().filter(of_new_region).collect()
     }
 
-    /// A region has looked at these columns, or cannot.
+    /// A region has looked at these columns.
     pub fn looked(&mut self, columns: impl IntoIterator<Item = ColumnPos>) {
         for column in columns {
             self.unseen.remove(&column);
@@ -62,7 +66,7 @@ impl Stragglers {
 
     /// All have looked: whoever nobody has found is where they were seen last.
     pub fn give_to(&mut self, captured: &mut Snapshot) {
-        for (id, entity) in std::mem::take(&mut self.seen) {
+        for (id, entity) in mem::take(&mut self.seen) {
             if captured.entity_column(id).is_none() {
                 captured.add_entity(entity.column(), entity);
             }
