@@ -35,6 +35,7 @@
 mod block_filter;
 mod block_turns;
 mod capture;
+pub mod closed_world;
 mod entities;
 mod history;
 mod memory;

@@ -78,5 +78,6 @@ pub use store::{
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tier::{Promotion, Tier, TierSettings};
 pub use tiers::TierMoves;
+pub(crate) use tiles::mark_stored;
 pub use walk::{UnreadableRange, WalkProgress};
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

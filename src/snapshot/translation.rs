@@ -13,6 +13,32 @@
 //!
 //! Back again, a state that the registry does not know becomes a placeholder, a waterlogged one that it knows only dry
 //! becomes that with water in layer 1, and what has no place in a world is told of in a [`TranslationReport`].
+//!
+//! A game reads a file on a thread of its own, and has a snapshot job put it into the running world:
+//!
+//! ```
+//! use bevy_terrane::prelude::*;
+//! use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
+//! use bevy_terrane::snapshot::translation::TranslationOptions;
+//! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, StateTurns, Turn};
+//!
+//! fn paste(jobs: Res<SnapshotJobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
+//!     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
+//!     std::thread::spawn(move || -> Result {
+//!         let file = std::fs::File::open("house.schem")?;
+//!         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
+//!         let options = TranslationOptions::default();
+//!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options, &mut ())?;
+//!         info!("{} blocks are not known", report.placeholders);
+//!         let turn = Turn::new(1, Flip::None);
+//!         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
+//!         let house = house.placed(&place, &BlockTurns::new(&types, &StateTurns::default(), turn))?;
+//!         jobs.restore(RestoreSnapshot::new(dimension, house.into()));
+//!         Ok(())
+//!     });
+//! }
+//! # App::new().add_systems(Startup, paste);
+//! ```
 
 mod entities;
 mod error;

@@ -61,6 +61,12 @@ impl WorldStore {
         value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
     }
 
+    /// Whether the column is stored, or, in a sparse dimension, something of it.
+    pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
+        let masks = self.stored_tile(dimension, (column.x >> 5, column.z >> 5))?;
+        Ok(masks.is_some_and(|masks| is_marked(&masks, column)))
+    }
+
     pub(super) fn tile_masks(
         &self,
         dimension: DimensionId,
@@ -146,6 +152,12 @@ impl WorldStore {
     }
 }
 
+/// Marks a column in the piece of a graph that it lies in.
+pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
+    let (place, bit) = place_of(column);
+    masks[place] |= 1 << bit;
+}
+
 /// Whether a column of the tile is marked as stored.
 pub(super) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
     let (place, bit) = place_of(column);
@@ -160,8 +172,7 @@ pub(super) fn place_of(column: ColumnPos) -> (usize, u32) {
 
 /// Marks a column as stored.
 pub(super) fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
-    let (place, bit) = place_of(column);
-    tiles.entry((column.x >> 5, column.z >> 5)).or_insert([0; BATCHES])[place] |= 1 << bit;
+    mark_stored(tiles.entry((column.x >> 5, column.z >> 5)).or_insert([0; BATCHES]), column);
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! What schematics take from memory: little more than their chunks, whichever way the values of a file are ordered.
+//! Schematics in and out of running worlds; and what they take from memory: little more than their chunks, whichever way the
+//! values of a file are ordered.
 
 use crate::meter::peak_bytes;
-use bevy_terrane::block::BlockId;
-use bevy_terrane::chunk::Chunk;
+use crate::support::*;
+use bevy_terrane::block::PLACEHOLDER;
+use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicError, SchematicLimits, WriteOptions};
-use bevy_terrane::space::ChunkPos;
+use bevy_terrane::snapshot::translation::{TranslationOptions, TranslationReport};
+use bevy_terrane::snapshot::{BlockTurns, Relocation};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -124,4 +127,70 @@ fn what_a_small_file_can_take_is_limited() {
             );
         }
     }
+}
+
+/// Files that other programs made, which are no part of the project: they are looked for beside it, or where
+/// `TERRANE_SCHEMATICS` says.
+pub fn real_file(name: &str) -> Option<std::path::PathBuf> {
+    let folder = std::env::var_os("TERRANE_SCHEMATICS").map(std::path::PathBuf::from);
+    let beside = || std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/schematics");
+    let file = folder.unwrap_or_else(beside).join(format!("{name}.schem"));
+    if !file.exists() {
+        eprintln!("skipped: there is no {}", file.display());
+    }
+    Some(file).filter(|file| file.exists())
+}
+
+/// All states, x slowest, then y, then z.
+pub fn states(schematic: &Schematic) -> Vec<&str> {
+    let [width, height, length] = schematic.size();
+    let rows = (0..width).flat_map(|x| (0..height).map(move |y| (x, y)));
+    rows.flat_map(|(x, y)| (0..length).map(move |z| schematic.state([x, y, z]).unwrap())).collect()
+}
+
+#[test]
+fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it_was() {
+    let Some(file) = real_file("s4j_v3_flat") else { return };
+    let (original, _) = Schematic::read(std::fs::File::open(file).unwrap(), &ReadOptions::default()).unwrap();
+    let mut app = game(lockstep());
+    listen::<SnapshotJobEnded>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 3);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| {
+        [-20, 36].iter().all(|at| block_at(world, dimension, BlockPos::new(*at, 0, *at)).is_some())
+    });
+    let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
+    let options = TranslationOptions::default();
+    let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options, &mut ()).unwrap();
+    assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, TranslationReport::default());
+    assert!(report.placeholders > 500);
+    let place = Relocation { to: BlockPos::new(-9, 21, -7), ..Relocation::default() };
+    let snapshot = Arc::new(snapshot.placed(&place, &BlockTurns::default()).unwrap());
+    let area = *snapshot.area();
+    let jobs = app.world().resource::<SnapshotJobs>().clone();
+    let ended = |app: &mut App, job| {
+        update_until(app, "the job has ended", |world| {
+            world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+        });
+        let ended = heard::<SnapshotJobEnded>(app).iter().find(|ended| ended.job.id == job).cloned().unwrap();
+        assert_eq!(ended.progress.state, SnapshotJobState::Finished, "{:?}", ended.outcome);
+        ended
+    };
+    ended(&mut app, jobs.restore(RestoreSnapshot::new(id, snapshot)));
+    update(&mut app, 5);
+    let placeholder = id_of(app.world(), PLACEHOLDER);
+    let floor = block_at(app.world_mut(), dimension, area.min);
+    assert_eq!(floor, Some(placeholder), "the meadow around the house");
+
+    let captured = ended(&mut app, jobs.capture(CaptureSnapshot::new(id, area)));
+    let captured = captured.outcome.snapshot.clone().unwrap();
+    let again = captured.to_schematic(&registry, &options).unwrap();
+    assert_eq!(again.missing_chunks, 0);
+    let mut bytes = Vec::new();
+    again.schematic.write(&mut bytes, &WriteOptions::default()).unwrap();
+    let (again, _) = Schematic::read(&bytes[..], &ReadOptions::default()).unwrap();
+    assert_eq!(states(&again), states(&original));
+    assert_eq!((&again.block_entities, &again.entities), (&original.block_entities, &original.entities));
+    assert_eq!(again.corner(), Some([-9, 21, -7]));
 }

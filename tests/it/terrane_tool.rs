@@ -7,13 +7,16 @@
 #[path = "../../tools/src/main.rs"]
 mod tool;
 
+use crate::schematics::{real_file, states};
 use crate::support::*;
+use bevy_terrane::block::BlockRecord;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
+use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
 use bevy_terrane::storage::upkeep::copy_store;
 use bevy_terrane::storage::{
-    Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RocksStore, SaveBatch,
-    StorageConfig, WorldStore,
+    Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore,
+    SaveBatch, StorageConfig, WorldStore,
 };
 use clap::Parser;
 use std::collections::BTreeMap;
@@ -384,9 +387,108 @@ fn a_game_is_asked_for_a_backup_of_the_world_that_it_has_open() {
     assert!(info.text.contains("player \"Alice\"") && info.text.contains("in \"overworld\""), "{}", info.text);
 }
 
+/// The names of the blocks that [`make_world`] uses.
+fn name_blocks(path: &Path) {
+    let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
+    let record = |number| BlockRecord { name: format!("noise:block_{number}"), components: Vec::new() };
+    let air = BlockRecord { name: "terrane:air".into(), components: Vec::new() };
+    let blocks = [air].into_iter().chain((1..16).map(record)).collect();
+    world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
+}
+
+#[test]
+fn a_box_is_exported_and_imported_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    make_world(&world, 5);
+    name_blocks(&world);
+    let (path, file) = (world.to_str().unwrap(), folder.path().join("noise.schem"));
+    let file_path = file.to_str().unwrap();
+    let export = |file: &str, is_stopped| {
+        let area = ["--from", "20,30,-5", "--to", "-7,-3,12", "--level", "1"];
+        try_run(&[&["schematic", "export", path, file, "-d", "overworld"][..], &area].concat(), is_stopped)
+    };
+    assert_eq!(ending(&export(file_path, true).unwrap()), "stopped");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left of it");
+    let exported = export(file_path, false).unwrap();
+    assert_eq!(exported.json["size"], serde_json::json!([28, 34, 18]));
+    assert_eq!((&exported.json["entities"], &exported.json["missing_chunks"]), (&1.into(), &0.into()));
+    assert!(export(file_path, false).unwrap_err().contains("exists already"));
+    let info = run(&["schematic", "info", file_path]);
+    assert_eq!((&info.json["origin"], &info.json["offset"]), (&[-7, -3, -5].into(), &[0, 0, 0].into()));
+
+    let import =
+        |more: &[&str]| try_run(&[&["schematic", "import", path, file_path, "-d", "overworld"], more].concat(), false);
+    let same = import(&[]).unwrap();
+    assert_eq!((&same.json["chunks"], &same.json["known_entities"]), (&0.into(), &1.into()), "it is there already");
+    let elsewhere = import(&["--at", "-40,1,-40"]).unwrap();
+    assert_eq!(
+        (&elsewhere.json["new_types"], &elsewhere.json["entities"]),
+        (&0.into(), &0.into()),
+        "{}",
+        elsewhere.text
+    );
+    assert!(elsewhere.json["chunks"].as_u64().unwrap() > 0);
+    let copy = folder.path().join("copy.schem").to_str().unwrap().to_owned();
+    let area = ["--from", "-40,1,-40", "--to", "-13,34,-23", "--version", "2"];
+    run(&[&["schematic", "export", path, &copy, "-d", "overworld"][..], &area].concat());
+    let read = |path: &str| Schematic::read(fs::File::open(path).unwrap(), &ReadOptions::default()).unwrap().0;
+    assert_eq!((states(&read(file_path)), read(&copy).version), (states(&read(&copy)), 2));
+    assert_eq!(run(&["verify", path]).json["damaged"], 0);
+
+    let refused = import(&["--at", "80,0,80"]).unwrap_err();
+    assert!(refused.contains("never generated") && refused.contains("--only-generated"), "{refused}");
+    let partly = import(&["--at", "80,0,80", "--only-generated", "--turn", "1", "--flip", "z"]).unwrap();
+    assert_eq!((ending(&partly), &partly.json["ungenerated"]), ("finished", &3.into()), "{}", partly.text);
+
+    // Of a damaged file whole layers are taken, and only if that is asked for.
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(import(&["--at", "-40,1,-40"]).unwrap_err().contains("too early"));
+    let salvaged = import(&["--at", "-40,1,-40", "--salvage"]).unwrap();
+    let layers = salvaged.json["layers"].as_u64().unwrap();
+    assert!(ending(&salvaged) == "damaged" && (5..30).contains(&layers), "{}", salvaged.text);
+    assert_eq!(salvaged.json["chunks"], 0, "what was read is there already");
+    for (more, reason) in [
+        (&["--at", "1,2"][..], "10,64,-3"),
+        (&["--at", "1,2,3", "--turn", "4"], "0..=3"),
+        (&["--at", "1,2,3", "-d", "nether"], "cannot be used multiple times"),
+    ] {
+        assert!(import(more).unwrap_err().contains(reason), "{more:?}");
+    }
+}
+
+#[test]
+fn files_of_other_programs_go_through_a_world_that_knows_nothing_of_them() {
+    for name in ["s4j_v2_green_cottage", "terra_v2_mob_room", "limbo_v2_spawn", "rootwars_v3_depot", "ark_v2_biomes"] {
+        let Some(file) = real_file(name) else { continue };
+        let folder = tempfile::tempdir().unwrap();
+        let world = folder.path().join("world");
+        make_world(&world, 5);
+        name_blocks(&world);
+        let (path, out) = (world.to_str().unwrap(), folder.path().join("out.schem"));
+        let imported =
+            run(&["schematic", "import", path, file.to_str().unwrap(), "-d", "overworld", "--at", "-75,-8,-70"]);
+        assert_eq!(imported.json["placeholders"], 0, "{name}: all of them have names");
+        let (original, _) = Schematic::read(fs::File::open(&file).unwrap(), &ReadOptions::default()).unwrap();
+        let [width, height, length] = original.size().map(i64::from);
+        let to = format!("{},{},{}", -76 + width, -9 + height, -71 + length);
+        let area = ["--from", "-75,-8,-70", "--to", &to];
+        run(&[&["schematic", "export", path, out.to_str().unwrap(), "-d", "overworld"][..], &area].concat());
+        let (again, _) = Schematic::read(fs::File::open(&out).unwrap(), &ReadOptions::default()).unwrap();
+        assert_eq!(states(&again), states(&original), "{name}");
+        let sorted = |schematic: &Schematic| {
+            let mut entities = schematic.block_entities.clone();
+            entities.sort_by_key(|entity| entity.position);
+            entities
+        };
+        assert_eq!(sorted(&again), sorted(&original), "{name}");
+        assert_eq!(imported.json["left_out"]["biomes"], original.biomes.is_some());
+    }
+}
+
 #[test]
 fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
-    use bevy_terrane::snapshot::schematic::{Schematic, WriteOptions};
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("house.schem");
     let mut schematic = Schematic::new([20, 3, 4]);

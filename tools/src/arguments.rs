@@ -91,7 +91,7 @@ pub enum Command {
         /// The world's folder
         world: PathBuf,
     },
-    /// Looks at a schematic, the file of a piece of a world
+    /// Looks at a schematic, the file of a piece of a world, and takes it in or out of one
     Schematic {
         /// What is to be done with it
         #[command(subcommand)]
@@ -107,6 +107,82 @@ pub enum SchematicCommand {
         /// The file
         file: PathBuf,
     },
+    /// Writes a box of a world into a schematic. The world stays as it is
+    Export(ExportArguments),
+    /// Puts a schematic into a world. Each square of 4 x 4 columns is written as a whole; after a crash or Ctrl-C the same
+    /// command does the rest. Ground that was never generated is left alone
+    Import(ImportArguments),
+}
+
+/// What is to be exported.
+#[derive(Args, Clone, Debug)]
+pub struct ExportArguments {
+    /// The world's folder
+    pub world: PathBuf,
+
+    /// The file, which must not be there yet
+    pub file: PathBuf,
+
+    /// The dimension's name
+    #[arg(long, short)]
+    pub dimension: String,
+
+    /// A corner of the box
+    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
+    pub from: BlockPos,
+
+    /// The opposite corner, included
+    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
+    pub to: BlockPos,
+
+    /// The version of the format
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub version: u8,
+
+    /// How much time is spent on making it small
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
+    pub level: u32,
+}
+
+/// What is to be imported.
+#[derive(Args, Clone, Debug)]
+pub struct ImportArguments {
+    /// The world's folder
+    pub world: PathBuf,
+
+    /// The file
+    pub file: PathBuf,
+
+    /// The dimension's name
+    #[arg(long, short)]
+    pub dimension: String,
+
+    /// Where its lowest corner goes, as it is when it is turned [default: where the file says that it was]
+    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
+    pub at: Option<BlockPos>,
+
+    /// Quarter turns, clockwise seen from above
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub turn: u8,
+
+    /// Change the direction of an axis, before it is turned
+    #[arg(long, value_enum)]
+    pub flip: Option<Axis>,
+
+    /// Take what can be read of a damaged file: whole layers from the bottom up. The rest of the world stays as it is
+    #[arg(long)]
+    pub salvage: bool,
+
+    /// Leave out ground that was never generated, instead of refusing all of it
+    #[arg(long)]
+    pub only_generated: bool,
+}
+
+/// An axis that can change its direction.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    X,
+    Z,
 }
 
 /// What is to be shown.
@@ -207,6 +283,14 @@ impl PruneArguments {
             Shape::Disc => ColumnArea::Disc { center, radius },
             Shape::Square => ColumnArea::Square { center, radius },
         })
+    }
+}
+
+fn block(text: &str) -> Result<BlockPos, String> {
+    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<i64>>>();
+    match numbers.as_deref() {
+        Some([x, y, z]) => Ok(BlockPos::new(*x, *y, *z)),
+        _ => Err("three whole numbers with commas between them are expected, such as 10,64,-3".to_owned()),
     }
 }
 

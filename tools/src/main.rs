@@ -9,7 +9,8 @@
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
 //! | `outcome.rs` | what is printed at the end |
-//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `schematic.rs` | the commands |
+//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs` | the commands |
+//! | `schematic.rs`, `schematic_world.rs` | what is in a schematic; schematics in and out of a world |
 
 mod arguments;
 mod backup;
@@ -20,6 +21,7 @@ mod inspect;
 mod outcome;
 mod prune;
 mod schematic;
+mod schematic_world;
 mod verify;
 
 use std::process::ExitCode;
@@ -63,6 +65,10 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> 
         },
         Command::Prune(arguments) => prune::run(arguments, stop),
         Command::Compact { world } => prune::compact(world, stop),
-        Command::Schematic { what: SchematicCommand::Info { file } } => schematic::info(file, stop),
+        Command::Schematic { what } => match what {
+            SchematicCommand::Info { file } => schematic::info(file, stop),
+            SchematicCommand::Export(arguments) => schematic_world::export(arguments, stop),
+            SchematicCommand::Import(arguments) => schematic_world::import(arguments, stop),
+        },
     }
 }

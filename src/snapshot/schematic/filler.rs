@@ -54,6 +54,9 @@ impl<'a> Filler<'a> {
     /// Takes the next cells, no more than there is room for. `Err` gives the limit of the memory.
     pub fn push(&mut self, mut cells: &[u16]) -> Result<(), u64> {
         let [width, height, length] = self.grid.size();
+        if [width, length] == [CHUNK_SIZE as u32; 2] {
+            return self.push_column(cells);
+        }
         while !cells.is_empty() {
             let (row, rest) = cells.split_at(cells.len().min((width - self.at[0]) as usize));
             self.push_row(row)?;
@@ -74,6 +77,25 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
+    /// Takes cells of a single column of chunks: in such a file they come in the order in which they are kept here.
+    fn push_column(&mut self, mut cells: &[u16]) -> Result<(), u64> {
+        let height = self.grid.size()[1] as usize;
+        while !cells.is_empty() {
+            let place = self.filled as usize % CHUNK_VOLUME;
+            let (piece, rest) = cells.split_at(cells.len().min(CHUNK_VOLUME - place));
+            self.put(0, place, piece)?;
+            cells = rest;
+            self.filled += piece.len() as u64;
+            let filled = self.filled as usize;
+            let [x, y, z] = [filled % CHUNK_SIZE, filled / CHUNK_SIZE / CHUNK_SIZE, filled / CHUNK_SIZE % CHUNK_SIZE];
+            self.at = [x, y, z].map(|at| at as u32);
+            if filled.is_multiple_of(CHUNK_VOLUME) || y == height {
+                self.close_slab()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes cells of one row.
     fn push_row(&mut self, mut cells: &[u16]) -> Result<(), u64> {
         let [mut x, y, z] = self.at.map(|at| at as usize);
@@ -82,27 +104,34 @@ impl<'a> Filler<'a> {
         while !cells.is_empty() {
             let (piece, rest) = cells.split_at(cells.len().min(CHUNK_SIZE - x % CHUNK_SIZE));
             let place = first + x / CHUNK_SIZE;
-            if place == self.slab.len() {
-                if place == self.slab.capacity() {
-                    self.budget.take(place.max(4) * size_of::<Cells>())?;
-                }
-                self.slab.push(Cells::Uniform(piece[0]));
-            }
-            match &mut self.slab[place] {
-                Cells::Uniform(block) if is_all(piece, *block) => {}
-                Cells::Uniform(block) => {
-                    let block = *block;
-                    let mut mixed = self.mixed(block)?;
-                    mixed[row + x % CHUNK_SIZE..][..piece.len()].copy_from_slice(piece);
-                    self.slab[place] = Cells::Mixed(mixed);
-                }
-                Cells::Mixed(mixed) => match (piece.first_chunk::<CHUNK_SIZE>(), mixed[row..].first_chunk_mut()) {
-                    (Some(piece), Some(cells)) => *cells = *piece,
-                    _ => mixed[row + x % CHUNK_SIZE..][..piece.len()].copy_from_slice(piece),
-                },
-            }
+            self.put(place, row + x % CHUNK_SIZE, piece)?;
             x += piece.len();
             cells = rest;
+        }
+        Ok(())
+    }
+
+    /// Puts cells into a chunk of this layer, from a place in it on.
+    #[inline]
+    fn put(&mut self, chunk: usize, place: usize, piece: &[u16]) -> Result<(), u64> {
+        if chunk == self.slab.len() {
+            if chunk == self.slab.capacity() {
+                self.budget.take(chunk.max(4) * size_of::<Cells>())?;
+            }
+            self.slab.push(Cells::Uniform(piece[0]));
+        }
+        match &mut self.slab[chunk] {
+            Cells::Uniform(block) if is_all(piece, *block) => {}
+            Cells::Uniform(block) => {
+                let block = *block;
+                let mut mixed = self.mixed(block)?;
+                mixed[place..][..piece.len()].copy_from_slice(piece);
+                self.slab[chunk] = Cells::Mixed(mixed);
+            }
+            Cells::Mixed(mixed) => match (<&[u16; CHUNK_SIZE]>::try_from(piece), mixed[place..].first_chunk_mut()) {
+                (Ok(piece), Some(cells)) => *cells = *piece,
+                _ => mixed[place..][..piece.len()].copy_from_slice(piece),
+            },
         }
         Ok(())
     }
@@ -183,14 +212,14 @@ impl<'a> Filler<'a> {
 
 #[inline]
 fn is_all(piece: &[u16], block: u16) -> bool {
-    match piece.first_chunk::<CHUNK_SIZE>() {
-        Some(piece) => {
+    match <[u16; CHUNK_SIZE]>::try_from(piece) {
+        Ok(piece) => {
             // Four at a time.
             let alike = u64::from(block) * 0x0001_0001_0001_0001;
-            let words: [u64; CHUNK_SIZE / 4] = bytemuck::cast(*piece);
+            let words: [u64; CHUNK_SIZE / 4] = bytemuck::cast(piece);
             words.iter().fold(0, |different, word| different | (word ^ alike)) == 0
         }
-        None => piece.iter().all(|cell| *cell == block),
+        Err(_) => piece.iter().all(|cell| *cell == block),
     }
 }
 

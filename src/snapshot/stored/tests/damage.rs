@@ -1,6 +1,10 @@
 //! Files that are missing, changed or cut, and crashes in the middle.
 
+use super::hostile_index::rounds;
 use super::*;
+use std::sync::LazyLock;
+
+static STORED: LazyLock<(TempDir, PathBuf, StoredSnapshot)> = LazyLock::new(stored);
 
 fn stored() -> (TempDir, PathBuf, StoredSnapshot) {
     let folder = TempDir::new().unwrap();
@@ -130,6 +134,47 @@ fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
     let last = index.columns.keys().next_back().unwrap();
     let error = StoredSnapshot::open(&path).unwrap().read_column(*last, &BLOCKS).unwrap_err();
     assert_eq!(content(error), "there are blocks at a height that was not captured");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds() / 10, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_column_that_was_changed_and_sealed_again_is_read_or_refused(
+        column in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, any::<u32>()), 1..4),
+    ) {
+        let (_folder, path, stored) = &*STORED;
+        let mut stored = stored.clone();
+        let columns: Vec<ColumnPos> = stored.columns().collect();
+        let pos = columns[column.index(columns.len())];
+        let name = stored.index.columns[&pos].files[0].name(pos);
+        let mut bytes = Vec::new();
+        let packed = fs::read(path.join(&name)).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut bytes).unwrap();
+        for (at, kind, value) in changes {
+            let at = at.index(bytes.len().max(1)).min(bytes.len());
+            match kind {
+                0 => bytes.truncate(at),
+                1 => drop(bytes.splice(at..at, value.to_be_bytes())),
+                2 => drop(bytes.drain(at..(at + value as usize % 9).min(bytes.len()))),
+                _ => bytes.iter_mut().skip(at).zip(value.to_be_bytes()).for_each(|(byte, new)| *byte = new),
+            }
+        }
+        let folder = TempDir::new().unwrap();
+        stored.folder = folder.path().to_path_buf();
+        fs::write(folder.path().join(name), &bytes).unwrap();
+        let file = &mut stored.index.columns.get_mut(&pos).unwrap().files[0];
+        (file.bytes, file.checksum) = (bytes.len() as u64, crc32fast::hash(&bytes));
+        if let Ok((column, _)) = stored.read_column(pos, &BLOCKS) {
+            prop_assert!(column.chunks().is_sorted_by(|(a, _), (b, _)| a < b));
+            prop_assert!(column.chunks().all(|(y, _)| column.holds(y)));
+            prop_assert!(column.entities().iter().all(|entity| entity.column() == pos));
+            let mut snapshot = Snapshot::new(*stored.area());
+            prop_assert!(snapshot.insert_column(pos, column));
+            store(&folder.path().join("again"), &snapshot).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -100,8 +100,8 @@ fn any_index() -> impl Strategy<Value = Index> {
     )
 }
 
-/// How many damaged indexes are tried.
-fn rounds() -> u32 {
+/// How many damaged indexes are tried, and a tenth as many columns.
+pub fn rounds() -> u32 {
     std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2_000)
 }
 

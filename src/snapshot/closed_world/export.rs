@@ -1,0 +1,70 @@
+//! Out of a world.
+
+use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, Result};
+use crate::snapshot::Snapshot;
+use crate::snapshot::translation::{Schematized, TranslationOptions};
+use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet};
+use crate::storage::StoredColumn;
+use std::collections::BTreeMap;
+
+impl ClosedWorld<'_> {
+    /// What is stored of a box as a schematic. What was never generated is air in it, and counted.
+    ///
+    /// # Errors
+    /// A side of more than 65,535 blocks; what is damaged in the store.
+    pub fn export(
+        &self,
+        area: &BlockBox,
+        options: &TranslationOptions,
+        progress: ClosedWorldProgress<'_>,
+    ) -> Result<Schematized> {
+        let empty = Snapshot::new(*area);
+        // That it fits is known before anything is read.
+        empty.to_schematic(&*self.store.blocks()?, options)?;
+        let snapshot = self.capture(area, progress)?;
+        Ok(snapshot.to_schematic(&*self.store.blocks()?, options)?)
+    }
+
+    /// What is stored of a box, with its entities. What was never generated is missing.
+    pub fn capture(&self, area: &BlockBox, progress: ClosedWorldProgress<'_>) -> Result<Snapshot> {
+        let mut snapshot = Snapshot::new(*area);
+        let Some(heights) = area.chunk_heights() else { return Ok(snapshot) };
+        let heights = *heights.start()..heights.end() + 1;
+        let is_sparse = self.store.is_sparse(self.dimension)?;
+        let batches = self.stored_batches(area)?;
+        let total = batches.len() as u64;
+        for (done, (batch, columns)) in (1..).zip(batches) {
+            let of_dense = if is_sparse { 0..0 } else { heights.clone() };
+            for StoredColumn { mut column, entities, .. } in
+                self.store.load_batch(self.dimension, batch, &columns, of_dense)?
+            {
+                if is_sparse {
+                    let all = HeightSet::from(heights.clone());
+                    column = self.store.load_part(self.dimension, column.pos(), &all)?.column;
+                }
+                snapshot.add_column(&column, 0, entities);
+            }
+            if progress(done, total).is_break() {
+                return Err(ClosedWorldError::Cancelled);
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The columns of a box of which something is stored, by batches.
+    fn stored_batches(&self, area: &BlockBox) -> Result<BTreeMap<BatchPos, Vec<ColumnPos>>> {
+        let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
+        for (x, z, masks) in self.store.stored_tiles(self.dimension)? {
+            for (place, mask) in (0..).zip(masks) {
+                let batch = BatchPos::new(x * 8 + place % 8, z * 8 + place / 8);
+                let is_stored = |column: &ColumnPos| mask >> ((column.x & 3) + 4 * (column.z & 3)) & 1 == 1;
+                let columns = batch.columns().filter(|column| is_stored(column) && area.reaches(*column));
+                let columns: Vec<_> = columns.collect();
+                if !columns.is_empty() {
+                    batches.insert(batch, columns);
+                }
+            }
+        }
+        Ok(batches)
+    }
+}

@@ -1,0 +1,236 @@
+//! Schematics in and out of a world.
+
+use super::arguments::{Axis, ExportArguments, ImportArguments};
+use super::display::{Display, open};
+use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::prelude::{BlockBox, BlockPos, DimensionId};
+use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport};
+use bevy_terrane::snapshot::schematic::{
+    ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
+};
+use bevy_terrane::snapshot::translation::{Schematized, TranslationOptions, TranslationReport};
+use bevy_terrane::snapshot::{Flip, Turn};
+use bevy_terrane::storage::{Access, WalkProgress, WorldStore};
+use serde_json::json;
+use std::fs::{self, File};
+use std::hash::Hasher;
+use std::io::{BufWriter, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+pub fn export(arguments: &ExportArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    let ExportArguments { world, file, dimension, from, to, version, level } = arguments;
+    if file.exists() {
+        return Err(format!("{} exists already", file.display()));
+    }
+    let store = open(world, Access::Read)?;
+    let closed = closed_world(&store, dimension)?;
+    let area = BlockBox::new(*from, *to);
+    let mut display = Display::new("reading", "squares of 4 x 4 columns", stop);
+    let read =
+        closed.export(&area, &TranslationOptions::default(), &mut |done, all| display.show(&progress(done, all)));
+    drop(display);
+    let Schematized { schematic, missing_chunks } = match read {
+        Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
+        read => read.map_err(|error| error.to_string())?,
+    };
+    let options = WriteOptions { version: *version, level: *level };
+    if write(&schematic, file, &options, stop)?.is_break() {
+        return Ok(stopped());
+    }
+    let on_disk = fs::metadata(file).map_err(|error| failed(file, &error))?.len();
+    let [width, height, length] = schematic.size();
+    let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());
+    let mut text = format!(
+        "{}: {width} x {height} x {length} blocks of {} kinds, {block_entities} block entities, {entities} entities, {}\n",
+        file.display(),
+        schematic.palette.len(),
+        bytes(on_disk),
+    );
+    if missing_chunks > 0 {
+        text += &format!("{missing_chunks} chunks were never generated; they are air in the file\n");
+    }
+    let json = json!({
+        "size": schematic.size(),
+        "kinds": schematic.palette.len(),
+        "block_entities": block_entities,
+        "entities": entities,
+        "missing_chunks": missing_chunks,
+        "bytes": on_disk,
+    });
+    Ok(Outcome::new(End::Well, text, json))
+}
+
+/// Writes the file under another name until it is whole.
+fn write(
+    schematic: &Schematic,
+    file: &Path,
+    options: &WriteOptions,
+    stop: &AtomicBool,
+) -> Result<ControlFlow<()>, String> {
+    let name = file.file_name().ok_or_else(|| format!("{} names no file", file.display()))?;
+    let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
+    let mut display = Display::new("writing", "blocks", stop);
+    let mut write = || {
+        let mut sink = BufWriter::new(File::create(&unfinished)?);
+        schematic.write_with(&mut sink, options, &mut |done, all| display.show(&progress(done, all)))?;
+        sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+        Ok::<(), SchematicWriteError>(())
+    };
+    let written = write();
+    drop(display);
+    let finished = match written {
+        Ok(()) => {
+            fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
+        }
+        Err(SchematicWriteError::Cancelled) => Ok(ControlFlow::Break(())),
+        Err(error) => Err(failed(file, &error)),
+    };
+    if !matches!(finished, Ok(ControlFlow::Continue(()))) {
+        // It may not even be there.
+        let _ = fs::remove_file(&unfinished);
+    }
+    finished
+}
+
+pub fn import(arguments: &ImportArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    let file = &arguments.file;
+    let mut source =
+        Sum { file: File::open(file).map_err(|error| failed(file, &error))?, hash: crc32fast::Hasher::new() };
+    let mut display = Display::new("reading", "blocks", stop);
+    let read = Schematic::read_with(
+        &mut source,
+        &ReadOptions { salvage: arguments.salvage, ..ReadOptions::default() },
+        &mut |done, all| display.show(&progress(done, all)),
+    );
+    drop(display);
+    let (schematic, read) = match read {
+        Err(SchematicError::Cancelled) => return Ok(stopped()),
+        read => read.map_err(|error| failed(file, &error))?,
+    };
+    let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
+    let at = at.ok_or_else(|| format!("{} does not say where it was: say --at X,Y,Z", file.display()))?;
+    let flip = arguments.flip.map_or(Flip::None, |axis| if axis == Axis::X { Flip::X } else { Flip::Z });
+    let turn = Turn::new(arguments.turn, flip);
+    let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
+    let options = ImportOptions { at, turn, leaves_ungenerated: arguments.only_generated, layers };
+    // The same file at the same place has the same entities, also when the command is given again.
+    let seed = seed(source.hash.finalize(), at, turn);
+    let translation = TranslationOptions { seed, ..TranslationOptions::default() };
+    let store = open(&arguments.world, Access::Write)?;
+    let closed = closed_world(&store, &arguments.dimension)?;
+    let mut display = Display::new("writing", "squares of 4 x 4 columns", stop);
+    let imported =
+        closed.import(schematic, &options, &translation, &mut |done, all| display.show(&progress(done, all)));
+    drop(display);
+    let report = match imported {
+        Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
+        Err(error @ ClosedWorldError::Ungenerated { .. }) => {
+            return Err(format!("{error}; --only-generated leaves them out"));
+        }
+        imported => imported.map_err(|error| error.to_string())?,
+    };
+    let end = match (report.finished, &read.damage) {
+        (false, _) => End::Stopped,
+        (true, Some(_)) => End::Damaged,
+        (true, None) => End::Well,
+    };
+    Ok(Outcome::new(end, import_text(&report, &read, layers), import_json(&report, &read, layers)))
+}
+
+/// Layers of blocks of which all was read.
+fn whole_layers(schematic: &Schematic, report: &ReadReport) -> u32 {
+    let [width, height, length] = schematic.size();
+    let layers = report.blocks / (u64::from(width) * u64::from(length)).max(1);
+    u32::try_from(layers).unwrap_or(height).min(height)
+}
+
+fn import_text(report: &ImportReport, read: &ReadReport, layers: Option<u32>) -> String {
+    let ImportReport { columns, chunks, entities, known_entities, ungenerated, new_types, translation, finished } =
+        report;
+    let mut text = format!("{chunks} chunks in {columns} columns were changed, and {entities} entities written\n");
+    if !finished {
+        text += "it was stopped: the same command does the rest\n";
+    }
+    if let (Some(damage), Some(layers)) = (&read.damage, layers) {
+        text += &format!("damaged: {damage}\nonly the lowest {layers} layers of blocks were read and taken\n");
+    }
+    let TranslationReport { placeholders, block_entities, entities: strays, components, has_biomes } = translation;
+    for (count, what) in [
+        (*ungenerated, "columns or chunks were never generated, and left out"),
+        (*known_entities, "entities are in the world already"),
+        (*new_types, "types of blocks are new in the world"),
+        (*placeholders, "blocks have no name that a world could know, and became placeholders"),
+        (*block_entities, "block entities have no block that takes them, and were left out"),
+        (*strays, "entities are outside of the box, and were left out"),
+        (*components, "values of block components are not of this world, and were left out"),
+    ] {
+        text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
+    }
+    text + if *has_biomes { "note: biomes have no place in a world\n" } else { "" }
+}
+
+fn import_json(report: &ImportReport, read: &ReadReport, layers: Option<u32>) -> serde_json::Value {
+    let left_out = &report.translation;
+    json!({
+        "columns": report.columns,
+        "chunks": report.chunks,
+        "entities": report.entities,
+        "known_entities": report.known_entities,
+        "ungenerated": report.ungenerated,
+        "new_types": report.new_types,
+        "placeholders": left_out.placeholders,
+        "left_out": {
+            "block_entities": left_out.block_entities,
+            "entities": left_out.entities,
+            "components": left_out.components,
+            "biomes": left_out.has_biomes,
+        },
+        "damage": read.damage.as_ref().map(ToString::to_string),
+        "layers": layers,
+    })
+}
+
+fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>, String> {
+    ClosedWorld::new(store, dimension(store, name)?).map_err(|error| error.to_string())
+}
+
+fn dimension(store: &WorldStore, name: &str) -> Result<DimensionId, String> {
+    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
+    let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
+    found.map(|dimension| dimension.id).ok_or_else(|| format!("the world has no dimension {name:?}"))
+}
+
+fn progress(done: u64, all: u64) -> WalkProgress {
+    WalkProgress { entries: done, bytes: 0, fraction: (all > 0).then(|| done as f64 / all as f64) }
+}
+
+fn stopped() -> Outcome {
+    Outcome::new(End::Stopped, "stopped; nothing was written".into(), json!({}))
+}
+
+fn failed(file: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", file.display())
+}
+
+/// A file, and the checksum of what was read of it.
+struct Sum {
+    file: File,
+    hash: crc32fast::Hasher,
+}
+
+impl Read for Sum {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+fn seed(file: u32, at: BlockPos, turn: Turn) -> u64 {
+    let mut place = crc32fast::Hasher::new();
+    [at.x, at.y, at.z].iter().for_each(|at| Hasher::write_i64(&mut place, *at));
+    Hasher::write_u8(&mut place, turn.quarter_turns() + 4 * u8::from(turn.is_flipped()));
+    u64::from(file) << 32 | u64::from(place.finalize())
+}
