@@ -9,9 +9,10 @@ use super::{
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
+use crate::region::RegionId;
 use crate::simulation::{
-    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
-    SeenEntities,
+    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, LookForEntities,
+    PlaceEntities, RestoreColumn, SeenEntities,
 };
 use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
@@ -93,6 +94,8 @@ pub(super) struct Job {
     outcomes: BTreeMap<ColumnPos, Outcome>,
     /// Who was in the box and was removed.
     removed: BTreeSet<Uuid>,
+    /// The ticks in which columns were restored.
+    ticks: BTreeSet<(RegionId, u64)>,
     alive_elsewhere: usize,
     stored: Option<StoredPlaces>,
     is_finding: bool,
@@ -107,6 +110,8 @@ enum Phase {
     Capture(Vec<ColumnPos>),
     /// Each region that has captured columns looks who is there and was not caught.
     LookAgain,
+    /// Each region that has restored columns removes who has crossed into one of them since.
+    Clear,
     /// The chunks at these heights of each column.
     Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
     FindStored,
@@ -193,6 +198,13 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
+    /// Whether the region of the column has halted.
+    pub fn is_halted(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let open = self.dimensions.open.get(&dimension);
+        let slot = open.and_then(|open| open.regionizer.data(open.regionizer.region_at(column)?));
+        slot.is_some_and(|slot| slot.halted.is_some())
+    }
+
     fn is_loaded(&self, dimension: DimensionId, column: ColumnPos) -> bool {
         let open = self.dimensions.open.get(&dimension);
         open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
@@ -228,6 +240,7 @@ impl Job {
             stragglers: Stragglers::default(),
             outcomes: BTreeMap::new(),
             removed: BTreeSet::new(),
+            ticks: BTreeSet::new(),
             alive_elsewhere: 0,
             stored: None,
             is_finding: false,
@@ -359,6 +372,10 @@ impl Job {
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
             }
+            if self.is_round() {
+                // Nobody walks about in it, and what was captured is complete but for those who just had.
+                self.under_way.retain(|column, _| !world.is_halted(self.task.dimension(), *column));
+            }
             if self.under_way.len() >= limits.columns {
                 return Step::Wait;
             }
@@ -398,20 +415,29 @@ impl Job {
                 self.files = Files::UnderWay;
                 return Step::Files(work);
             }
-            if self.phase == Some(Phase::LookAgain) {
+            if self.is_round() {
                 self.todo = self.looks(world);
                 if !self.todo.is_empty() {
                     continue;
                 }
-                self.stragglers.give_to(&mut self.captured);
+                if self.phase == Some(Phase::LookAgain) {
+                    self.stragglers.give_to(&mut self.captured);
+                }
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
             if let Phase::Files(step) = phase {
                 self.files = Files::Wanted(step);
             }
             self.todo = phase.pieces(&self.task.area());
-            if phase == Phase::LookAgain {
-                self.stragglers.begin(self.dimension(), &self.captured, world);
+            match (&phase, &self.task) {
+                (Phase::LookAgain, _) => self.stragglers.begin(self.dimension(), &self.captured, world),
+                // Within a tick nobody moves.
+                (Phase::Clear, SnapshotTask::Restore(restore)) if self.ticks.len() > 1 => {
+                    if let Some(snapshot) = restore.snapshot.held() {
+                        self.stragglers.begin_round(self.dimension(), snapshot, world);
+                    }
+                }
+                _ => {}
             }
             self.phase = Some(phase);
         }
@@ -479,7 +505,12 @@ impl Job {
         }
     }
 
-    /// A piece for each region that is to look again.
+    /// Whether each region does something to all of its columns at once.
+    fn is_round(&self) -> bool {
+        matches!(self.phase, Some(Phase::LookAgain | Phase::Clear))
+    }
+
+    /// A piece for each region that is to look again, or to be cleared.
     fn looks(&mut self, world: &Surroundings) -> VecDeque<Piece> {
         let heights = self.task.area().chunk_heights().unwrap_or(0..=0);
         let columns = self.stragglers.wanted(self.dimension(), world).into_iter();
@@ -489,7 +520,8 @@ impl Job {
     /// What is to be done with a column; `None` if it is nothing.
     fn work_for(&mut self, piece: &Piece, world: &mut Surroundings) -> Option<ColumnWork> {
         let column = piece.column;
-        if self.outcomes.get(&column).is_some_and(|outcome| outcome.failure.is_some()) {
+        let has_failed = self.outcomes.get(&column).is_some_and(|outcome| outcome.failure.is_some());
+        if has_failed && !self.is_round() {
             self.progress.done += 1;
             return None;
         }
@@ -510,6 +542,10 @@ impl Job {
                 }
                 let (area, entities) = (capture.area, capture.parts.entities);
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
+            }
+            (SnapshotTask::Restore(restore), Some(Phase::Clear)) => {
+                let snapshot = restore.snapshot.held()?.clone();
+                Some(ColumnWork::Clear(ClearEntities { area: self.task.area(), snapshot }))
             }
             (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
                 let (snapshot, mode) = (restore.snapshot.held()?.clone(), restore.entities);
@@ -610,6 +646,8 @@ impl Job {
         let outcome = self.outcomes.entry(column).or_default();
         match answer {
             ColumnAnswer::Postponed => return self.todo.push_front(piece),
+            // It is asked again, or has halted.
+            ColumnAnswer::Lost if matches!(self.phase, Some(Phase::LookAgain | Phase::Clear)) => return,
             ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
                 piece.tries += 1;
                 self.again.insert((now.saturating_add(RETRY), column), piece);
@@ -626,6 +664,12 @@ impl Job {
                 self.progress.chunks_changed += restored.chunks.len();
                 outcome.changed.extend(restored.chunks);
                 self.removed.extend(restored.removed);
+                self.ticks.insert(restored.tick);
+            }
+            ColumnAnswer::Cleared(ClearedEntities { columns, removed }) => {
+                self.stragglers.looked(columns.into_iter().chain([column]));
+                self.removed.extend(removed);
+                return;
             }
             ColumnAnswer::Placed(_) => {}
             ColumnAnswer::Seen(SeenEntities { columns, entities }) => {
@@ -633,9 +677,6 @@ impl Job {
                 entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
                 return;
             }
-        }
-        if self.phase == Some(Phase::LookAgain) {
-            return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
         let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));
@@ -690,7 +731,7 @@ impl Phase {
         match self {
             Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
             Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::LookAgain | Self::Files(_) => Vec::new(),
+            Self::FindStored | Self::LookAgain | Self::Clear | Self::Files(_) => Vec::new(),
         }
     }
 
@@ -727,6 +768,9 @@ fn restore_phases(restore: &RestoreSnapshot, snapshot: &Snapshot, area: &BlockBo
             items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
         }
     };
+    if restore.entities == EntityRestore::Replace {
+        phases.push(Phase::Clear);
+    }
     if restore.entities != EntityRestore::Keep {
         phases.push(Phase::FindStored);
     }
