@@ -35,6 +35,7 @@ mod error;
 mod file;
 mod free_list;
 mod index;
+mod payload;
 mod recovery;
 mod store;
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::block::{self, BLOCK_SIZE, Content, Kind};
 use super::error::failed;
-use super::store::{CommitRecord, Entry, deleted_keys};
+use super::payload::deleted_keys;
+use super::store::{CommitRecord, Entry};
 use super::{Disk, ObjectStoreError};
 use std::collections::BTreeMap;
 

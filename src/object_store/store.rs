@@ -1,26 +1,19 @@
+mod chains;
+mod giving_up;
+
 use super::block::{self, BLOCK_SIZE, Content, Kind, MOST_KEY_BYTES, Trailer};
 use super::error::failed;
 use super::free_list::FreeList;
 use super::index::{self, Index};
+use super::payload::{self, PayloadError};
 use super::recovery::{self, Recovery};
 use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
-use flate2::Compression;
-use flate2::read::{ZlibDecoder, ZlibEncoder};
+use chains::{Chain, blocks_of};
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::mem;
 use std::ops::Bound;
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;
-
-/// In front of the bytes of an object: how they are encoded, and how many they are when decoded.
-const HEAD: usize = 9;
-const PLAIN: u8 = 0;
-const ZLIB: u8 = 1;
-/// Blocks that are written at a time.
-const MOST_AT_ONCE: usize = 1_024;
-const ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
 
 /// How a store is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +164,7 @@ impl<D: Disk> ObjectStore<D> {
         };
         let chain = Chain { kind: Some(Kind::Index), key: "", version: 0, counter, first: 0, blocks: 1 };
         let (payload, chain) = self.read_chain(&chain, Some(blocks)).ok()?;
-        let index = index::decode(&decode_payload(&payload, u64::MAX).ok()?)?;
+        let index = index::decode(&payload::decode(&payload, u64::MAX).ok()?)?;
         // Whoever adds blocks first makes the index invalid.
         (index.blocks <= blocks).then_some((index, chain))
     }
@@ -261,64 +254,17 @@ impl<D: Disk> ObjectStore<D> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
         let Entry { version, first, blocks, counter, .. } = *entry;
         let (payload, _) = self.read_chain(&Chain { kind: None, key, version, counter, first, blocks }, None)?;
-        match decode_payload(&payload, self.options.most_bytes) {
+        match payload::decode(&payload, self.options.most_bytes) {
             Ok(data) => Ok(Some(Object { version, data })),
-            Err(Payload::TooLarge(found)) => {
+            Err(PayloadError::TooLarge(found)) => {
                 Err(ObjectStoreError::TooLarge { key: key.to_owned(), limit: self.options.most_bytes, found })
             }
-            Err(Payload::Damaged(reason)) => Err(self.damaged(key, first, reason)),
+            Err(PayloadError::Damaged(reason)) => Err(self.damaged(key, first, reason)),
         }
     }
 
     fn damaged(&self, key: &str, block: u64, reason: &'static str) -> ObjectStoreError {
         ObjectStoreError::Damaged { path: self.disk.path().to_path_buf(), key: key.to_owned(), block, reason }
-    }
-
-    /// The bytes of a chain, and its blocks. If so many blocks may be in it, it is followed to its end; else it must have as many
-    /// as it says.
-    fn read_chain(&self, chain: &Chain<'_>, most: Option<u64>) -> Result<(Vec<u8>, Vec<u64>)> {
-        let Chain { kind, key, version, counter, first, blocks } = *chain;
-        let read = failed(self.disk.path(), "read");
-        // Mostly the blocks follow each other.
-        let at_once = blocks.min(MOST_AT_ONCE as u64);
-        let mut run = vec![0; at_once as usize * BLOCK_SIZE];
-        let (mut run_first, mut payload, mut visited) = (first, Vec::with_capacity(run.len()), Vec::new());
-        self.disk.read_at(first * BLOCK_SIZE as u64, &mut run).map_err(&read)?;
-        let (mut next, limit) = (Some(first), most.unwrap_or(blocks));
-        while let Some(at) = next {
-            if visited.len() as u64 >= limit || at >= self.blocks {
-                return Err(self.damaged(key, at, "its blocks have no end"));
-            }
-            if !(run_first..run_first + (run.len() / BLOCK_SIZE) as u64).contains(&at) {
-                let left = (limit - visited.len() as u64).min(MOST_AT_ONCE as u64).min(self.blocks - at);
-                run.resize(if most.is_some() { BLOCK_SIZE } else { left as usize * BLOCK_SIZE }, 0);
-                run_first = at;
-                self.disk.read_at(at * BLOCK_SIZE as u64, &mut run).map_err(&read)?;
-            }
-            let (of_run, _) = run.as_chunks::<BLOCK_SIZE>();
-            let start = if at == 0 { self.start } else { 0 };
-            match block::decode(&of_run[(at - run_first) as usize], start) {
-                Content::Free => return Err(self.damaged(key, at, "the block is empty")),
-                Content::Damaged => return Err(self.damaged(key, at, "the checksum of the block is wrong")),
-                Content::Part(found, data) => {
-                    let is_kind = match kind {
-                        Some(kind) => found.kind == kind,
-                        None => matches!(found.kind, Kind::Object | Kind::BatchObject),
-                    };
-                    let is_same = (found.key, found.version, found.counter) == (key, version, counter);
-                    if !is_kind || !is_same || u64::from(found.sequence) != visited.len() as u64 {
-                        return Err(self.damaged(key, at, "the block belongs to something else"));
-                    }
-                    payload.extend_from_slice(data);
-                    visited.push(at);
-                    next = found.next;
-                }
-            }
-        }
-        match most.is_some() || visited.len() as u64 == blocks {
-            true => Ok((payload, visited)),
-            false => Err(self.damaged(key, first, "it ends too early")),
-        }
     }
 
     /// Writes an object; an old version of it is gone then.
@@ -330,7 +276,7 @@ impl<D: Disk> ObjectStore<D> {
         self.check(key, data)?;
         self.begin()?;
         let counter = self.next_counter();
-        let payload = encode_payload(data, self.options.level);
+        let payload = payload::encode(data, self.options.level);
         let entry = self.write_chain(Kind::Object, key, (version, counter), &payload)?;
         if self.options.sync {
             self.sync_or_haunt(&[(entry.first, entry.blocks)])?;
@@ -381,7 +327,7 @@ impl<D: Disk> ObjectStore<D> {
         let result = batch.changes.iter().try_for_each(|(key, change)| {
             match change {
                 Some((version, data)) => {
-                    let payload = encode_payload(data, self.options.level);
+                    let payload = payload::encode(data, self.options.level);
                     let entry = self.write_chain(Kind::BatchObject, key, (*version, counter), &payload)?;
                     written.push((key, Entry { in_batch: true, ..entry }));
                 }
@@ -400,7 +346,7 @@ impl<D: Disk> ObjectStore<D> {
         // All of it is there before it is said to be.
         self.sync_or_haunt(&runs)?;
         let commit =
-            match self.write_chain(Kind::Commit, "", (0, counter), &encode_payload(&deleted, self.options.level)) {
+            match self.write_chain(Kind::Commit, "", (0, counter), &payload::encode(&deleted, self.options.level)) {
                 Ok(commit) => commit,
                 Err(error) => {
                     self.haunt(&runs);
@@ -459,7 +405,7 @@ impl<D: Disk> ObjectStore<D> {
         // Its own chain changes what is free, and so what is in it.
         let payload = loop {
             let encoded = index::encode((self.counter, self.blocks), &self.entries, &self.commits, &self.free);
-            let payload = encode_payload(&encoded, 6);
+            let payload = payload::encode(&encoded, 6);
             let wanted = blocks_of("", payload.len(), self.start);
             if wanted <= self.index.len() as u64 {
                 break payload;
@@ -536,39 +482,6 @@ impl<D: Disk> ObjectStore<D> {
         self.counter - 1
     }
 
-    /// Writes a chain to where nothing is. What is there of it after an error never counts.
-    fn write_chain(&mut self, kind: Kind, key: &str, (version, counter): (u64, u64), payload: &[u8]) -> Result<Entry> {
-        let capacity = block::capacity(key, 0);
-        let blocks = blocks_of(key, payload.len(), 0);
-        let first = self.allocate(blocks);
-        let mut buffer = vec![0; (blocks as usize).min(MOST_AT_ONCE) * BLOCK_SIZE];
-        let mut parts = payload.chunks(capacity).chain(payload.is_empty().then_some(&payload[..]));
-        self.is_synced = false;
-        for at_once in (0..blocks).step_by(MOST_AT_ONCE) {
-            let count = (blocks - at_once).min(MOST_AT_ONCE as u64) as usize;
-            for (place, block) in buffer.as_chunks_mut::<BLOCK_SIZE>().0[..count].iter_mut().enumerate() {
-                let sequence = at_once + place as u64;
-                let next = (sequence + 1 < blocks).then_some(first + sequence + 1);
-                let trailer = Trailer { kind, key, version, counter, next, sequence: sequence as u32 };
-                block::encode(block, 0, &trailer, parts.next().unwrap_or_default());
-            }
-            let offset = (first + at_once) * BLOCK_SIZE as u64;
-            if let Err(error) = self.disk.write_at(offset, &buffer[..count * BLOCK_SIZE]) {
-                self.haunt(&[(first, blocks)]);
-                return Err(failed(self.disk.path(), "write")(error));
-            }
-        }
-        Ok(Entry { version, first, blocks, counter, in_batch: false })
-    }
-
-    /// Blocks in a row that nobody needs.
-    fn allocate(&mut self, blocks: u64) -> u64 {
-        self.free.take(blocks).unwrap_or_else(|| {
-            self.blocks += blocks;
-            self.blocks - blocks
-        })
-    }
-
     /// Takes in where an object is now. What it replaces is given up when that is synced.
     fn put(&mut self, key: &str, entry: Entry) {
         if let Some(old) = self.entries.insert(key.to_owned(), entry) {
@@ -585,89 +498,6 @@ impl<D: Disk> ObjectStore<D> {
             }
         }
     }
-
-    /// All that was written is synced: gives up what it replaced.
-    fn settle(&mut self) {
-        for (first, blocks) in mem::take(&mut self.superseded) {
-            self.is_synced = false;
-            match self.mark_free(first) {
-                Ok(()) => self.release(first, blocks),
-                Err(_) => self.haunted.push((first, blocks)),
-            }
-        }
-        if !self.is_synced {
-            return;
-        }
-        // A commit may name what is deleted: that must be gone first.
-        for counter in mem::take(&mut self.retired) {
-            let Some(commit) = self.commits.remove(&counter) else { continue };
-            self.is_synced = false;
-            match self.mark_free(commit.first) {
-                Ok(()) => self.release(commit.first, commit.blocks),
-                Err(_) => self.haunted.push((commit.first, commit.blocks)),
-            }
-        }
-    }
-
-    /// Waits until everything is synced, and what is given up too.
-    fn quiesce(&mut self) -> Result<()> {
-        while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
-            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
-            self.is_synced = true;
-            self.settle();
-        }
-        Ok(())
-    }
-
-    /// Blocks whose first one is marked as free.
-    fn release(&mut self, first: u64, blocks: u64) {
-        if self.options.zero_freed {
-            self.is_synced = false;
-            // As far as it goes: they are free in any case, and those behind the end of the file are not there.
-            let end = self.disk.len().unwrap_or(0) / BLOCK_SIZE as u64;
-            let mut there = first..end.min(first + blocks);
-            let _ = there.try_for_each(|at| self.disk.write_at(at * BLOCK_SIZE as u64, &ZEROS));
-        }
-        self.free.give(first, blocks);
-    }
-
-    fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
-        let synced = self.disk.sync().map_err(failed(self.disk.path(), "sync"));
-        match synced {
-            Ok(()) => self.is_synced = true,
-            Err(_) => self.haunt(runs),
-        }
-        synced
-    }
-
-    /// These blocks hold what was not acknowledged: it must not come back later.
-    fn haunt(&mut self, runs: &[(u64, u64)]) {
-        self.haunted.extend_from_slice(runs);
-        // If it cannot be done now, then before the next change.
-        let _ = self.exorcise();
-    }
-
-    fn exorcise(&mut self) -> Result<()> {
-        while let Some((first, blocks)) = self.haunted.last().copied() {
-            self.is_synced = false;
-            // Whichever blocks of it are there: without its first one it is no chain.
-            self.mark_free(first)?;
-            self.haunted.pop();
-            self.release(first, blocks);
-        }
-        Ok(())
-    }
-
-    /// Makes a block free for whoever scans the file.
-    fn mark_free(&mut self, block: u64) -> Result<()> {
-        let (offset, length) = block::mark();
-        let is_there = self.disk.len().map_err(failed(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
-        if is_there {
-            let written = self.disk.write_at(block * BLOCK_SIZE as u64 + offset as u64, &ZEROS[..length]);
-            written.map_err(failed(self.disk.path(), "write"))?;
-        }
-        Ok(())
-    }
 }
 
 impl ObjectStore<FileDisk> {
@@ -683,81 +513,4 @@ impl<D: Disk> Drop for ObjectStore<D> {
         // Whoever wants to hear of it closes the store.
         let _ = self.write_index();
     }
-}
-
-/// What the blocks of a chain must say.
-struct Chain<'a> {
-    /// `None` for an object, of a batch or not.
-    kind: Option<Kind>,
-    key: &'a str,
-    version: u64,
-    counter: u64,
-    first: u64,
-    blocks: u64,
-}
-
-/// Blocks that so many bytes take, if data of the first one begins at `start`.
-fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
-    let rest = bytes.saturating_sub(block::capacity(key, start));
-    1 + rest.div_ceil(block::capacity(key, 0)) as u64
-}
-
-fn encode_payload(data: &[u8], level: u32) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(data.len() / 2 + HEAD);
-    payload.push(ZLIB);
-    payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
-    let compressed = match level {
-        0 => None,
-        level => ZlibEncoder::new(data, Compression::new(level.min(9))).read_to_end(&mut payload).ok(),
-    };
-    if compressed.is_none_or(|length| length >= data.len()) {
-        payload.truncate(HEAD);
-        payload[0] = PLAIN;
-        payload.extend_from_slice(data);
-    }
-    payload
-}
-
-/// Why bytes are none of an object.
-enum Payload {
-    TooLarge(u64),
-    Damaged(&'static str),
-}
-
-fn decode_payload(payload: &[u8], limit: u64) -> std::result::Result<Vec<u8>, Payload> {
-    let too_short = Payload::Damaged("it is too short");
-    let (encoding, rest) = payload.split_first().ok_or(too_short)?;
-    let (length, encoded) = rest.split_first_chunk::<8>().ok_or(Payload::Damaged("it is too short"))?;
-    let length = u64::from_le_bytes(*length);
-    if length > limit {
-        return Err(Payload::TooLarge(length));
-    }
-    let data = match *encoding {
-        PLAIN => encoded.to_vec(),
-        ZLIB => {
-            // Memory grows with what comes, not with what is said to come.
-            let mut data = Vec::new();
-            let read = ZlibDecoder::new(encoded).take(length.saturating_add(1)).read_to_end(&mut data);
-            read.map_err(|_| Payload::Damaged("it cannot be decompressed"))?;
-            data
-        }
-        _ => return Err(Payload::Damaged("it has an encoding that is not known")),
-    };
-    match data.len() as u64 == length {
-        true => Ok(data),
-        false => Err(Payload::Damaged("it has another length than it says")),
-    }
-}
-
-/// The keys that a commit deletes.
-pub(super) fn deleted_keys(payload: &[u8]) -> Option<Vec<String>> {
-    let data = decode_payload(payload, u64::MAX).ok()?;
-    let (mut rest, mut keys) = (&data[..], Vec::new());
-    while !rest.is_empty() {
-        let length = usize::try_from(index::take(&mut rest)?).ok()?;
-        let (key, behind) = rest.split_at_checked(length)?;
-        keys.push(str::from_utf8(key).ok()?.to_owned());
-        rest = behind;
-    }
-    Some(keys)
 }
