@@ -33,7 +33,7 @@ pub(super) enum PayloadError {
     Damaged(&'static str),
 }
 
-pub(super) fn decode(payload: &[u8], limit: u64) -> std::result::Result<Vec<u8>, PayloadError> {
+pub(super) fn decode(payload: &[u8], limit: u64) -> Result<Vec<u8>, PayloadError> {
     let too_short = PayloadError::Damaged("it is too short");
     let (encoding, rest) = payload.split_first().ok_or(too_short)?;
     let (length, encoded) = rest.split_first_chunk::<8>().ok_or(PayloadError::Damaged("it is too short"))?;
