@@ -21,6 +21,7 @@
 //! use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
 //! use bevy_terrane::snapshot::translation::TranslationOptions;
 //! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, StateTurns, Turn};
+//! use std::sync::Arc;
 //!
 //! fn paste(jobs: Res<SnapshotJobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
 //!     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
@@ -33,7 +34,7 @@
 //!         let turn = Turn::new(1, Flip::None);
 //!         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
 //!         let house = house.placed(&place, &BlockTurns::new(&types, &StateTurns::default(), turn))?;
-//!         jobs.restore(RestoreSnapshot::new(dimension, house.into()));
+//!         jobs.restore(RestoreSnapshot::new(dimension, Arc::new(house)));
 //!         Ok(())
 //!     });
 //! }

@@ -181,9 +181,7 @@ impl ClosedWorld<'_> {
                 let tile = (pos.x >> 5, pos.z >> 5);
                 let masks = match save.tiles.entry((self.dimension, tile)) {
                     Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(new) => {
-                        new.insert(self.store.stored_tile(self.dimension, tile)?.unwrap_or([0; 64]))
-                    }
+                    Entry::Vacant(new) => new.insert(self.store.stored_tile(self.dimension, tile)?.unwrap_or([0; 64])),
                 };
                 mark_stored(masks, *pos);
                 parts.push(part);

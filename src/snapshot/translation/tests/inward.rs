@@ -184,6 +184,15 @@ fn memory_is_limited_whatever_a_small_file_says() {
     };
     let error = read(&schematic, 1 << 20).unwrap_err();
     assert!(matches!(error, TranslationError::TooLarge { what: "bytes of memory", limit: 1_048_576, .. }), "{error}");
+    let mut furnished = self::registry(&["a:fence[waterlogged=false]", "terrane:water"]);
+    furnished.register(BlockType::new("a:sign").with_component(BLOCK_ENTITY)).unwrap();
+    for state in ["a:fence[waterlogged=true]", "a:sign"] {
+        schematic.palette[1] = state.to_owned();
+        let read = |memory| {
+            Snapshot::from_schematic(schematic.clone(), HERE, &furnished, &options(memory), &mut ()).map(|(_, it)| it)
+        };
+        assert!(matches!(read(1 << 20).unwrap_err(), TranslationError::TooLarge { .. }), "{state}");
+    }
     let wide = Schematic::new([65_535, 1, 65_535]);
     assert!(matches!(read(&wide, 1 << 20).unwrap_err(), TranslationError::TooLarge { what: "bytes of memory", .. }));
 }
