@@ -1,6 +1,6 @@
 //! The arena in a running world, at 20 ticks and 60 frames a second.
 
-use bevy_terrane::block::{BlockId, BlockType};
+use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
 use bevy_terrane::coordinator::SnapshotJobId;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::ColumnPos;
@@ -52,9 +52,14 @@ impl RunningArena {
         arena
     }
 
+    /// Its blocks.
+    pub fn blocks(&self) -> &BlockRegistry {
+        self.app.world().resource::<BlockTypes>()
+    }
+
     /// The number of a block here.
     pub fn id(&self, name: &str) -> BlockId {
-        self.app.world().resource::<BlockTypes>().id(name).unwrap_or_default()
+        self.blocks().id(name).unwrap_or_default()
     }
 
     fn update_until(&mut self, mut done: impl FnMut(&mut World) -> bool) {

@@ -27,7 +27,7 @@ use crate::storage::{StoredDimension, WorldStore};
 use bevy::prelude::*;
 use crossbeam_channel::Sender;
 use files::{FileAnswer, FileWork};
-use job::{Job, RecordEnd, Step, Surroundings};
+use job::{Job, Limits, RecordEnd, Step, Surroundings};
 use records::RestoreRecords;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -292,13 +292,14 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
 impl Desk<'_> {
     /// Orders what the job wants now; says whether it has come to its end.
     fn advance(&mut self, job: &mut Job) -> bool {
-        let (now, settings) = (self.clock.now, self.config.snapshots.clone());
+        let (now, settings) = (self.clock.now, &self.config.snapshots);
+        let limits = Limits { columns: settings.columns.max(1), loading: settings.loading.max(1) };
         let share = (!self.config.mode.is_lockstep()).then_some(settings.tick_share);
         let budget = WorkBudget { share, chunks: settings.chunks.max(1) };
         loop {
             let mut world =
                 Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };
-            match job.next(now, &settings, &mut world) {
+            match job.next(now, limits, &mut world) {
                 Step::Work(column, work) => {
                     let (id, sender) = (job.id, self.threads.sender());
                     let tell = move |answer, took| {

@@ -19,7 +19,7 @@ mod tests;
 pub use error::StoredSnapshotError;
 
 use super::translation::TranslationReport;
-use super::{ColumnSnapshot, Snapshot};
+use super::{ColumnSnapshot, Snapshot, SnapshotParts};
 use crate::block::BlockRegistry;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use error::failed;
@@ -29,6 +29,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const INDEX: &str = "index.txt";
 
@@ -64,7 +65,7 @@ impl Default for StoreOptions {
 /// # fn read(folder: &std::path::Path, registry: &BlockRegistry) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// let stored = StoredSnapshot::open(folder)?;
 /// let columns: Vec<ColumnPos> = stored.columns().collect();
-/// let mut snapshot = Snapshot::new(*stored.area());
+/// let mut snapshot = stored.without_columns();
 /// std::thread::scope(|scope| {
 ///     let read = |part: Vec<ColumnPos>| {
 ///         let stored = &stored;
@@ -133,6 +134,18 @@ impl StoredSnapshot {
         &self.index.area
     }
 
+    /// What it holds of its box.
+    pub fn parts(&self) -> SnapshotParts {
+        self.index.parts
+    }
+
+    /// The snapshot with all columns missing still: [`Snapshot::insert_column`] puts in those that were read.
+    pub fn without_columns(&self) -> Snapshot {
+        let mut snapshot = Snapshot::of_parts(self.index.area, self.index.parts);
+        snapshot.concerned = self.index.concerned.clone().map(Arc::new);
+        snapshot
+    }
+
     /// The dimension that it was taken of, as its world numbers it.
     pub fn dimension(&self) -> DimensionId {
         self.index.dimension
@@ -172,7 +185,7 @@ impl StoredSnapshot {
     /// # Errors
     /// As of [`read_column`](Self::read_column), and the progress breaking it off.
     pub fn read(&self, registry: &BlockRegistry, progress: StoreProgress<'_>) -> Result<(Snapshot, TranslationReport)> {
-        let (mut snapshot, mut report) = (Snapshot::new(self.index.area), TranslationReport::default());
+        let (mut snapshot, mut report) = (self.without_columns(), TranslationReport::default());
         for (done, pos) in (1..).zip(self.columns()) {
             let (column, of_column) = self.read_column(pos, registry)?;
             snapshot.insert_column(pos, column);

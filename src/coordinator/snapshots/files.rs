@@ -77,7 +77,7 @@ fn read(
     });
     // What panicked there goes on here.
     let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let mut snapshot = Snapshot::new(*stored.area());
+    let mut snapshot = stored.without_columns();
     for (pos, column) in first?.into_iter().chain(second?) {
         snapshot.insert_column(pos, column);
     }

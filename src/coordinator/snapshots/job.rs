@@ -4,8 +4,7 @@ use super::files::{FileAnswer, FileWork};
 use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, SnapshotTask,
-    UngeneratedGround,
+    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
@@ -179,6 +178,13 @@ struct Outcome {
     changed: BTreeSet<i64>,
 }
 
+/// How many columns a job may have under way, and how many of them may be loaded for it.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub columns: usize,
+    pub loading: usize,
+}
+
 /// What a job has to know of the world.
 pub(super) struct Surroundings<'a> {
     pub dimensions: &'a mut Dimensions,
@@ -333,7 +339,7 @@ impl Job {
     }
 
     /// What it wants next.
-    pub fn next(&mut self, now: Duration, settings: &SnapshotSettings, world: &mut Surroundings) -> Step {
+    pub fn next(&mut self, now: Duration, limits: Limits, world: &mut Surroundings) -> Step {
         self.state = SnapshotJobState::Running;
         let began = *self.began.get_or_insert(now);
         self.progress.elapsed = now.saturating_sub(began);
@@ -353,12 +359,12 @@ impl Job {
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
             }
-            if self.under_way.len() >= settings.columns.max(1) {
+            if self.under_way.len() >= limits.columns {
                 return Step::Wait;
             }
             let next = self.todo.front().map(|piece| piece.column);
             let is_loaded_for_it = next.is_some_and(|column| !world.is_loaded(self.dimension(), column));
-            if is_loaded_for_it && self.loading.len() >= settings.loading.max(1) {
+            if is_loaded_for_it && self.loading.len() >= limits.loading {
                 return Step::Wait;
             }
             if let Some(mut piece) = self.todo.pop_front() {
@@ -632,7 +638,7 @@ impl Job {
             return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
-        let is_last = self.phases.iter().all(|phase| *phase == Phase::LookAgain);
+        let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));
         outcome.is_done |= is_last && outcome.failure.is_none();
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::{BlockId, BlockLayout, ComponentLayout};
+use crate::block::{BlockId, BlockLayout, ComponentId};
 use crate::snapshot::BlockChoice;
 use crate::snapshot::test_world::{
     BLOCKS, Cell, Columns, capture, cell, cell_of, edit, edits, entity, part_of, positions, positions_of, world,
@@ -165,8 +165,12 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
         } else if block_of(now, layer) == Some(block) {
             now[layer].1.clone()
         } else {
-            let unset = |of: &ComponentLayout| (of.id, vec![0; of.size.unwrap_or(0) as usize]);
-            BLOCKS.components(block).iter().map(unset).collect()
+            // What was never set stays so.
+            let unset = |(id, _): &(ComponentId, Vec<u8>)| {
+                let layout = BLOCKS.components(block).iter().find(|of| of.id == *id);
+                (*id, vec![0; layout.and_then(|of| of.size).unwrap_or(0) as usize])
+            };
+            then[layer].1.iter().map(unset).collect()
         };
         (block, components)
     };

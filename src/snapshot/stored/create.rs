@@ -27,7 +27,14 @@ pub(super) fn create(
     }
     clear(&unfinished)?;
     fs::create_dir_all(&unfinished).map_err(failed(&unfinished, "create"))?;
-    let mut index = Index { dimension, area: *snapshot.area(), owner_data, columns: BTreeMap::new() };
+    let mut index = Index {
+        dimension,
+        area: *snapshot.area(),
+        parts: snapshot.parts(),
+        concerned: snapshot.concerned.as_deref().cloned(),
+        owner_data,
+        columns: BTreeMap::new(),
+    };
     let written = write(&unfinished, snapshot, registry, options, &mut index, progress);
     let finished = written.and_then(|()| finish(&unfinished, folder, options.sync));
     if finished.is_err() {

@@ -1,11 +1,13 @@
 //! The index as text: a line for each thing, words with a space between them, and a checksum of it all at the end.
 
 use super::{Result, StoredSnapshotError};
+use crate::snapshot::SnapshotParts;
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::str::FromStr;
+use uuid::Uuid;
 
 const SIGNATURE: &str = "bevy_terrane snapshot ";
 const VERSION: u64 = 1;
@@ -16,6 +18,9 @@ const CHECKSUM: &str = "checksum ";
 pub(super) struct Index {
     pub dimension: DimensionId,
     pub area: BlockBox,
+    pub parts: SnapshotParts,
+    /// Whom it tells of; `None` for everybody.
+    pub concerned: Option<BTreeSet<Uuid>>,
     pub owner_data: BTreeMap<String, String>,
     pub columns: BTreeMap<ColumnPos, IndexedColumn>,
 }
@@ -62,6 +67,12 @@ impl Index {
         let mut text = format!("{SIGNATURE}{VERSION}\ndimension {}\n", self.dimension.0);
         // A string takes whatever it is given.
         let _ = writeln!(text, "box {} {} {} {} {} {}", min.x, min.y, min.z, max.x, max.y, max.z);
+        if self.parts != SnapshotParts::ALL {
+            let _ = writeln!(text, "parts {}", parts_text(self.parts));
+        }
+        if let Some(concerned) = &self.concerned {
+            let _ = writeln!(text, "about {}", about_text(concerned));
+        }
         for (key, value) in &self.owner_data {
             let _ = writeln!(text, "owner {} {}", escaped(key), escaped(value));
         }
@@ -106,6 +117,11 @@ impl Index {
         let area = lines.take("box").and_then(numbers).ok_or("`box` and its lowest and highest block")?;
         let [x, y, z, to_x, to_y, to_z]: [i64; 6] = area;
         let area = BlockBox { min: BlockPos::new(x, y, z), max: BlockPos::new(to_x, to_y, to_z) };
+        let parts = lines.take("parts").map(|words| as_parts(words).ok_or("`parts` and what is held, but not all"));
+        let parts = parts.transpose()?.unwrap_or_default();
+        let concerned =
+            lines.take("about").map(|words| as_about(words).ok_or("`about` and UUIDs, ascending, or `none`"));
+        let concerned = concerned.transpose()?;
         let mut owner_data = BTreeMap::new();
         while let Some(words) = lines.take("owner") {
             let entry = words.split_once(' ').and_then(|(key, value)| Some((unescaped(key)?, unescaped(value)?)));
@@ -131,7 +147,7 @@ impl Index {
         if columns.len() as u64 != count {
             return Err("as many columns as it says");
         }
-        Ok(Self { dimension: DimensionId(dimension), area, owner_data, columns })
+        Ok(Self { dimension: DimensionId(dimension), area, parts, concerned, owner_data, columns })
     }
 }
 
@@ -222,6 +238,36 @@ fn as_heights(word: &str) -> Option<Option<HeightSet>> {
             Some(Some(heights))
         }
     }
+}
+
+fn parts_text(parts: SnapshotParts) -> String {
+    let SnapshotParts { blocks, layers, components, entities } = parts;
+    let words = [(blocks, "blocks"), (layers, "layers"), (components, "components"), (entities, "entities")];
+    let held: Vec<&str> = words.into_iter().filter(|(is_held, _)| *is_held).map(|(_, word)| word).collect();
+    if held.is_empty() { "none".to_owned() } else { held.join(" ") }
+}
+
+fn as_parts(words: &str) -> Option<SnapshotParts> {
+    let has = |part: &str| words.split(' ').any(|word| word == part);
+    let parts = SnapshotParts {
+        blocks: has("blocks"),
+        layers: has("layers"),
+        components: has("components"),
+        entities: has("entities"),
+    };
+    // There is one way to write it.
+    (parts != SnapshotParts::ALL && parts_text(parts) == words).then_some(parts)
+}
+
+fn about_text(concerned: &BTreeSet<Uuid>) -> String {
+    let ids: Vec<String> = concerned.iter().map(Uuid::to_string).collect();
+    if ids.is_empty() { "none".to_owned() } else { ids.join(" ") }
+}
+
+fn as_about(words: &str) -> Option<BTreeSet<Uuid>> {
+    let ids = words.split(' ').filter(|_| words != "none");
+    let concerned = ids.map(|word| word.parse().ok()).collect::<Option<BTreeSet<Uuid>>>()?;
+    (about_text(&concerned) == words).then_some(concerned)
 }
 
 /// Text without spaces and line breaks.

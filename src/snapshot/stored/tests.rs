@@ -5,11 +5,13 @@ use super::*;
 use crate::snapshot::schematic::nbt::{Compound, Nbt};
 use crate::snapshot::test_world::{BLOCKS, cells, child, edit, edits, entity, part_of, positions, world};
 use crate::snapshot::translation::SCHEMATIC_ENTITY;
+use crate::snapshot::{EditHistory, Recorded};
 use crate::space::{BlockPos, HeightSet};
 use crate::storage::EntityRecord;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 const HERE: DimensionId = DimensionId(1);
 const QUICK: StoreOptions = StoreOptions { level: 1, sync: false };
@@ -98,6 +100,34 @@ fn what_was_stored_is_told_and_read_again() {
     opened.remove().unwrap();
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
     assert_eq!(StoredSnapshot::open(&path).unwrap_err(), StoredSnapshotError::NotASnapshot { path });
+}
+
+#[test]
+fn what_was_left_out_and_whom_it_tells_of_is_known_when_it_is_read_again() {
+    let folder = TempDir::new().unwrap();
+    let parts = SnapshotParts { layers: false, entities: false, ..SnapshotParts::ALL };
+    let mut without = Snapshot::of_parts(*small().area(), parts);
+    small().columns().for_each(|(pos, column)| assert!(without.insert_column(pos, column.clone())));
+    let stored = store(&folder.path().join("parts"), &without).unwrap();
+    assert_eq!(StoredSnapshot::open(stored.folder()).unwrap().parts(), parts);
+    let again = read(&stored);
+    assert_eq!((again.parts(), again.entities().count(), again.tells_of(Uuid::nil())), (parts, 0, false));
+
+    // One entity dies, another one stays.
+    let mut after = small();
+    let witness = after.entities().next().unwrap().id;
+    let victim = after.entities().last().unwrap().clone();
+    after.remove_column(victim.column());
+    let mut column = small().column(victim.column()).unwrap().clone();
+    column.entities.clear();
+    after.insert_column(victim.column(), column);
+    let mut history = EditHistory::new(usize::MAX);
+    assert_eq!(history.record(&small(), &after), Recorded::Kept);
+    for (name, snapshot) in [("undo", history.undo().unwrap()), ("redo", history.redo().unwrap())] {
+        let again = read(&store(&folder.path().join(name), &snapshot).unwrap());
+        same(&again, &snapshot);
+        assert!(again.tells_of(victim.id) && !again.tells_of(witness));
+    }
 }
 
 #[test]

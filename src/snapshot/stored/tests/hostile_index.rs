@@ -69,24 +69,35 @@ fn any_index() -> impl Strategy<Value = Index> {
     let column = (any::<u64>(), heights, prop::collection::vec(file, 0..3));
     let columns = prop::collection::btree_map((-2..3_i64, -2..3_i64), column, 0..6);
     let owner = prop::collection::btree_map(any::<String>(), any::<String>(), 0..4);
-    (any::<u64>(), owner, columns).prop_map(|(dimension, owner_data, columns)| {
-        let column = |((x, z), (tick, heights, files)): ((i64, i64), (u64, _, Vec<_>))| {
-            let mut base = 0;
-            let file = |(chunks, bytes, checksum)| {
-                let file = IndexedFile { base, chunks, bytes, checksum };
-                base += i64::from(chunks);
-                file
+    let concerned = prop::option::of(prop::collection::btree_set(any::<u128>().prop_map(Uuid::from_u128), 0..4));
+    let parts = any::<[bool; 4]>().prop_map(|[blocks, layers, components, entities]| SnapshotParts {
+        blocks,
+        layers,
+        components,
+        entities,
+    });
+    (any::<u64>(), (parts, concerned), owner, columns).prop_map(
+        |(dimension, (parts, concerned), owner_data, columns)| {
+            let column = |((x, z), (tick, heights, files)): ((i64, i64), (u64, _, Vec<_>))| {
+                let mut base = 0;
+                let file = |(chunks, bytes, checksum)| {
+                    let file = IndexedFile { base, chunks, bytes, checksum };
+                    base += i64::from(chunks);
+                    file
+                };
+                (ColumnPos::new(x, z), IndexedColumn { tick, heights, files: files.into_iter().map(file).collect() })
             };
-            (ColumnPos::new(x, z), IndexedColumn { tick, heights, files: files.into_iter().map(file).collect() })
-        };
-        let area = BlockBox::new(BlockPos::new(-32, 0, -32), BlockPos::new(47, 127, 47));
-        Index {
-            dimension: DimensionId(dimension),
-            area,
-            owner_data,
-            columns: columns.into_iter().map(column).collect(),
-        }
-    })
+            let area = BlockBox::new(BlockPos::new(-32, 0, -32), BlockPos::new(47, 127, 47));
+            Index {
+                dimension: DimensionId(dimension),
+                area,
+                parts,
+                concerned,
+                owner_data,
+                columns: columns.into_iter().map(column).collect(),
+            }
+        },
+    )
 }
 
 /// How many damaged indexes are tried, and a tenth as many columns.
