@@ -3,8 +3,9 @@
 use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{ForeignContent, TranslationError, TranslationOptions, TranslationReport};
-use crate::block::{BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord};
+use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry, ComponentId, ComponentRecord};
 use crate::chunk::{Chunk, ChunkAssembly};
+use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, property, with_property};
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
@@ -121,7 +122,12 @@ impl<'a> Inward<'a> {
         if let Some(block) = self.content.block(state).or_else(|| self.registry.id(state)) {
             return State::Block(block);
         }
-        let text = || state.as_bytes().into();
+        let text = || match BlockName::parse(state.to_owned()) {
+            Ok(name) if !self.options.turn.is_none() => {
+                StateTurns::default().turned(&name, self.options.turn).as_str().as_bytes().into()
+            }
+            _ => state.as_bytes().into(),
+        };
         let is_wet = property(state, "waterlogged") == Some("true");
         let dry = if is_wet { with_property(state, "waterlogged", "false") } else { None };
         let dry = dry.and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
