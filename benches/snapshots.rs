@@ -272,7 +272,7 @@ fn stored(world: &World) {
         registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    for level in [1, 3] {
+    for level in [1, 3, 6] {
         let path = folder.path().join(level.to_string());
         let options = StoreOptions { level, sync: false };
         let of = (DimensionId(1), &snapshot);
@@ -283,6 +283,15 @@ fn stored(world: &World) {
         let stored = stored.expect("there is room on the disk");
         let mega = stored.bytes() as f64 / 1e6;
         println!("S6 stored, level {level}: {:.0} ms, {mega:.2} MB", milliseconds(start.elapsed()));
+        let rounds = (0..ROUNDS).map(|_| {
+            let read = |pos| {
+                let start = Instant::now();
+                black_box(stored.read_column(pos, &registry).expect("it is whole"));
+                start.elapsed()
+            };
+            stored.columns().map(read).collect()
+        });
+        tell(&format!("S4 read a file a column, level {level}, one thread"), 110.0, rounds.collect());
         for threads in [1, 2] {
             let rounds = (0..ROUNDS).map(|_| {
                 let start = Instant::now();

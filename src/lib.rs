@@ -9,6 +9,7 @@
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that knows the nearest missing ground |
+//! | [`object_store`] | one portable file of versioned objects |
 //! | [`storage`] | key-value stores, keys, the world on disk |
 //! | [`snapshot`] | parts of a world as they were, to be put back there or elsewhere |
 //! | [`simulation`] | region worlds: what your systems run in |
@@ -22,6 +23,7 @@ pub mod block;
 pub mod chunk;
 pub mod coordinator;
 pub mod generation;
+pub mod object_store;
 #[cfg(feature = "overlay")]
 pub mod overlay;
 pub mod plugin;

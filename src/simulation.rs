@@ -52,8 +52,8 @@ mod world;
 pub use block_ticks::{BlockTick, BlockTicks};
 pub use blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use column_work::{
-    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnRestored, ColumnWork, FinishedWork, LookForEntities,
-    PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
+    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnRestored, ColumnWork,
+    FinishedWork, LookForEntities, PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
 };
 pub use components::{Mirrored, RegionComponents, SavedComponent};
 pub use damaged_ground::{DamagedGround, RegeneratedChunk, Repairs};

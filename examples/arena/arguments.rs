@@ -36,12 +36,7 @@ impl Arguments {
     /// The same, with `headless` set if there is nothing to open a window on.
     pub fn parse_for_this_machine() -> Self {
         let mut arguments = Self::parse();
-        let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
-            .iter()
-            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-        if cfg!(target_os = "linux") && !has_display {
-            arguments.headless = true;
-        }
+        arguments.headless |= crate::start::lacks_display();
         arguments
     }
 }

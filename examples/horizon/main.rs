@@ -9,23 +9,19 @@
 //! | `scene.rs` | light, sky, and haze that hides the end of the land |
 //! | `picture.rs` | a run without a window that leaves a picture |
 //! | `arguments.rs` | the command line |
+//! | `../shared/start.rs` | a window, or none |
 
 mod arguments;
 mod land;
 mod picture;
 mod scene;
+#[path = "../shared/start.rs"]
+mod start;
 
 use arguments::Arguments;
-use bevy::app::ScheduleRunnerPlugin;
 use bevy::input::mouse::AccumulatedMouseMotion;
-use bevy::log::{Level, LogPlugin};
-use bevy::render::RenderPlugin;
-use bevy::render::settings::{Backends, WgpuSettings};
-use bevy::window::ExitCondition;
-use bevy::winit::WinitPlugin;
 use bevy_terrane::prelude::*;
 use std::error::Error;
-use std::time::Duration;
 
 fn main() -> AppExit {
     match build(Arguments::parse_for_this_machine()) {
@@ -44,7 +40,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {
         return Err(failure.to_string().into());
     }
-    add_bevy(&mut app, arguments.headless);
+    start::add_bevy(&mut app, "To the horizon", arguments.headless);
     app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin::default(), scene::ScenePlugin));
     match arguments.headless {
         true => app.add_plugins(picture::PicturePlugin),
@@ -74,27 +70,6 @@ fn spawn_camera(
             .with_detail_radius(arguments.detail)
             .with_bytes_per_second(arguments.bytes_per_second),
     ));
-}
-
-/// Bevy's own plugins, with or without a window.
-fn add_bevy(app: &mut App, headless: bool) {
-    let filter = "error,wgpu_hal::vulkan::instance=off".to_owned();
-    let log = LogPlugin { level: Level::ERROR, filter, ..default() };
-    // A picture that is taken once must not miss what is still being compiled.
-    let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
-    if !headless {
-        let window = Window { title: "To the horizon".to_owned(), ..default() };
-        app.add_plugins(
-            DefaultPlugins.set(log).set(render).set(WindowPlugin { primary_window: Some(window), ..default() }),
-        );
-        return;
-    }
-    // OpenGL wants a display, and complains without one.
-    let backends = Backends::from_env().or(Some(Backends::PRIMARY));
-    render.render_creation = WgpuSettings { backends, ..default() }.into();
-    let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
-    app.add_plugins(DefaultPlugins.set(log).set(render).set(no_window).disable::<WinitPlugin>())
-        .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0)));
 }
 
 fn fly(time: Res<Time>, keys: Res<ButtonInput<KeyCode>>, mut camera: Single<&mut Transform, With<Camera3d>>) {

@@ -5,7 +5,7 @@
 //! ticks, and send back what does not fit into the budget. A restore goes in phases, each when the one before is done:
 //! the blocks and whoever stood there, in the order that it was asked for, then the entities of the snapshot, and with them
 //! the word that a column is done. A capture looks again, at its end, for entities that have crossed from columns that were
-//! still to come into such as were captured.
+//! still to come into such as were captured; a restore removes those who have crossed so.
 //!
 //! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
 //! end of the process cuts short goes on, or is taken back, when its dimension is opened again.

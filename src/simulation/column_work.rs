@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use capture::{CaptureColumn, CapturedColumn};
 pub use look::{LookForEntities, SeenEntities};
-pub use restore::{ColumnRestored, PlaceEntities, RestoreColumn, RestoredColumn};
+pub use restore::{ClearEntities, ClearedEntities, ColumnRestored, PlaceEntities, RestoreColumn, RestoredColumn};
 
 /// How much of a tick may be spent on work on columns. The first column of a tick is worked on in any case.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +42,10 @@ pub enum ColumnWork {
     Restore(RestoreColumn),
     /// Entities are to come into it.
     PlaceEntities(PlaceEntities),
-    /// It is to be looked who stands in it and in the region's other columns. That takes no part in the budget: all of them
-    /// are to be seen at the same moment.
+    /// Entities are to go from it and from the region's other columns. Like looking for them, that takes no part in the budget:
+    /// it is to be done to all of them at the same moment.
+    Clear(ClearEntities),
+    /// It is to be looked who stands in it and in the region's other columns.
     Look(LookForEntities),
 }
 
@@ -56,6 +58,8 @@ pub enum ColumnAnswer {
     Restored(RestoredColumn),
     /// So many entities came into it.
     Placed(usize),
+    /// Whoever was there has gone.
+    Cleared(ClearedEntities),
     /// It was looked who is there.
     Seen(SeenEntities),
     /// The budget was used up: it is to be sent again.
@@ -114,6 +118,7 @@ impl FinishedWork {
         match &self.result {
             ColumnAnswer::Restored(restored) => !restored.chunks.is_empty() || !restored.removed.is_empty(),
             ColumnAnswer::Placed(count) => *count > 0,
+            ColumnAnswer::Cleared(cleared) => !cleared.removed.is_empty(),
             _ => false,
         }
     }
@@ -161,8 +166,8 @@ pub(super) fn work(world: &mut World) {
         }
         let is_late =
             || budget.share.is_some_and(|share| began.elapsed().as_secs_f64() >= period.as_secs_f64() * share);
-        let is_work = !matches!(work, ColumnWork::Look(_));
-        if is_work && !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
+        let is_of_column = !matches!(work, ColumnWork::Look(_) | ColumnWork::Clear(_));
+        if is_of_column && !mem::take(&mut is_first) && (chunks >= budget.chunks || is_late()) {
             finished.push(FinishedWork { answer, result: ColumnAnswer::Postponed, took: Duration::ZERO });
             continue;
         }
@@ -174,6 +179,7 @@ pub(super) fn work(world: &mut World) {
                 ColumnAnswer::Restored(restored)
             }),
             ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(ColumnAnswer::Placed),
+            ColumnWork::Clear(order) => Ok(ColumnAnswer::Cleared(restore::clear(world, &order))),
             ColumnWork::Look(order) => Ok(ColumnAnswer::Seen(look::look(world, &order))),
         };
         let result = done.unwrap_or_else(ColumnAnswer::Failed);

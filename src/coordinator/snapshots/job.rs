@@ -1,24 +1,28 @@
 //! One snapshot job: what it orders next, and what came of what it ordered.
 
-use super::files::{FileAnswer, FileWork};
+mod files;
+mod life;
+mod phase;
+
+use super::files::FileWork;
 use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
+    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::post::Directory;
 use crate::coordinator::save::Saves;
+use crate::region::RegionId;
 use crate::simulation::{
-    CaptureColumn, CapturedColumn, ColumnAnswer, ColumnWork, LookForEntities, PlaceEntities, RestoreColumn,
-    SeenEntities,
+    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, LookForEntities,
+    PlaceEntities, RestoreColumn, SeenEntities,
 };
-use crate::snapshot::{BlockFilter, RestoreItem, Snapshot, StoredSnapshot};
+use crate::snapshot::{BlockFilter, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +38,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked again whether somebody is alive, and the wait in between: a tick ends soon.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A restore in layers of more chunk heights is refused.
-const MOST_HEIGHTS: u64 = 4_096;
 /// A job of more columns is refused: 1,024 by 1,024.
 const MOST_COLUMNS: u128 = 1 << 20;
 /// The time between two looks at a job by the main world.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
+
+pub(super) use files::RecordEnd;
+use files::{Files, Record};
+use phase::{FileStep, Phase, Piece, restore_phases, slab};
 
 /// What a job wants now.
 pub(super) enum Step {
@@ -93,81 +99,14 @@ pub(super) struct Job {
     outcomes: BTreeMap<ColumnPos, Outcome>,
     /// Who was in the box and was removed.
     removed: BTreeSet<Uuid>,
+    /// The ticks in which columns were restored.
+    ticks: BTreeSet<(RegionId, u64)>,
     alive_elsewhere: usize,
     stored: Option<StoredPlaces>,
     is_finding: bool,
     progress: SnapshotProgress,
     began: Option<Duration>,
     told: Option<(SnapshotJobState, Duration)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    Files(FileStep),
-    Capture(Vec<ColumnPos>),
-    /// Each region that has captured columns looks who is there and was not caught.
-    LookAgain,
-    /// The chunks at these heights of each column.
-    Blocks(Vec<(ColumnPos, RangeInclusive<i64>)>),
-    FindStored,
-    Entities(Vec<ColumnPos>),
-}
-
-/// What is done with files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileStep {
-    Read,
-    Store,
-    Record,
-}
-
-/// Whether something is to be done with files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Files {
-    None,
-    Wanted(FileStep),
-    UnderWay,
-}
-
-/// The record of a restore on disk.
-struct Record {
-    path: PathBuf,
-    is_written: bool,
-    /// What the next session does.
-    recovery: RestoreSnapshot,
-}
-
-/// What becomes of the record of a restore that has come to its end.
-pub(super) enum RecordEnd {
-    /// It is removed once all is saved.
-    Remove(PathBuf),
-    /// The restore goes on when its dimension is opened again.
-    Keep(PathBuf, Box<RestoreSnapshot>),
-}
-
-#[derive(Clone, Debug)]
-struct Piece {
-    column: ColumnPos,
-    /// In chunks.
-    heights: RangeInclusive<i64>,
-    tries: u32,
-    /// How often it was looked whether its entities are alive.
-    looks: u32,
-}
-
-impl Piece {
-    const fn new(column: ColumnPos, heights: RangeInclusive<i64>) -> Self {
-        Self { column, heights, tries: 0, looks: 0 }
-    }
-}
-
-/// What is known of somebody's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    Alive,
-    Dead,
-    /// A region has to end its tick first.
-    Unknown,
 }
 
 #[derive(Default)]
@@ -193,6 +132,13 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
+    /// Whether the region of the column has halted.
+    pub fn is_halted(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let open = self.dimensions.open.get(&dimension);
+        let slot = open.and_then(|open| open.regionizer.data(open.regionizer.region_at(column)?));
+        slot.is_some_and(|slot| slot.halted.is_some())
+    }
+
     fn is_loaded(&self, dimension: DimensionId, column: ColumnPos) -> bool {
         let open = self.dimensions.open.get(&dimension);
         open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
@@ -228,6 +174,7 @@ impl Job {
             stragglers: Stragglers::default(),
             outcomes: BTreeMap::new(),
             removed: BTreeSet::new(),
+            ticks: BTreeSet::new(),
             alive_elsewhere: 0,
             stored: None,
             is_finding: false,
@@ -359,6 +306,10 @@ impl Job {
             while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
                 self.todo.push_front(entry.remove());
             }
+            if self.is_round() {
+                // Nobody walks about in it, and what was captured is complete but for those who just had.
+                self.under_way.retain(|column, _| !world.is_halted(self.task.dimension(), *column));
+            }
             if self.under_way.len() >= limits.columns {
                 return Step::Wait;
             }
@@ -398,88 +349,40 @@ impl Job {
                 self.files = Files::UnderWay;
                 return Step::Files(work);
             }
-            if self.phase == Some(Phase::LookAgain) {
+            if self.is_round() {
                 self.todo = self.looks(world);
                 if !self.todo.is_empty() {
                     continue;
                 }
-                self.stragglers.give_to(&mut self.captured);
+                if self.phase == Some(Phase::LookAgain) {
+                    self.stragglers.give_to(&mut self.captured);
+                }
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
             if let Phase::Files(step) = phase {
                 self.files = Files::Wanted(step);
             }
             self.todo = phase.pieces(&self.task.area());
-            if phase == Phase::LookAgain {
-                self.stragglers.begin(self.dimension(), &self.captured, world);
+            match (&phase, &self.task) {
+                (Phase::LookAgain, _) => self.stragglers.begin(self.dimension(), &self.captured, world),
+                // Within a tick nobody moves.
+                (Phase::Clear, SnapshotTask::Restore(restore)) if self.ticks.len() > 1 => {
+                    if let Some(snapshot) = restore.snapshot.held() {
+                        self.stragglers.begin_round(self.dimension(), snapshot, world);
+                    }
+                }
+                _ => {}
             }
             self.phase = Some(phase);
         }
     }
 
-    fn file_work(&mut self, step: FileStep) -> Option<FileWork> {
-        let captured = Arc::new(mem::replace(&mut self.captured, Snapshot::new(self.task.area())));
-        match (step, &self.task) {
-            (FileStep::Read, SnapshotTask::Restore(restore)) => match &restore.snapshot {
-                SnapshotSource::Stored(stored) => Some(FileWork::Read(stored.clone())),
-                SnapshotSource::Held(_) => None,
-            },
-            (FileStep::Store, SnapshotTask::Capture(capture)) => {
-                self.snapshot = Some(captured.clone());
-                Some(FileWork::Store(capture.store.clone()?, capture.dimension, captured))
-            }
-            (FileStep::Record, SnapshotTask::Restore(restore)) => {
-                let record = self.record.as_mut()?;
-                if restore.after_crash == AfterCrash::Undo {
-                    let entities = match restore.entities {
-                        EntityRestore::Keep => EntityRestore::Keep,
-                        EntityRestore::Add | EntityRestore::Replace => EntityRestore::Replace,
-                    };
-                    record.recovery = RestoreSnapshot { entities, ..RestoreSnapshot::new(restore.dimension, captured) };
-                }
-                Some(FileWork::Record(record.path.clone(), Box::new(record.recovery.clone())))
-            }
-            _ => None,
-        }
+    /// Whether each region does something to all of its columns at once.
+    fn is_round(&self) -> bool {
+        matches!(self.phase, Some(Phase::LookAgain | Phase::Clear))
     }
 
-    /// What came of the work on files.
-    pub fn take_files(&mut self, answer: Result<FileAnswer, String>) {
-        self.files = Files::None;
-        match answer {
-            Ok(FileAnswer::Read(snapshot)) => {
-                if let SnapshotTask::Restore(restore) = &mut self.task {
-                    restore.snapshot = SnapshotSource::Held(snapshot);
-                }
-                self.add_restore();
-            }
-            Ok(FileAnswer::Stored(stored)) => self.stored_snapshot = Some(stored),
-            Ok(FileAnswer::Recorded) => {
-                if let Some(record) = &mut self.record {
-                    record.is_written = true;
-                }
-            }
-            Err(error) => self.fail(error),
-        }
-    }
-
-    /// What is done if it is cut short.
-    pub fn recovery(&self) -> Option<&RestoreSnapshot> {
-        self.record.as_ref().map(|record| &record.recovery)
-    }
-
-    /// What becomes of its record on disk, if it has one.
-    pub fn take_record(&mut self) -> Option<RecordEnd> {
-        let Record { path, recovery, .. } = self.record.take().filter(|record| record.is_written)?;
-        match (self.is_cancelled, self.is_interrupted, &self.error) {
-            (false, true, _) => Some(RecordEnd::Keep(path, Box::new(recovery))),
-            // The next session tries it again.
-            (false, false, Some(_)) => None,
-            _ => Some(RecordEnd::Remove(path)),
-        }
-    }
-
-    /// A piece for each region that is to look again.
+    /// A piece for each region that is to look again, or to be cleared.
     fn looks(&mut self, world: &Surroundings) -> VecDeque<Piece> {
         let heights = self.task.area().chunk_heights().unwrap_or(0..=0);
         let columns = self.stragglers.wanted(self.dimension(), world).into_iter();
@@ -489,7 +392,8 @@ impl Job {
     /// What is to be done with a column; `None` if it is nothing.
     fn work_for(&mut self, piece: &Piece, world: &mut Surroundings) -> Option<ColumnWork> {
         let column = piece.column;
-        if self.outcomes.get(&column).is_some_and(|outcome| outcome.failure.is_some()) {
+        let has_failed = self.outcomes.get(&column).is_some_and(|outcome| outcome.failure.is_some());
+        if has_failed && !self.is_round() {
             self.progress.done += 1;
             return None;
         }
@@ -511,6 +415,10 @@ impl Job {
                 let (area, entities) = (capture.area, capture.parts.entities);
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
             }
+            (SnapshotTask::Restore(restore), Some(Phase::Clear)) => {
+                let snapshot = restore.snapshot.held()?.clone();
+                Some(ColumnWork::Clear(ClearEntities { area: self.task.area(), snapshot }))
+            }
             (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
                 let (snapshot, mode) = (restore.snapshot.held()?.clone(), restore.entities);
                 let entities = self.coming(&snapshot, column, mode, world);
@@ -526,80 +434,9 @@ impl Job {
         }
     }
 
-    /// The entities of a column that come into the world: nobody who is alive.
-    fn coming(
-        &mut self,
-        snapshot: &Snapshot,
-        column: ColumnPos,
-        mode: EntityRestore,
-        world: &mut Surroundings,
-    ) -> Vec<EntityRecord> {
-        if mode == EntityRestore::Keep {
-            return Vec::new();
-        }
-        let area = self.task.area();
-        let dimension = self.dimension();
-        let found = snapshot.column(column).map_or(&[][..], |column| column.entities());
-        let (coming, alive): (Vec<_>, Vec<_>) = found
-            .iter()
-            .filter(|entity| area.contains(entity.block) && entity.player().is_none())
-            .partition(|entity| self.life(entity.id, world) == Life::Dead);
-        self.alive_elsewhere += alive.len();
-        coming.into_iter().map(|entity| EntityRecord { dimension, ..entity.clone() }).collect()
-    }
-
-    /// Whether somebody is alive: in a region, on a journey, or stored where nothing is loaded. Who is stored where the column is
-    /// loaded, and was not reported by its region, has died.
-    fn life(&self, id: Uuid, world: &mut Surroundings) -> Life {
-        if world.directory.knows(id) {
-            return Life::Alive;
-        }
-        if self.removed.contains(&id) {
-            return Life::Dead;
-        }
-        let unwritten = world.saves.unwritten_batches().find_map(|batch| batch.entities.get(&id));
-        let stored = match unwritten {
-            Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
-            None => self.stored.as_ref().and_then(|stored| stored.get(&id).copied()),
-        };
-        let Some((dimension, column)) = stored else { return Life::Dead };
-        match world.dimensions.open.get_mut(&dimension).map(|open| open.has_reported(column)) {
-            Some(Some(true)) => Life::Dead,
-            Some(None) => Life::Unknown,
-            _ => Life::Alive,
-        }
-    }
-
-    /// Whether it has to be waited for until it is known who of the entities of a piece is alive.
-    fn is_unclear(&self, piece: &Piece, world: &mut Surroundings) -> bool {
-        let (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) = (&self.task, &self.phase) else {
-            return false;
-        };
-        let snapshot = restore.snapshot.held().filter(|_| restore.entities != EntityRestore::Keep);
-        let column = snapshot.and_then(|snapshot| snapshot.column(piece.column));
-        let entities = column.into_iter().flat_map(|column| column.entities());
-        entities.map(|entity| entity.id).any(|id| self.life(id, world) == Life::Unknown)
-    }
-
-    fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
-        let snapshot = match &self.task {
-            SnapshotTask::Restore(restore) if restore.entities != EntityRestore::Keep => restore.snapshot.held(),
-            _ => None,
-        };
-        snapshot.into_iter().flat_map(|snapshot| snapshot.entities())
-    }
-
     /// Who has left a region; `None` if they are outside of the box by then.
     pub fn note_left(&mut self, left: BTreeMap<Uuid, Option<EntityRecord>>) {
         self.stragglers.note(left, &self.captured);
-    }
-
-    /// Where the entities of the snapshot are stored.
-    pub fn take_stored(&mut self, stored: Result<StoredPlaces, String>) {
-        match stored {
-            Ok(stored) => self.stored = Some(stored),
-            Err(error) => self.fail(error),
-        }
     }
 
     /// What came of a column.
@@ -610,6 +447,8 @@ impl Job {
         let outcome = self.outcomes.entry(column).or_default();
         match answer {
             ColumnAnswer::Postponed => return self.todo.push_front(piece),
+            // It is asked again, or has halted.
+            ColumnAnswer::Lost if matches!(self.phase, Some(Phase::LookAgain | Phase::Clear)) => return,
             ColumnAnswer::Lost if piece.tries + 1 < TRIES => {
                 piece.tries += 1;
                 self.again.insert((now.saturating_add(RETRY), column), piece);
@@ -626,6 +465,12 @@ impl Job {
                 self.progress.chunks_changed += restored.chunks.len();
                 outcome.changed.extend(restored.chunks);
                 self.removed.extend(restored.removed);
+                self.ticks.insert(restored.tick);
+            }
+            ColumnAnswer::Cleared(ClearedEntities { columns, removed }) => {
+                self.stragglers.looked(columns.into_iter().chain([column]));
+                self.removed.extend(removed);
+                return;
             }
             ColumnAnswer::Placed(_) => {}
             ColumnAnswer::Seen(SeenEntities { columns, entities }) => {
@@ -633,9 +478,6 @@ impl Job {
                 entities.into_iter().for_each(|entity| self.captured.add_entity(entity.column(), entity));
                 return;
             }
-        }
-        if self.phase == Some(Phase::LookAgain) {
-            return self.stragglers.looked([column]);
         }
         self.progress.done += 1;
         let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));
@@ -683,71 +525,4 @@ impl Job {
         let height = self.under_way.get(&column).map_or(0, |piece| *piece.heights.start());
         column.chunk(height).min_block()
     }
-}
-
-impl Phase {
-    fn columns(&self) -> Vec<ColumnPos> {
-        match self {
-            Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
-            Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::LookAgain | Self::Files(_) => Vec::new(),
-        }
-    }
-
-    fn pieces(&self, area: &BlockBox) -> VecDeque<Piece> {
-        let whole = area.chunk_heights().unwrap_or(0..=0);
-        match self {
-            Self::Blocks(pieces) => {
-                let pieces = pieces.iter().cloned();
-                pieces.map(|(column, heights)| Piece::new(column, heights)).collect()
-            }
-            other => {
-                let columns = other.columns().into_iter();
-                columns.map(|column| Piece::new(column, whole.clone())).collect()
-            }
-        }
-    }
-}
-
-/// First the blocks, then the entities.
-fn restore_phases(restore: &RestoreSnapshot, snapshot: &Snapshot, area: &BlockBox) -> Result<Vec<Phase>, String> {
-    let has = |column: &ColumnPos| snapshot.column(*column).is_some();
-    let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
-    let mut phases = match (restore.order, area.chunk_heights()) {
-        (_, None) => Vec::new(),
-        (None, Some(heights)) => {
-            vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
-        }
-        (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MOST_HEIGHTS => {
-            return Err(format!("a restore in an order reaches at most {MOST_HEIGHTS} chunk heights"));
-        }
-        (Some(order), Some(_)) => {
-            let items = order.items(area).map_err(|error| error.to_string())?;
-            let items: Vec<RestoreItem> = items.filter(|item| has(&item.chunk.column())).collect();
-            items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
-        }
-    };
-    if restore.entities != EntityRestore::Keep {
-        phases.push(Phase::FindStored);
-    }
-    phases.push(Phase::Entities(columns));
-    Ok(phases)
-}
-
-/// The chunks of a phase, each column with all of its heights.
-fn phase_of(items: &[RestoreItem]) -> Phase {
-    let mut columns: BTreeMap<ColumnPos, RangeInclusive<i64>> = BTreeMap::new();
-    for RestoreItem { chunk, .. } in items {
-        let heights = columns.entry(chunk.column()).or_insert(chunk.y..=chunk.y);
-        *heights = *heights.start().min(&chunk.y)..=*heights.end().max(&chunk.y);
-    }
-    Phase::Blocks(columns.into_iter().collect())
-}
-
-/// The part of a box at these chunk heights.
-fn slab(area: &BlockBox, heights: &RangeInclusive<i64>) -> BlockBox {
-    let mut slab = *area;
-    slab.min.y = slab.min.y.max(heights.start() << 4);
-    slab.max.y = slab.max.y.min(heights.end() << 4 | 15);
-    slab
 }

@@ -1,4 +1,6 @@
-//! Who stands in a captured box, and in none of its columns as they were captured.
+//! Who stands in a captured box, and in none of its columns as they were captured; and whoever is to be removed from a
+//! restored one, and has crossed into a column that was restored before. Each region that has columns of the box deals with
+//! them at once.
 
 use super::job::Surroundings;
 use crate::coordinator::dimension::Stage;
@@ -7,15 +9,16 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The second look at a captured box.
+/// The last round of all regions with columns of a box.
 #[derive(Default)]
 pub(super) struct Stragglers {
     /// Who left a region and is in the box, and was not caught up to then.
     seen: BTreeMap<Uuid, EntityRecord>,
-    /// The columns whose region has not looked.
+    /// The columns whose region has not had its turn.
     unseen: BTreeSet<ColumnPos>,
     /// Who was caught when the second look began.
     pub known: Arc<FxHashSet<Uuid>>,
@@ -37,32 +40,40 @@ impl Stragglers {
         self.known = Arc::new(captured.entity_ids().collect());
         // Whoever is in a region now is seen there, or as they leave it.
         self.seen.retain(|id, _| !world.directory.is_in_region(*id));
-        let Some(open) = world.dimensions.open.get(&dimension) else { return };
-        let is_loaded = |column: &ColumnPos| open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
-        self.unseen = captured.columns().map(|(column, _)| column).filter(is_loaded).collect();
+        self.begin_round(dimension, captured, world);
     }
 
-    /// A column for each region that has to look.
+    /// Each region with columns of a snapshot has its turn.
+    pub fn begin_round(&mut self, dimension: DimensionId, snapshot: &Snapshot, world: &Surroundings) {
+        let Some(open) = world.dimensions.open.get(&dimension) else { return };
+        let is_loaded = |column: &ColumnPos| open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
+        self.unseen = snapshot.columns().map(|(column, _)| column).filter(is_loaded).collect();
+    }
+
+    /// A column for each region whose turn it is.
     pub fn wanted(&mut self, dimension: DimensionId, world: &Surroundings) -> Vec<ColumnPos> {
         let Some(open) = world.dimensions.open.get(&dimension) else { return Vec::new() };
-        // Who was in a column that was given up has been seen with it.
-        self.unseen.retain(|column| open.columns.get(column).is_some_and(|stage| is_in_region(*stage)));
+        // Who was in a column that was given up has been seen with it; who is in a halted region is as they are stored.
+        self.unseen.retain(|column| {
+            let is_there = open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
+            is_there && !world.is_halted(dimension, *column)
+        });
         let mut regions = FxHashSet::default();
         let of_new_region =
-            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|it| regions.insert(it));
+            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));
         self.unseen.iter().copied().filter(of_new_region).collect()
     }
 
-    /// A region has looked at these columns, or cannot.
+    /// A region has dealt with these columns.
     pub fn looked(&mut self, columns: impl IntoIterator<Item = ColumnPos>) {
         for column in columns {
             self.unseen.remove(&column);
         }
     }
 
-    /// All have looked: whoever nobody has found is where they were seen last.
+    /// All have looked; whoever nobody has found is where they were seen last.
     pub fn give_to(&mut self, captured: &mut Snapshot) {
-        for (id, entity) in std::mem::take(&mut self.seen) {
+        for (id, entity) in mem::take(&mut self.seen) {
             if captured.entity_column(id).is_none() {
                 captured.add_entity(entity.column(), entity);
             }

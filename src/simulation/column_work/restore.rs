@@ -1,13 +1,14 @@
 //! Restoring a column.
 
 use super::capture::load;
-use super::standing_in;
-use crate::simulation::EntityIndex;
+use super::{standing, standing_in};
+use crate::region::RegionId;
 use crate::simulation::block_ticks::BlockTicks;
 use crate::simulation::blocks::RegionColumns;
 use crate::simulation::components::Stored;
 use crate::simulation::records::spawn_stored;
 use crate::simulation::world::RegionState;
+use crate::simulation::{EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
@@ -32,10 +33,30 @@ pub struct RestoreColumn {
 }
 
 /// What was restored of a column.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RestoredColumn {
     /// The heights of the chunks that were changed, in chunks, ascending.
     pub chunks: Vec<i64>,
+    /// Who was removed, with all that hung on them.
+    pub removed: Vec<Uuid>,
+    /// The region, and its ticks before that one.
+    pub tick: (RegionId, u64),
+}
+
+/// Entities that are to go from all columns of a region at once: whoever crossed into a column that was restored already.
+#[derive(Clone, Debug)]
+pub struct ClearEntities {
+    /// The box; what the region has of it counts.
+    pub area: BlockBox,
+    /// Whose columns are cleared, of those it tells of.
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// Who has gone.
+#[derive(Debug)]
+pub struct ClearedEntities {
+    /// The region's columns that the box reaches, ascending.
+    pub columns: Vec<ColumnPos>,
     /// Who was removed, with all that hung on them.
     pub removed: Vec<Uuid>,
 }
@@ -64,7 +85,8 @@ pub struct ColumnRestored {
 pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<RestoredColumn, String> {
     let RestoreColumn { column, area, snapshot, filter, removes_entities } = order;
     load(world, *column, area)?;
-    let mut restored = RestoredColumn::default();
+    let RegionInfo { region, ticks, .. } = *world.resource::<RegionInfo>();
+    let mut restored = RestoredColumn { chunks: Vec::new(), removed: Vec::new(), tick: (region, ticks) };
     let wanted = snapshot.column(*column).ok_or("the snapshot does not have the column")?;
     let mut columns = world.resource_mut::<RegionColumns>();
     let known = columns.column(*column).ok_or("the column is not loaded")?.clone();
@@ -87,16 +109,32 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     }
     if *removes_entities {
         let found = standing_in(world, area, *column).into_iter();
-        for (entity, record) in found.filter(|(_, record)| snapshot.tells_of(record.id)) {
-            restored.removed.push(record.id);
-            restored.removed.extend(record.children.iter().filter_map(|child| child.id));
-            // A hook of another one may have despawned it.
-            if world.entities().contains_spawned(entity) {
-                world.despawn(entity);
-            }
-        }
+        restored.removed = remove(world, found.filter(|(_, record)| snapshot.tells_of(record.id)));
     }
     Ok(restored)
+}
+
+pub(super) fn clear(world: &mut World, order: &ClearEntities) -> ClearedEntities {
+    let ClearEntities { area, snapshot } = order;
+    let here = |position: &Position| area.contains(position.block) && snapshot.column(position.column()).is_some();
+    let found = standing(world, here, |id| snapshot.tells_of(id));
+    let removed = remove(world, found.into_iter());
+    let owned = world.resource::<RegionColumns>().positions();
+    ClearedEntities { columns: owned.iter().copied().filter(|column| area.reaches(*column)).collect(), removed }
+}
+
+/// Removes entities. Gives them and all that hung on them.
+fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecord)>) -> Vec<Uuid> {
+    let mut removed = Vec::new();
+    for (entity, record) in entities {
+        removed.push(record.id);
+        removed.extend(record.children.iter().filter_map(|child| child.id));
+        // A hook of another one may have despawned it.
+        if world.entities().contains_spawned(entity) {
+            world.despawn(entity);
+        }
+    }
+    removed
 }
 
 pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<usize, String> {

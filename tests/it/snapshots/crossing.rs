@@ -91,6 +91,27 @@ fn however_many_walk_however_fast_each_is_caught_once() {
 }
 
 #[test]
+fn whoever_walks_through_a_restore_is_gone_and_who_was_captured_is_where_they_were() {
+    let (mut app, dimension, id) = walked_world(true);
+    for number in 1..=10 {
+        walk_from(&mut app, dimension, number, number as i64 * 17 - 80, number as f32 * 3.0 - 16.0);
+    }
+    update(&mut app, 2);
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, ROW));
+    for number in 11..=40 {
+        walk_from(&mut app, dimension, number, (number * 37 % 176) as i64 - 80, (number % 9) as f32 * 4.0 - 16.0);
+    }
+    for round in 0..rounds(6) {
+        update(&mut app, 7 + round as usize % 3);
+        let outcome = restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
+        assert_eq!(outcome.alive_elsewhere, 0, "{round}");
+        update(&mut app, 2);
+        let names: BTreeSet<String> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+        assert!(names.into_iter().eq((1..=10).map(|number| format!("walker {number}")).collect::<BTreeSet<_>>()));
+    }
+}
+
+#[test]
 fn who_walks_off_onto_ground_that_was_captured_and_let_go_is_caught_once() {
     let (mut app, dimension, id) = walked_world(false);
     // The west of the box is not loaded, and is captured first.

@@ -237,6 +237,23 @@ fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is
 }
 
 #[test]
+fn a_region_that_halts_when_it_was_captured_does_not_hold_the_job_up() {
+    for passes in 1..5 {
+        let (mut app, dimension, id) = world(lockstep());
+        spawn_in_region(&mut app, dimension, at(3, 20, 3), walker("guard", 0.0));
+        update(&mut app, 10);
+        let area = BlockBox::new(at(-16, 0, -16), at(31, 47, 31));
+        let job = jobs(&app).capture(CaptureSnapshot::new(id, area));
+        update(&mut app, passes);
+        order(&mut app, dimension, ColumnPos::new(0, 0), RegionOrder::Halt);
+        let ended = ended(&mut app, job);
+        assert_eq!(ended.progress.state, SnapshotJobState::Finished);
+        assert!(ended.outcome.columns.iter().all(|column| column.result == ColumnResult::Done), "{passes}");
+        assert_eq!(ended.outcome.snapshot.as_ref().unwrap().entities().count(), 1, "{passes}");
+    }
+}
+
+#[test]
 fn who_is_stored_with_a_column_that_is_just_being_fetched_is_alive() {
     /// In the section of the first column, and not held by the viewer there.
     const BESIDE: BlockPos = at(16 * 3, 9, 0);

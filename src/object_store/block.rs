@@ -1,0 +1,117 @@
+//! A block: data, and at its end the trailer that says whose it is.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | from the start | data; in block 0 it starts behind the signature's line |
+//! | .. 4058 | the key |
+//! | 4058 | 0 |
+//! | 4059 | what it is part of: 1 index, 2 object, 3 object of a batch, 4 commit of a batch; 0 if it is free |
+//! | 4060..4062 | `u16` bytes of the key |
+//! | 4062..4064 | `u16` bytes of data |
+//! | 4064..4072 | `u64` version of the object |
+//! | 4072..4080 | `u64` counter: of two writes the later one has the higher |
+//! | 4080..4088 | `i64` the next block of the chain, -1 in the last |
+//! | 4088..4092 | `u32` place in the chain, from 0 |
+//! | 4092..4096 | `u32` CRC-32 of all before it; in block 0 without the signature's line |
+//!
+//! All integers are little-endian. A block is free if all bytes from 4058 on are 0.
+
+/// Bytes of a block.
+pub const BLOCK_SIZE: usize = 4_096;
+/// Bytes of a key at the most.
+pub const MOST_KEY_BYTES: usize = 512;
+
+/// Where the fixed part of the trailer begins.
+const FIXED: usize = 4_058;
+const CHECKSUM: usize = BLOCK_SIZE - 4;
+
+/// What a block is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Index = 1,
+    Object = 2,
+    BatchObject = 3,
+    Commit = 4,
+}
+
+/// What the trailer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trailer<'a> {
+    pub kind: Kind,
+    pub key: &'a str,
+    pub version: u64,
+    pub counter: u64,
+    pub next: Option<u64>,
+    pub sequence: u32,
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content<'a> {
+    Free,
+    /// Its checksum is wrong, or it says what cannot be.
+    Damaged,
+    Part(Trailer<'a>, &'a [u8]),
+}
+
+/// Bytes of data in a block of a chain with this key, if data begins at `start`.
+pub(super) const fn capacity(key: &str, start: usize) -> usize {
+    FIXED - key.len() - start
+}
+
+/// Fills a block. The key and the data fit.
+pub(super) fn encode(block: &mut [u8; BLOCK_SIZE], start: usize, trailer: &Trailer<'_>, data: &[u8]) {
+    let Trailer { kind, key, version, counter, next, sequence } = *trailer;
+    block[start..].fill(0);
+    block[start..start + data.len()].copy_from_slice(data);
+    block[FIXED - key.len()..FIXED].copy_from_slice(key.as_bytes());
+    block[FIXED + 1] = kind as u8;
+    block[4_060..4_062].copy_from_slice(&(key.len() as u16).to_le_bytes());
+    block[4_062..4_064].copy_from_slice(&(data.len() as u16).to_le_bytes());
+    block[4_064..4_072].copy_from_slice(&version.to_le_bytes());
+    block[4_072..4_080].copy_from_slice(&counter.to_le_bytes());
+    block[4_080..4_088].copy_from_slice(&next.map_or(-1, |next| next as i64).to_le_bytes());
+    block[4_088..CHECKSUM].copy_from_slice(&sequence.to_le_bytes());
+    let checksum = crc32fast::hash(&block[start..CHECKSUM]);
+    block[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// What a block holds, if data begins at `start`.
+pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
+    if block[FIXED..].iter().all(|byte| *byte == 0) {
+        return Content::Free;
+    }
+    if read_u32(block, CHECKSUM) != crc32fast::hash(&block[start..CHECKSUM]) {
+        return Content::Damaged;
+    }
+    let kind = match block[FIXED + 1] {
+        1 => Kind::Index,
+        2 => Kind::Object,
+        3 => Kind::BatchObject,
+        4 => Kind::Commit,
+        _ => return Content::Damaged,
+    };
+    let [key_length, length] = [4_060, 4_062].map(|at| usize::from(u16::from_le_bytes([block[at], block[at + 1]])));
+    let fits = key_length <= MOST_KEY_BYTES && start + length + key_length <= FIXED;
+    let key = fits.then(|| str::from_utf8(&block[FIXED - key_length..FIXED]).ok()).flatten();
+    let next = match read_u64(block, 4_080) as i64 {
+        -1 => Ok(None),
+        next => u64::try_from(next).map(Some),
+    };
+    let (Some(key), Ok(next)) = (key, next) else { return Content::Damaged };
+    let (version, counter, sequence) = (read_u64(block, 4_064), read_u64(block, 4_072), read_u32(block, 4_088));
+    Content::Part(Trailer { kind, key, version, counter, next, sequence }, &block[start..start + length])
+}
+
+/// The part of a block that makes it free when it is zero: its offset and length.
+pub(super) const fn mark() -> (usize, usize) {
+    (FIXED, BLOCK_SIZE - FIXED)
+}
+
+fn read_u64(block: &[u8; BLOCK_SIZE], at: usize) -> u64 {
+    block[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn read_u32(block: &[u8; BLOCK_SIZE], at: usize) -> u32 {
+    block[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}

@@ -1,0 +1,97 @@
+use super::MOST_KEY_BYTES;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why something could not be done with an object store.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ObjectStoreError {
+    /// The system refused, for instance because the disk is full. The store goes on with what it had.
+    #[error("{}: cannot {action}: {message}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// What kind of failure.
+        kind: io::ErrorKind,
+        /// What the system says.
+        message: String,
+    },
+    /// Nothing is created where there is something.
+    #[error("{} is there already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file does not begin with a signature.
+    #[error("{} is no object store: {reason}", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its beginning.
+        reason: &'static str,
+    },
+    /// The file is of another kind, or of another version of it.
+    #[error("{}: expected the signature {expected:?}, found {found:?}", path.display())]
+    Signature {
+        /// The file.
+        path: PathBuf,
+        /// The signature that was asked for.
+        expected: String,
+        /// The one that it has.
+        found: String,
+    },
+    /// Somebody else writes to the file, or reads it while it is to be written.
+    #[error("{} is in use elsewhere", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was opened only to be read.
+    #[error("{} was opened only to be read", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A signature that cannot be one.
+    #[error("{signature:?} is no signature: expected a line of 1 to {} bytes", super::file::MOST_SIGNATURE_BYTES)]
+    InvalidSignature {
+        /// The signature.
+        signature: String,
+    },
+    /// A key that cannot be one.
+    #[error("a key has 1 to {MOST_KEY_BYTES} bytes, and this one has {length}")]
+    Key {
+        /// Its bytes.
+        length: usize,
+    },
+    /// An object is larger than the options allow.
+    #[error("{key:?}: expected {limit} bytes or less, found {found}")]
+    TooLarge {
+        /// The object.
+        key: String,
+        /// The limit.
+        limit: u64,
+        /// How many there are, as far as it is known.
+        found: u64,
+    },
+    /// An object is not what was written.
+    #[error("{}: {key:?} is damaged in block {block}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The object.
+        key: String,
+        /// The block.
+        block: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// What the system said, with what was being done.
+pub(super) fn failed(path: &Path, action: &'static str) -> impl Fn(io::Error) -> ObjectStoreError + use<> {
+    let path = path.to_path_buf();
+    move |error| ObjectStoreError::Io { path: path.clone(), action, kind: error.kind(), message: error.to_string() }
+}

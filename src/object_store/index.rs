@@ -1,0 +1,158 @@
+//! The index as it is stored: an object of its own, whose chain begins in block 0.
+//!
+//! | what | how |
+//! |---|---|
+//! | next counter, blocks of the file, number of objects | varints |
+//! | each object, by key | bytes that its key shares with the one before, bytes that follow, those; version, first block, blocks, counter: varints; 1 if it is of a batch, or 0 |
+//! | number of commits | varint |
+//! | each commit | counter, first block, blocks, objects of its batch that are there: varints |
+//! | number of runs of free blocks | varint |
+//! | each run, ascending | blocks since the end of the one before, blocks: varints |
+//!
+//! Varints are LEB128. It is compressed like every object.
+
+use super::MOST_KEY_BYTES;
+use super::free_list::FreeList;
+use super::store::{CommitRecord, Entry};
+use std::collections::BTreeMap;
+
+/// What the index says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Index {
+    pub counter: u64,
+    pub blocks: u64,
+    pub entries: BTreeMap<String, Entry>,
+    pub commits: BTreeMap<u64, CommitRecord>,
+    pub free: FreeList,
+}
+
+pub(super) fn encode(
+    (counter, blocks): (u64, u64),
+    entries: &BTreeMap<String, Entry>,
+    commits: &BTreeMap<u64, CommitRecord>,
+    free: &FreeList,
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64 + entries.len() * 16);
+    [counter, blocks, entries.len() as u64].into_iter().for_each(|number| put(&mut bytes, number));
+    let mut before = "";
+    for (key, entry) in entries {
+        let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+        let Entry { version, first, blocks, counter, in_batch } = *entry;
+        [shared as u64, (key.len() - shared) as u64].into_iter().for_each(|number| put(&mut bytes, number));
+        bytes.extend_from_slice(&key.as_bytes()[shared..]);
+        [version, first, blocks, counter, in_batch.into()].into_iter().for_each(|number| put(&mut bytes, number));
+        before = key;
+    }
+    put(&mut bytes, commits.len() as u64);
+    for (counter, CommitRecord { first, blocks, live }) in commits {
+        [*counter, *first, *blocks, *live].into_iter().for_each(|number| put(&mut bytes, number));
+    }
+    put(&mut bytes, free.runs().len() as u64);
+    let mut end = 0;
+    for (first, blocks) in free.runs() {
+        [first - end, blocks].into_iter().for_each(|number| put(&mut bytes, number));
+        end = first + blocks;
+    }
+    bytes
+}
+
+/// `None` if it is not one. Nothing is allocated by a declared number.
+pub(super) fn decode(mut bytes: &[u8]) -> Option<Index> {
+    let bytes = &mut bytes;
+    let mut index = Index { counter: take(bytes)?, blocks: take(bytes)?, ..Index::default() };
+    let is_inside = |first: u64, blocks: u64, all: u64| {
+        blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
+    };
+    let mut before = Vec::new();
+    for _ in 0..take(bytes)? {
+        let (shared, rest) = (usize::try_from(take(bytes)?).ok()?, usize::try_from(take(bytes)?).ok()?);
+        let (rest, behind) = bytes.split_at_checked(rest)?;
+        *bytes = behind;
+        let key = [before.get(..shared)?, rest].concat();
+        if key <= before || key.len() > MOST_KEY_BYTES {
+            return None;
+        }
+        let (version, first, blocks) = (take(bytes)?, take(bytes)?, take(bytes)?);
+        let (counter, in_batch) = (take(bytes)?, take(bytes)? == 1);
+        if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
+            return None;
+        }
+        let entry = Entry { version, first, blocks, counter, in_batch };
+        index.entries.insert(String::from_utf8(key.clone()).ok()?, entry);
+        before = key;
+    }
+    for _ in 0..take(bytes)? {
+        let (counter, first, blocks, live) = (take(bytes)?, take(bytes)?, take(bytes)?, take(bytes)?);
+        if !is_inside(first, blocks, index.blocks) {
+            return None;
+        }
+        index.commits.insert(counter, CommitRecord { first, blocks, live });
+    }
+    let mut end = 0_u64;
+    for _ in 0..take(bytes)? {
+        let (gap, blocks) = (take(bytes)?, take(bytes)?);
+        let first = end.checked_add(gap)?;
+        if !is_inside(first, blocks, index.blocks) {
+            return None;
+        }
+        index.free.give(first, blocks);
+        end = first + blocks;
+    }
+    bytes.is_empty().then_some(index)
+}
+
+pub(super) fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let part = u64::from(byte & 0x7f);
+        if shift == 63 && part > 1 {
+            return None;
+        }
+        number |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_index_comes_back_and_random_bytes_are_none(
+            keys in btree_map("[a-c/]{1,8}", (any::<u64>(), 1..900_u64, 1..9_u64, 0..50_u64, any::<bool>()), 0..20),
+            runs in vec((1..5_u64, 1..5_u64), 0..8), noise in vec(any::<u8>(), 0..64),
+        ) {
+            let entries = keys.into_iter().map(|(key, (version, first, blocks, counter, in_batch))| {
+                (key, Entry { version, first, blocks, counter, in_batch })
+            });
+            let mut free = FreeList::default();
+            let mut end = 0;
+            for (gap, blocks) in runs {
+                free.give(end + gap, blocks);
+                end += gap + blocks;
+            }
+            let commits = [(3, CommitRecord { first: 9, blocks: 1, live: 2 })].into();
+            let index = Index { counter: 50, blocks: 1_000, entries: entries.collect(), commits, free };
+            let bytes = encode((index.counter, index.blocks), &index.entries, &index.commits, &index.free);
+            prop_assert_eq!(decode(&bytes), Some(index));
+            (0..bytes.len()).for_each(|end| assert_eq!(decode(&bytes[..end]), None));
+            let _ = decode(&noise);
+        }
+    }
+}

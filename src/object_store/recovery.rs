@@ -1,0 +1,189 @@
+//! The index made anew of what the blocks say.
+
+use super::block::{self, BLOCK_SIZE, Content, Kind};
+use super::error::failed;
+use super::payload::deleted_keys;
+use super::store::{CommitRecord, Entry};
+use super::{Disk, ObjectStoreError};
+use std::collections::BTreeMap;
+
+/// Blocks that are read at a time.
+const AT_ONCE: u64 = 256;
+/// Writes that a report names; of the others it only has the number.
+const MOST_NAMED: usize = 1_000;
+
+/// What was found in a store whose index was lost, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// Blocks whose checksum is wrong: they were being written, or are damaged.
+    pub damaged_blocks: u64,
+    /// Objects that are there.
+    pub kept: usize,
+    /// Old versions of these, and objects that a batch deleted: they are given up.
+    pub replaced: usize,
+    /// Writes that are not whole, and so not there; a thousand at the most.
+    pub dropped: Vec<DroppedWrite>,
+    /// How many writes are not there in all.
+    pub dropped_count: usize,
+}
+
+/// A write that is not whole: the one that was under way as the process ended, or one that is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedWrite {
+    /// The object.
+    pub key: String,
+    /// The version that was written.
+    pub version: u64,
+    /// Blocks of it that are there.
+    pub blocks: u64,
+    /// Why it is not whole.
+    pub reason: &'static str,
+}
+
+/// What a scan finds.
+pub(super) struct Found {
+    pub entries: BTreeMap<String, Entry>,
+    pub commits: BTreeMap<u64, CommitRecord>,
+    pub counter: u64,
+    /// Whole chains that do not count: first block and how many.
+    pub stale: Vec<(u64, u64)>,
+    pub report: Recovery,
+}
+
+/// What is known of a chain: its blocks by their place in it.
+#[derive(Default)]
+struct Chain {
+    version: u64,
+    /// Where the block is, and the next one.
+    blocks: BTreeMap<u32, (u64, Option<u64>)>,
+    is_torn: bool,
+    /// The bytes, of a commit.
+    payload: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Chain {
+    /// Its first block, if it is whole.
+    fn first(&self) -> Result<u64, &'static str> {
+        if self.is_torn {
+            return Err("a block of it is there twice");
+        }
+        let mut expected = None;
+        for (place, (sequence, (at, next))) in self.blocks.iter().enumerate() {
+            if place != *sequence as usize || expected.is_some_and(|expected| expected != Some(*at)) {
+                return Err("a block of it is missing");
+            }
+            expected = Some(*next);
+        }
+        match (expected, self.blocks.get(&0)) {
+            (Some(None), Some((first, _))) => Ok(*first),
+            _ => Err("its end is missing"),
+        }
+    }
+
+    /// Whether its blocks follow each other, as this crate writes them.
+    fn is_run(&self) -> bool {
+        let places: Vec<u64> = self.blocks.values().map(|(at, _)| *at).collect();
+        places.windows(2).all(|pair| pair[0] + 1 == pair[1])
+    }
+}
+
+/// Reads every block once. `start` is where data begins in block 0.
+pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64) -> Result<Found, ObjectStoreError> {
+    let mut chains: BTreeMap<(Kind, String, u64), Chain> = BTreeMap::new();
+    let mut report = Recovery { blocks, ..Recovery::default() };
+    let mut counter = 0;
+    let mut buffer = vec![0; AT_ONCE as usize * BLOCK_SIZE];
+    for first in (0..blocks).step_by(AT_ONCE as usize) {
+        let count = AT_ONCE.min(blocks - first) as usize;
+        let bytes = &mut buffer[..count * BLOCK_SIZE];
+        disk.read_at(first * BLOCK_SIZE as u64, bytes).map_err(failed(disk.path(), "read"))?;
+        for (at, block) in (first..).zip(bytes.as_chunks::<BLOCK_SIZE>().0) {
+            match block::decode(block, if at == 0 { start } else { 0 }) {
+                Content::Free => {}
+                Content::Damaged => report.damaged_blocks += 1,
+                Content::Part(trailer, data) => {
+                    counter = counter.max(trailer.counter);
+                    if trailer.kind == Kind::Index {
+                        continue;
+                    }
+                    let chain = chains.entry((trailer.kind, trailer.key.to_owned(), trailer.counter)).or_default();
+                    chain.is_torn |= !chain.blocks.is_empty() && chain.version != trailer.version;
+                    chain.version = trailer.version;
+                    chain.is_torn |= chain.blocks.insert(trailer.sequence, (at, trailer.next)).is_some();
+                    if trailer.kind == Kind::Commit {
+                        chain.payload.insert(trailer.sequence, data.to_vec());
+                    }
+                }
+            }
+        }
+    }
+    Ok(sort_out(chains, counter.saturating_add(1), report))
+}
+
+fn sort_out(chains: BTreeMap<(Kind, String, u64), Chain>, counter: u64, mut report: Recovery) -> Found {
+    let mut commits: BTreeMap<u64, CommitRecord> = BTreeMap::new();
+    let mut deletes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut stale = Vec::new();
+    let commit_of = |chain: &Chain| {
+        let payload: Vec<u8> = chain.payload.values().flatten().copied().collect();
+        Some((chain.first().ok()?, deleted_keys(&payload)?))
+    };
+    for ((_, _, counter), chain) in chains.iter().filter(|((kind, ..), _)| *kind == Kind::Commit) {
+        let Some((first, deleted)) = commit_of(chain) else { continue };
+        commits.insert(*counter, CommitRecord { first, blocks: chain.blocks.len() as u64, live: 0 });
+        for key in deleted {
+            let latest = deletes.entry(key).or_default();
+            *latest = (*latest).max(*counter);
+        }
+    }
+    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    for ((kind, key, counter), chain) in chains {
+        let in_batch = kind == Kind::BatchObject;
+        if kind == Kind::Commit {
+            continue;
+        }
+        let whole = chain.first().and_then(|first| match in_batch && !commits.contains_key(&counter) {
+            true => Err("its batch is not whole"),
+            false => Ok(first),
+        });
+        let (version, blocks) = (chain.version, chain.blocks.len() as u64);
+        let first = match whole {
+            Ok(first) => first,
+            Err(reason) => {
+                report.dropped_count += 1;
+                if report.dropped.len() < MOST_NAMED {
+                    report.dropped.push(DroppedWrite { key, version, blocks, reason });
+                }
+                // What is left of it is free, and what is whole is not to be taken for something later.
+                stale.extend(chain.first().ok().filter(|_| chain.is_run()).map(|first| (first, blocks)));
+                continue;
+            }
+        };
+        let is_deleted = deletes.get(&key).is_some_and(|deleted| counter < *deleted);
+        let is_old = entries.get(&key).is_some_and(|known| counter < known.counter);
+        if is_deleted || is_old {
+            report.replaced += 1;
+            stale.push((first, blocks));
+            continue;
+        }
+        if let Some(old) = entries.insert(key, Entry { version, first, blocks, counter, in_batch }) {
+            report.replaced += 1;
+            stale.push((old.first, old.blocks));
+        }
+    }
+    for entry in entries.values().filter(|entry| entry.in_batch) {
+        if let Some(commit) = commits.get_mut(&entry.counter) {
+            commit.live += 1;
+        }
+    }
+    // A commit that only says what is deleted says it until that is gone.
+    let retired: Vec<u64> =
+        commits.iter().filter(|(_, commit)| commit.live == 0).map(|(counter, _)| *counter).collect();
+    for commit in retired.into_iter().filter_map(|counter| commits.remove(&counter)) {
+        stale.push((commit.first, commit.blocks));
+    }
+    report.kept = entries.len();
+    Found { entries, commits, counter, stale, report }
+}

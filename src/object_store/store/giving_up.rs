@@ -1,0 +1,94 @@
+//! Blocks that are not needed any more: when they may be used again, and that nothing comes back of them.
+
+use super::{ObjectStore, Result};
+use crate::object_store::Disk;
+use crate::object_store::block::{self, BLOCK_SIZE};
+use crate::object_store::error::failed;
+use std::mem;
+
+const ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
+
+impl<D: Disk> ObjectStore<D> {
+    /// All that was written is synced: gives up what it replaced.
+    pub(super) fn settle(&mut self) {
+        for (first, blocks) in mem::take(&mut self.superseded) {
+            self.is_synced = false;
+            match self.mark_free(first) {
+                Ok(()) => self.release(first, blocks),
+                Err(_) => self.haunted.push((first, blocks)),
+            }
+        }
+        if !self.is_synced {
+            return;
+        }
+        // A commit may name what is deleted: that must be gone first.
+        for counter in mem::take(&mut self.retired) {
+            let Some(commit) = self.commits.remove(&counter) else { continue };
+            self.is_synced = false;
+            match self.mark_free(commit.first) {
+                Ok(()) => self.release(commit.first, commit.blocks),
+                Err(_) => self.haunted.push((commit.first, commit.blocks)),
+            }
+        }
+    }
+
+    /// Waits until everything is synced, and what is given up too.
+    pub(super) fn quiesce(&mut self) -> Result<()> {
+        while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
+            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
+            self.is_synced = true;
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// Blocks whose first one is marked as free.
+    pub(super) fn release(&mut self, first: u64, blocks: u64) {
+        if self.options.zero_freed {
+            self.is_synced = false;
+            // As far as it goes: they are free in any case, and those behind the end of the file are not there.
+            let end = self.disk.len().unwrap_or(0) / BLOCK_SIZE as u64;
+            let mut there = first..end.min(first + blocks);
+            let _ = there.try_for_each(|at| self.disk.write_at(at * BLOCK_SIZE as u64, &ZEROS));
+        }
+        self.free.give(first, blocks);
+    }
+
+    pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
+        let synced = self.disk.sync().map_err(failed(self.disk.path(), "sync"));
+        match synced {
+            Ok(()) => self.is_synced = true,
+            Err(_) => self.haunt(runs),
+        }
+        synced
+    }
+
+    /// These blocks hold what was not acknowledged: it must not come back later.
+    pub(super) fn haunt(&mut self, runs: &[(u64, u64)]) {
+        self.haunted.extend_from_slice(runs);
+        // If it cannot be done now, then before the next change.
+        let _ = self.exorcise();
+    }
+
+    pub(super) fn exorcise(&mut self) -> Result<()> {
+        while let Some((first, blocks)) = self.haunted.last().copied() {
+            self.is_synced = false;
+            // Whichever blocks of it are there: without its first one it is no chain.
+            self.mark_free(first)?;
+            self.haunted.pop();
+            self.release(first, blocks);
+        }
+        Ok(())
+    }
+
+    /// Makes a block free for whoever scans the file.
+    pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
+        let (offset, length) = block::mark();
+        let is_there = self.disk.len().map_err(failed(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
+        if is_there {
+            let written = self.disk.write_at(block * BLOCK_SIZE as u64 + offset as u64, &ZEROS[..length]);
+            written.map_err(failed(self.disk.path(), "write"))?;
+        }
+        Ok(())
+    }
+}
