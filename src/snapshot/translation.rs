@@ -21,19 +21,20 @@
 //! use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
 //! use bevy_terrane::snapshot::translation::TranslationOptions;
 //! use bevy_terrane::snapshot::{BlockTurns, Flip, Relocation, StateTurns, Turn};
+//! use std::sync::Arc;
 //!
 //! fn paste(jobs: Res<SnapshotJobs>, types: Res<BlockTypes>, dimension: Single<&DimensionOpen>) {
 //!     let (jobs, types, dimension) = (jobs.clone(), types.clone(), dimension.id);
 //!     std::thread::spawn(move || -> Result {
 //!         let file = std::fs::File::open("house.schem")?;
 //!         let (schematic, _) = Schematic::read(file, &ReadOptions::default())?;
-//!         let options = TranslationOptions::default();
+//!         let turn = Turn::new(1, Flip::None);
+//!         let options = TranslationOptions { turn, ..TranslationOptions::default() };
 //!         let (house, report) = Snapshot::from_schematic(schematic, dimension, &types, &options, &mut ())?;
 //!         info!("{} blocks are not known", report.placeholders);
-//!         let turn = Turn::new(1, Flip::None);
 //!         let place = Relocation { turn, to: BlockPos::new(100, 64, 100), ..Relocation::default() };
 //!         let house = house.placed(&place, &BlockTurns::new(&types, &StateTurns::default(), turn))?;
-//!         jobs.restore(RestoreSnapshot::new(dimension, house.into()));
+//!         jobs.restore(RestoreSnapshot::new(dimension, Arc::new(house)));
 //!         Ok(())
 //!     });
 //! }
@@ -52,7 +53,7 @@ pub use entities::SCHEMATIC_ENTITY;
 pub use error::TranslationError;
 
 use super::schematic::{BlockEntity, Schematic};
-use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot};
+use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::{BlockId, BlockRegistry, ComponentId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
 pub(super) use inward::Inward;
@@ -75,12 +76,15 @@ pub struct TranslationOptions {
     pub seed: u64,
     /// Bytes that a snapshot may take beyond what the schematic took that it is made of.
     pub memory: u64,
+    /// How the snapshot of a schematic is to be turned. [`Snapshot::placed`] turns the blocks that the registry knows; the states
+    /// that become placeholders are turned here, by the [default table](super::StateTurns).
+    pub turn: Turn,
 }
 
 impl Default for TranslationOptions {
-    /// `terrane:water`, no ids, a seed of 0, 1 GiB.
+    /// `terrane:water`, no ids, a seed of 0, 1 GiB, not turned.
     fn default() -> Self {
-        Self { water: "terrane:water".to_owned(), keeps_ids: false, seed: 0, memory: 1 << 30 }
+        Self { water: "terrane:water".to_owned(), keeps_ids: false, seed: 0, memory: 1 << 30, turn: Turn::NONE }
     }
 }
 

@@ -37,6 +37,7 @@ impl ClosedWorld<'_> {
         translation: &TranslationOptions,
         progress: ClosedWorldProgress<'_>,
     ) -> Result<ImportReport> {
+        let translation = &TranslationOptions { turn: options.turn, ..translation.clone() };
         let stored = self.store.registry_lists()?;
         let (lists, registry) = with_states(stored.clone(), &schematic, options.turn, translation)?;
         let new_types = (lists.blocks.len() - stored.blocks.len().min(lists.blocks.len())) as u64;

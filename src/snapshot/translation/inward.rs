@@ -3,8 +3,9 @@
 use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{ForeignContent, TranslationError, TranslationOptions, TranslationReport};
-use crate::block::{BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord};
+use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry, ComponentId, ComponentRecord};
 use crate::chunk::{Chunk, ChunkAssembly};
+use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, property, with_property};
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
@@ -17,6 +18,10 @@ type Result<T> = std::result::Result<T, TranslationError>;
 
 /// What a cell takes at the most for being a placeholder: two pointers to values that all of its kind share, and two bits.
 const PLACEHOLDER_BYTES: u64 = 40;
+/// What a block above layer 0 takes, in a list or a map of its layer.
+const LAYER_BYTES: u64 = 8;
+/// What a value of variable size takes that was never set.
+const VALUE_BYTES: u64 = 48;
 
 /// Takes a schematic in, chunk by chunk.
 pub(in crate::snapshot) struct Inward<'a> {
@@ -117,7 +122,12 @@ impl<'a> Inward<'a> {
         if let Some(block) = self.content.block(state).or_else(|| self.registry.id(state)) {
             return State::Block(block);
         }
-        let text = || state.as_bytes().into();
+        let text = || match BlockName::parse(state.to_owned()) {
+            Ok(name) if !self.options.turn.is_none() => {
+                StateTurns::default().turned(&name, self.options.turn).as_str().as_bytes().into()
+            }
+            _ => state.as_bytes().into(),
+        };
         let is_wet = property(state, "waterlogged") == Some("true");
         let dry = if is_wet { with_property(state, "waterlogged", "false") } else { None };
         let dry = dry.and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
@@ -171,7 +181,7 @@ impl<'a> Inward<'a> {
     fn assembled(&mut self, source: &Chunk, entities: Vec<BlockEntity>) -> Result<Chunk> {
         let mut assembly = ChunkAssembly::new();
         assembly.copy_renamed(source, |number| self.block(number), |_, _, _| None);
-        let mut placeholders = 0;
+        let (mut placeholders, mut wet) = (0, 0);
         for position in ChunkPart::WHOLE.cells() {
             let number = source.block(position);
             let text = match self.states.get(number.index() as usize) {
@@ -179,6 +189,7 @@ impl<'a> Inward<'a> {
                 Some(State::Wet(_, text)) => match self.water {
                     Some(water) if source.layer_count(position) == 1 => {
                         assembly.push_layer(position, 1, water);
+                        wet += 1;
                         continue;
                     }
                     _ => text,
@@ -194,7 +205,7 @@ impl<'a> Inward<'a> {
         let layers: Vec<_> = source.layered_blocks().collect();
         let mut chunk = assembly.finish();
         self.report.placeholders += placeholders;
-        self.take_memory(placeholders * PLACEHOLDER_BYTES)?;
+        self.take_memory(placeholders * PLACEHOLDER_BYTES + wet * LAYER_BYTES)?;
         for (position, layer, number) in layers {
             self.place_layer(&mut chunk, position, layer, number)?;
         }
@@ -309,9 +320,25 @@ impl<'a> Inward<'a> {
     }
 
     /// The chunk as the registry's types are now, with all components that its blocks have.
-    fn completed(&self, chunk: Chunk) -> Result<Chunk> {
+    fn completed(&mut self, chunk: Chunk) -> Result<Chunk> {
         let chunk = chunk.upgraded(self.registry)?.unwrap_or(chunk);
+        // A file of a few bytes can be full of blocks that each have components.
+        self.take_memory(self.component_bytes(&chunk))?;
         Ok(chunk.with_all_components(self.registry)?.unwrap_or(chunk))
+    }
+
+    /// What the components of its blocks take at the least.
+    fn component_bytes(&self, chunk: &Chunk) -> u64 {
+        let of_block = |block: BlockId| {
+            let sizes = self.registry.components(block).iter().map(|layout| layout.size);
+            sizes.map(|size| size.map_or(VALUE_BYTES, u64::from)).sum::<u64>()
+        };
+        let costs: FxHashMap<BlockId, u64> = chunk.palette().iter().map(|block| (*block, of_block(*block))).collect();
+        let layered = chunk.layered_blocks().map(|(_, _, block)| of_block(block)).sum::<u64>();
+        if costs.values().all(|bytes| *bytes == 0) {
+            return layered;
+        }
+        layered + chunk.blocks().map(|block| costs.get(&block).copied().unwrap_or(0)).sum::<u64>()
     }
 }
 

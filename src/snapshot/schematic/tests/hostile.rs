@@ -215,7 +215,7 @@ fn rounds() -> usize {
 
 #[test]
 fn damaged_files_are_read_or_refused_and_what_is_read_can_be_written() {
-    let seeds: Vec<Vec<u8>> = [([5, 3, 18], 5, 2), ([17, 2, 3], 200, 3), ([1, 1, 1], 3, 3)]
+    let seeds: Vec<Vec<u8>> = [([5, 3, 18], 5, 2), ([17, 2, 3], 200, 3), ([1, 1, 1], 3, 3), ([16, 17, 16], 5, 3)]
         .into_iter()
         .map(|(size, kinds, version)| inflated(&written(&full(size, kinds), version)))
         .collect();

@@ -99,7 +99,8 @@ fn any_compound() -> impl Strategy<Value = Compound> {
 
 prop_compose! {
     fn any_schematic()(
-        size in prop::array::uniform3(1..40_u32),
+        // A single column of chunks is read in a way of its own.
+        size in prop_oneof![4 => prop::array::uniform3(1..40_u32), 1 => (1..40_u32).prop_map(|height| [16, height, 16])],
         kinds in prop_oneof![3..9_u32, 3..400_u32],
         seed: u64,
         furniture in prop_oneof![Just(0_usize), 0..20_usize],
@@ -320,4 +321,32 @@ fn what_cannot_be_written_is_said() {
     assert!(matches!(error(&schematic, 3), SchematicWriteError::MixedList { .. }));
     schematic.other = compound(&[("Long", Nbt::String("a".repeat(65_536)))]);
     assert!(matches!(error(&schematic, 3), SchematicWriteError::TooLarge { what: "bytes of text", .. }));
+}
+
+#[test]
+fn cells_that_come_in_pieces_and_end_early_are_where_they_belong() {
+    use crate::snapshot::schematic::filler::Filler;
+    for size in [[16, 17, 16], [16, 17, 15], [40, 17, 16]] {
+        let grid = ChunkGrid::new(size);
+        let mut state = 9;
+        let cells: Vec<u16> = (0..grid.volume()).map(|_| [1, 1, 1, 2][number(&mut state, 4) as usize]).collect();
+        for count in [0, 1, 300, 4_095, 4_096, 4_097, cells.len()].map(|count| count.min(cells.len())) {
+            let budget = nbt::Budget::new(1 << 30);
+            let mut filler = Filler::new(size, &budget);
+            let mut rest = &cells[..count];
+            while !rest.is_empty() {
+                let (piece, after) = rest.split_at(rest.len().min(1 + number(&mut state, 900) as usize));
+                filler.push(piece).unwrap();
+                rest = after;
+            }
+            assert_eq!(filler.filled(), count as u64);
+            let grid = filler.finish();
+            let [width, _, length] = size.map(|side| side as usize);
+            for (place, cell) in cells.iter().enumerate() {
+                let at = [place % width, place / width / length, place / width % length].map(|at| at as u32);
+                let expected = if place < count { *cell } else { 0 };
+                assert_eq!(grid.block(at), BlockId::new(expected.into()), "{size:?} {count}: {at:?}");
+            }
+        }
+    }
 }

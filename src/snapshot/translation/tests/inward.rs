@@ -1,6 +1,7 @@
 //! What becomes of what a registry does not know.
 
 use super::*;
+use crate::snapshot::{Flip, StateTurns};
 
 #[test]
 fn an_unknown_state_becomes_a_placeholder_and_is_written_as_what_it_was() {
@@ -26,6 +27,23 @@ fn an_unknown_state_becomes_a_placeholder_and_is_written_as_what_it_was() {
     assert_eq!(again.block_entities, schematic.block_entities);
     assert_eq!(again.components, [], "other programs can say all of it");
     assert_eq!(read(through_file(&again, 3), &registry).0.columns, snapshot.columns);
+}
+
+#[test]
+fn a_state_that_is_not_known_turns_with_the_rest() {
+    let mut registry = registry(&[]);
+    let sides = ["north", "east", "south", "west"];
+    let torch = crate::block::BlockStates::new(BlockType::new("a:torch")).with_property("facing", sides);
+    registry.register_states(torch).unwrap();
+    let schematic = row(&["a:torch[facing=north]", "b:lamp[facing=north]", "b:Not A Name[facing=north]"]);
+    let turn = Turn::new(1, Flip::None);
+    let options = TranslationOptions { turn, ..TranslationOptions::default() };
+    let (snapshot, _) = Snapshot::from_schematic(schematic, HERE, &registry, &options, &mut ()).unwrap();
+    let turns = BlockTurns::new(&registry, &StateTurns::default(), turn);
+    let turned = snapshot.placed(&Relocation { turn, ..Relocation::default() }, &turns).unwrap();
+    let again = written(&turned, &registry);
+    let found: Vec<_> = (0..3).map(|z| again.state([0, 0, z]).unwrap()).collect();
+    assert_eq!(found, ["a:torch[facing=east]", "b:lamp[facing=east]", "b:Not A Name[facing=north]"]);
 }
 
 #[test]
@@ -184,6 +202,15 @@ fn memory_is_limited_whatever_a_small_file_says() {
     };
     let error = read(&schematic, 1 << 20).unwrap_err();
     assert!(matches!(error, TranslationError::TooLarge { what: "bytes of memory", limit: 1_048_576, .. }), "{error}");
+    let mut furnished = self::registry(&["a:fence[waterlogged=false]", "terrane:water"]);
+    furnished.register(BlockType::new("a:sign").with_component(BLOCK_ENTITY)).unwrap();
+    for state in ["a:fence[waterlogged=true]", "a:sign"] {
+        schematic.palette[1] = state.to_owned();
+        let read = |memory| {
+            Snapshot::from_schematic(schematic.clone(), HERE, &furnished, &options(memory), &mut ()).map(|(_, it)| it)
+        };
+        assert!(matches!(read(1 << 20).unwrap_err(), TranslationError::TooLarge { .. }), "{state}");
+    }
     let wide = Schematic::new([65_535, 1, 65_535]);
     assert!(matches!(read(&wide, 1 << 20).unwrap_err(), TranslationError::TooLarge { what: "bytes of memory", .. }));
 }
