@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Whether there is nothing to open a window on.
 pub fn lacks_display() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| is_set(&name))
+    cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
 }
 
 /// Bevy's own plugins, with a window of this title or without one.

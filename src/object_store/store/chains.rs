@@ -85,7 +85,7 @@ impl<D: Disk> ObjectStore<D> {
         let blocks = blocks_of(key, payload.len(), 0);
         let first = self.allocate(blocks);
         let mut buffer = vec![0; (blocks as usize).min(MOST_AT_ONCE) * BLOCK_SIZE];
-        let mut parts = payload.chunks(capacity).chain(payload.is_empty().then_some(&payload[..]));
+        let mut parts = payload.chunks(capacity).chain(payload.is_empty().then_some(payload));
         self.is_synced = false;
         for at_once in (0..blocks).step_by(MOST_AT_ONCE) {
             let count = (blocks - at_once).min(MOST_AT_ONCE as u64) as usize;

@@ -68,7 +68,7 @@ impl PowerDisk {
             let mut at = offset;
             while at < offset + data.len() as u64 {
                 let end = ((at / SECTOR + 1) * SECTOR).min(offset + data.len() as u64);
-                let is_written = how == 0 || (how != 1 && random() % 2 == 0);
+                let is_written = how == 0 || (how != 1 && random().is_multiple_of(2));
                 if is_written {
                     put(&mut bytes, at, &data[(at - offset) as usize..(end - offset) as usize]);
                 }
