@@ -64,6 +64,24 @@ pub fn set(app: &mut App, dimension: Entity, blocks: impl IntoIterator<Item = (B
     update(app, 4);
 }
 
+/// Walkers never leave these x.
+fn turn_round<const LOW: i64, const HIGH: i64>(mut walkers: Query<(&mut Walker, &mut Position)>) {
+    for (mut walker, mut position) in &mut walkers {
+        let inside = position.block.x.clamp(LOW, HIGH);
+        if inside != position.block.x {
+            position.block.x = inside;
+            walker.blocks_a_tick = -walker.blocks_a_tick;
+        }
+    }
+}
+
+/// The numbers of the entities, ascending.
+fn caught(snapshot: &Snapshot) -> Vec<u128> {
+    let mut ids: Vec<_> = snapshot.entities().map(|entity| entity.id.as_u128()).collect();
+    ids.sort_unstable();
+    ids
+}
+
 /// All blocks of a box and one block around it, as they are published.
 pub fn blocks(app: &mut App, dimension: Entity, area: &BlockBox) -> BTreeMap<BlockPos, BlockId> {
     let BlockBox { min, max } = *area;

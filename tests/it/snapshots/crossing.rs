@@ -13,7 +13,7 @@ fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
     listen::<SnapshotJobEnded>(&mut app);
     app.add_region_plugins(move |region| {
         if turns {
-            region.add_systems(Update, turn_round);
+            region.add_systems(Update, turn_round::<-80, 95>);
         }
     });
     let dimension = flat(&mut app);
@@ -26,25 +26,9 @@ fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
     (app, dimension, id)
 }
 
-fn turn_round(mut walkers: Query<(&mut Walker, &mut Position)>) {
-    for (mut walker, mut position) in &mut walkers {
-        let inside = position.block.x.clamp(ROW.min.x, ROW.max.x);
-        if inside != position.block.x {
-            position.block.x = inside;
-            walker.blocks_a_tick = -walker.blocks_a_tick;
-        }
-    }
-}
-
 fn walk_from(app: &mut App, dimension: Entity, id: u128, x: i64, blocks_a_tick: f32) {
     let walker = walker(&format!("walker {id}"), blocks_a_tick);
     spawn_in_region(app, dimension, at(x, 10, (id % 16) as i64), (walker, StableId(Uuid::from_u128(id))));
-}
-
-fn caught(snapshot: &Snapshot) -> Vec<u128> {
-    let mut ids: Vec<_> = snapshot.entities().map(|entity| entity.id.as_u128()).collect();
-    ids.sort_unstable();
-    ids
 }
 
 #[test]

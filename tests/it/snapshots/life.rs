@@ -23,11 +23,27 @@ fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     listen::<RegionHalted>(&mut app);
+    app.add_region_plugins(|region| {
+        region.add_systems(Update, turn_round::<0, 639>);
+    });
     let dimension = flat(&mut app);
     start(&mut app);
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
     let id = dimension_id(&app, dimension);
     (app, dimension, id)
+}
+
+/// Two viewers for [`wander`].
+fn wanderers(app: &mut App, dimension: Entity) -> [Entity; 2] {
+    [0.0, 600.0].map(|x| viewer(app, dimension, x, 8.0, 1))
+}
+
+/// Two viewers come together and part again.
+fn wander(world: &mut World, wanderers: [Entity; 2], step: i64) {
+    let distance = (step % 100 - 50).abs() as f32 * 6.0;
+    for (viewer, sign) in wanderers.into_iter().zip([-1.0, 1.0]) {
+        world.get_mut::<Transform>(viewer).unwrap().translation.x = 320.0 + sign * distance;
+    }
 }
 
 /// Sets blocks whose ground is loaded for it.
@@ -62,27 +78,20 @@ fn torn() -> impl Iterator<Item = BlockPos> {
 fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
     let (mut app, dimension, id) = empty_world(lockstep().with_snapshot_settings(few(2, 2)));
     let stone = id_of(app.world(), "terrane:stone");
-    let wanderers = [0.0, 600.0].map(|x| viewer(&mut app, dimension, x, 8.0, 1));
+    let wanderers = wanderers(&mut app, dimension);
     for number in 1..=20 {
         let guard = (walker(&format!("guard {number}"), 0.0), StableId(Uuid::from_u128(number)));
         spawn_in_region(&mut app, dimension, at(number as i64 * 31, 20, 9), guard);
     }
     update(&mut app, 40);
-    // Viewers come together and part again.
     let mut step = 0;
-    let mut wander = |app: &mut App| {
-        step += 1;
-        let distance = (step % 100 - 50_i64).abs() as f32 * 6.0;
-        for (viewer, sign) in wanderers.iter().zip([-1.0, 1.0]) {
-            move_viewer(app, *viewer, 320.0 + sign * distance, 8.0);
-        }
-    };
     let mut finish = |app: &mut App, job| {
         for _ in 0..3_000 {
             if heard::<SnapshotJobEnded>(app).iter().any(|ended| ended.job.id == job) {
                 break;
             }
-            wander(app);
+            step += 1;
+            wander(app.world_mut(), wanderers, step);
             app.update();
         }
         let ended = ended(app, job);
@@ -106,6 +115,43 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
     }
     let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());
     assert!(merges > 5 && splits > 2, "{merges} merges, {splits} splits");
+}
+
+#[test]
+fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_goes_is_caught_once() {
+    for plugin in [lockstep(), TerranePlugin::in_memory().with_ticks_per_second(100.0)] {
+        let (mut app, dimension, id) = empty_world(plugin.with_snapshot_settings(few(3, 100)));
+        let wanderers = wanderers(&mut app, dimension);
+        let (sender, spawned) = channel();
+        let count = 30;
+        for number in 1..=count {
+            let sender = sender.clone();
+            let place = at(number * 21, 20, 9);
+            in_region(&mut app, dimension, place, move |region| {
+                let walker = walker(&format!("walker {number}"), (number % 13) as f32 * 2.0 - 12.0);
+                region.spawn((Position::new(id, place), walker, StableId(Uuid::from_u128(number as u128))));
+                sender.send(()).unwrap();
+            });
+        }
+        let mut left = count;
+        update_until(&mut app, "all are there", |_| {
+            left -= spawned.try_iter().count() as i64;
+            left == 0
+        });
+        let mut step = 0;
+        for round in 0..rounds(4) {
+            let job = jobs(&app).capture(CaptureSnapshot::new(id, ROW));
+            update_until(&mut app, "the job has ended", |world| {
+                step += 1;
+                wander(world, wanderers, step);
+                world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+            });
+            let snapshot = ended(&mut app, job).outcome.snapshot.clone().unwrap();
+            assert!(caught(&snapshot).into_iter().eq(1..=count as u128), "{round}: {:?}", caught(&snapshot));
+        }
+        let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());
+        assert!(merges > 2, "{merges} merges, {splits} splits");
+    }
 }
 
 #[test]
