@@ -163,7 +163,9 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     let (id, registry) = (dimension_id(&app, dimension), app.world().resource::<BlockTypes>().clone());
     let options = TranslationOptions::default();
     let (snapshot, report) = Snapshot::from_schematic(original.clone(), id, &registry, &options, &mut ()).unwrap();
-    assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, TranslationReport::default());
+    // It has an entity that is far from its box.
+    let outside = TranslationReport { entities: 1, ..TranslationReport::default() };
+    assert_eq!(TranslationReport { placeholders: 0, ..report.clone() }, outside);
     assert!(report.placeholders > 500);
     let place = Relocation { to: BlockPos::new(-9, 21, -7), ..Relocation::default() };
     let snapshot = Arc::new(snapshot.placed(&place, &BlockTurns::default()).unwrap());
@@ -191,6 +193,6 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     again.schematic.write(&mut bytes, &WriteOptions::default()).unwrap();
     let (again, _) = Schematic::read(&bytes[..], &ReadOptions::default()).unwrap();
     assert_eq!(states(&again), states(&original));
-    assert_eq!((&again.block_entities, &again.entities), (&original.block_entities, &original.entities));
+    assert_eq!((&again.block_entities, &again.entities[..]), (&original.block_entities, &[][..]));
     assert_eq!(again.corner(), Some([-9, 21, -7]));
 }

@@ -259,9 +259,20 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     /// A value of this kind. `depth` counts the compounds and lists that it is in.
+    ///
+    /// A deep file descends through this and [`list`](Self::list) or [`compound`](Self::compound) alone, whose frames are small
+    /// without optimisation too.
     pub fn value(&mut self, kind: NbtKind, depth: usize) -> Result<Nbt> {
+        match kind {
+            NbtKind::List => self.list(depth),
+            NbtKind::Compound => self.compound(depth).map(Nbt::Compound),
+            _ => self.leaf(kind),
+        }
+    }
+
+    /// A value that holds no others.
+    fn leaf(&mut self, kind: NbtKind) -> Result<Nbt> {
         Ok(match kind {
-            NbtKind::End => return Err(self.wrong_type("a value", kind)),
             NbtKind::Byte => Nbt::Byte(self.array().map(i8::from_be_bytes)?),
             NbtKind::Short => Nbt::Short(self.array().map(i16::from_be_bytes)?),
             NbtKind::Int => Nbt::Int(self.int()?),
@@ -274,10 +285,9 @@ impl<'a, R: Read> Reader<'a, R> {
                 self.take(text.len())?;
                 Nbt::String(text)
             }
-            NbtKind::List => self.list(depth)?,
-            NbtKind::Compound => Nbt::Compound(self.compound(depth)?),
             NbtKind::IntArray => Nbt::IntArray(self.numbers(i32::from_be_bytes)?),
             NbtKind::LongArray => Nbt::LongArray(self.numbers(i64::from_be_bytes)?),
+            NbtKind::End | NbtKind::List | NbtKind::Compound => return Err(self.wrong_type("a value", kind)),
         })
     }
 
@@ -294,6 +304,19 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     fn list(&mut self, depth: usize) -> Result<Nbt> {
+        let (kind, length) = self.list_head(depth)?;
+        let mut items = Vec::new();
+        for index in 0..length {
+            self.grow(&items)?;
+            let path = self.open_item(kind, index);
+            items.push(self.value(kind, depth + 1)?);
+            self.path.truncate(path);
+        }
+        Ok(Nbt::List(kind, items))
+    }
+
+    /// What a list is of, and how long it is.
+    fn list_head(&mut self, depth: usize) -> Result<(NbtKind, u64)> {
         self.check_depth(depth + 1)?;
         let kind = self.tag()?;
         let offset = self.offset();
@@ -301,28 +324,50 @@ impl<'a, R: Read> Reader<'a, R> {
         if kind == NbtKind::End && length > 0 {
             return Err(SchematicError::Length { offset, field: self.field(), found: length as i64 });
         }
-        let mut items = Vec::new();
-        for index in 0..length {
-            if items.len() == items.capacity() {
-                self.take(items.len().max(4) * size_of::<Nbt>())?;
-            }
-            items.push(match kind {
-                NbtKind::List | NbtKind::Compound => self.within_item(index, |reader| reader.value(kind, depth + 1))?,
-                _ => self.value(kind, depth + 1)?,
-            });
+        Ok((kind, length))
+    }
+
+    /// Takes memory for one more item.
+    fn grow<T>(&self, items: &Vec<T>) -> Result<()> {
+        if items.len() < items.capacity() { Ok(()) } else { self.take(items.len().max(4) * size_of::<T>()) }
+    }
+
+    /// Adds an item to the path, if it is one that has a path of its own. Gives the length that the path had.
+    fn open_item(&mut self, kind: NbtKind, index: u64) -> usize {
+        let length = self.path.len();
+        if matches!(kind, NbtKind::List | NbtKind::Compound) {
+            let _ = write!(self.path, "[{index}]");
         }
-        Ok(Nbt::List(kind, items))
+        length
     }
 
     /// The values of a compound.
     pub fn compound(&mut self, depth: usize) -> Result<Compound> {
+        self.check_depth(depth + 1)?;
         let mut entries = Vec::new();
-        self.entries(depth + 1, |reader, kind, name| {
-            let grown = if entries.len() == entries.capacity() { entries.len().max(4) } else { 0 };
-            reader.take(name.len() + grown * size_of::<(String, Nbt)>())?;
-            entries.push((name.to_owned(), reader.value(kind, depth + 1)?));
-            Ok(())
-        })?;
+        while let Some((kind, name, path)) = self.open_entry()? {
+            self.grow(&entries)?;
+            let value = self.value(kind, depth + 1)?;
+            entries.push((name, value));
+            self.path.truncate(path);
+        }
         Ok(Compound(entries))
+    }
+
+    /// The kind and the name of the next value of a compound, which is added to the path, and the length that this had; `None`
+    /// at the end.
+    fn open_entry(&mut self) -> Result<Option<(NbtKind, String, usize)>> {
+        let kind = self.tag()?;
+        if kind == NbtKind::End {
+            return Ok(None);
+        }
+        let name = self.text()?;
+        self.take(name.len())?;
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(&name);
+        Ok(Some((kind, name, length)))
     }
 }
