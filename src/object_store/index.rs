@@ -26,6 +26,11 @@ pub(super) struct Index {
     pub free: FreeList,
 }
 
+/// Bytes of the index of a file of so many blocks at the most: each block is of one object, commit or free run at least.
+pub(super) const fn most_bytes(blocks: u64) -> u64 {
+    blocks.saturating_mul((MOST_KEY_BYTES + 10 * 10) as u64).saturating_add(100)
+}
+
 pub(super) fn encode(
     (counter, blocks): (u64, u64),
     entries: &BTreeMap<String, Entry>,

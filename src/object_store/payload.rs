@@ -59,8 +59,8 @@ pub(super) fn decode(payload: &[u8], limit: u64) -> Result<Vec<u8>, PayloadError
 }
 
 /// The keys that a commit deletes.
-pub(super) fn deleted_keys(payload: &[u8]) -> Option<Vec<String>> {
-    let data = decode(payload, u64::MAX).ok()?;
+pub(super) fn deleted_keys(payload: &[u8], limit: u64) -> Option<Vec<String>> {
+    let data = decode(payload, limit).ok()?;
     let (mut rest, mut keys) = (&data[..], Vec::new());
     while !rest.is_empty() {
         let length = usize::try_from(index::take(&mut rest)?).ok()?;

@@ -89,8 +89,8 @@ impl Chain {
     }
 }
 
-/// Reads every block once. `start` is where data begins in block 0.
-pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64) -> Result<Found, ObjectStoreError> {
+/// Reads every block once. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
+pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64) -> Result<Found, ObjectStoreError> {
     let mut chains: BTreeMap<(Kind, String, u64), Chain> = BTreeMap::new();
     let mut report = Recovery { blocks, ..Recovery::default() };
     let mut counter = 0;
@@ -119,16 +119,21 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64) -> Result<Found
             }
         }
     }
-    Ok(sort_out(chains, counter.saturating_add(1), report))
+    Ok(sort_out(chains, counter.saturating_add(1), report, most_bytes))
 }
 
-fn sort_out(chains: BTreeMap<(Kind, String, u64), Chain>, counter: u64, mut report: Recovery) -> Found {
+fn sort_out(
+    chains: BTreeMap<(Kind, String, u64), Chain>,
+    counter: u64,
+    mut report: Recovery,
+    most_bytes: u64,
+) -> Found {
     let mut commits: BTreeMap<u64, CommitRecord> = BTreeMap::new();
     let mut deletes: BTreeMap<String, u64> = BTreeMap::new();
     let mut stale = Vec::new();
     let commit_of = |chain: &Chain| {
         let payload: Vec<u8> = chain.payload.values().flatten().copied().collect();
-        Some((chain.first().ok()?, deleted_keys(&payload)?))
+        Some((chain.first().ok()?, deleted_keys(&payload, most_bytes)?))
     };
     for ((_, _, counter), chain) in chains.iter().filter(|((kind, ..), _)| *kind == Kind::Commit) {
         let Some((first, deleted)) = commit_of(chain) else { continue };

@@ -164,14 +164,14 @@ impl<D: Disk> ObjectStore<D> {
         };
         let chain = Chain { kind: Some(Kind::Index), key: "", version: 0, counter, first: 0, blocks: 1 };
         let (payload, chain) = self.read_chain(&chain, Some(blocks)).ok()?;
-        let index = index::decode(&payload::decode(&payload, u64::MAX).ok()?)?;
+        let index = index::decode(&payload::decode(&payload, index::most_bytes(blocks)).ok()?)?;
         // Whoever adds blocks first makes the index invalid.
         (index.blocks <= blocks).then_some((index, chain))
     }
 
     /// Makes the index anew of what the blocks say.
     fn recover(&mut self) -> Result<()> {
-        let found = recovery::scan(&self.disk, self.start, self.blocks)?;
+        let found = recovery::scan(&self.disk, self.start, self.blocks, self.options.most_bytes)?;
         (self.entries, self.commits, self.counter) = (found.entries, found.commits, found.counter);
         self.recovery = Some(found.report);
         let mut used: Vec<(u64, u64)> = self.entries.values().map(|entry| (entry.first, entry.blocks)).collect();

@@ -76,6 +76,20 @@ fn a_lost_index_is_made_anew_with_a_report() {
 }
 
 #[test]
+fn an_index_that_says_it_is_huge_is_not_believed() {
+    let (disk, model) = filled();
+    let mut bytes = disk.bytes();
+    let start = super::super::file::line_bytes(SIGNATURE);
+    // How many bytes the index has when it is decompressed, with a checksum that is right.
+    bytes[start + 1..start + 9].copy_from_slice(&u64::MAX.to_le_bytes());
+    let checksum = crc32fast::hash(&bytes[start..4_092]);
+    bytes[4_092..4_096].copy_from_slice(&checksum.to_le_bytes());
+    let store = open(PowerDisk::with(bytes), options());
+    assert!(store.recovery().is_some());
+    assert_eq!(contents(&store), model);
+}
+
+#[test]
 fn a_full_disk_is_an_error_and_the_store_goes_on() {
     let disk = PowerDisk::default();
     let mut store = create(disk.clone(), options());
