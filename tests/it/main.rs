@@ -18,6 +18,7 @@ mod damage;
 mod dimensions;
 mod disk;
 mod entities;
+mod exports;
 mod failing_store;
 mod failures;
 mod far_view;
