@@ -21,6 +21,7 @@
 
 pub mod block;
 pub mod chunk;
+pub mod chunk_sync;
 pub mod coordinator;
 pub mod generation;
 pub mod object_store;
