@@ -107,7 +107,9 @@ impl<D: Disk> ChunkCache<D> {
         self.held.clear();
         self.unwritten = 0;
         let mut all = Batch::default();
-        self.store.with_prefix("stack/").for_each(|(key, _)| drop(all.delete(key)));
+        for (key, _) in self.store.with_prefix("stack/") {
+            all.delete(key);
+        }
         self.store.apply(&all)
     }
 
@@ -198,7 +200,9 @@ impl<D: Disk> ChunkCache<D> {
             let average = used / (stacks.len() as u64).max(1);
             let farthest = used.saturating_sub(goal).div_ceil(average.max(1)) as usize;
             let mut gone = Batch::default();
-            stacks.iter().take(farthest).for_each(|(_, key)| drop(gone.delete(*key)));
+            for (_, key) in stacks.iter().take(farthest) {
+                gone.delete(*key);
+            }
             self.store.apply(&gone)?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::space::ChunkPos;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 
 /// Questions that wait for their answers at the most, so that what comes near later need not wait for all of them.
 const MOST_UNANSWERED: usize = 4 * MOST_QUESTIONS;
@@ -119,7 +120,12 @@ impl<D: Disk> SyncClient<D> {
     pub fn look(&mut self, wish: SyncArea) {
         self.wish = Some(wish);
         let Some(welcome) = &self.welcome else { return };
-        let SyncArea { center, radius, vertical } = wish;
+        let SyncArea { mut center, radius, mut vertical } = wish;
+        let Range { start, end } = welcome.chunk_heights.clone();
+        if welcome.has_whole_columns() {
+            center.y = center.y.clamp(start, end.max(start.saturating_add(1)) - 1);
+            vertical = u32::MAX;
+        }
         // So that what is kept beyond the radius is within it for the server.
         let reach = |wished: u32, most: u32| wished.min(most.saturating_sub(MARGIN));
         let area =
@@ -127,15 +133,15 @@ impl<D: Disk> SyncClient<D> {
         if self.area.replace(area) == Some(area) {
             return;
         }
-        let (kept, heights) = (area.grown(MARGIN), welcome.chunk_heights.clone());
+        let kept = area.grown(MARGIN);
         for (chunk, held) in self.chunks.extract_if(|chunk, _| !kept.contains(*chunk)) {
             self.unanswered -= usize::from(held.is_asked && !held.is_answered);
             self.progress.answered -= usize::from(held.is_answered);
             self.news.push_back(SyncNews::Left(chunk));
         }
         let reach = i64::from(area.vertical);
-        let low = center.y.saturating_sub(reach).max(heights.start);
-        let high = center.y.saturating_add(reach).min(heights.end.saturating_sub(1));
+        let low = center.y.saturating_sub(reach).max(start);
+        let high = center.y.saturating_add(reach).min(end.saturating_sub(1));
         for column in area.columns() {
             for chunk in (low..=high).map(|y| column.chunk(y)) {
                 self.chunks.entry(chunk).or_insert_with(|| {
@@ -226,7 +232,8 @@ impl<D: Disk> SyncClient<D> {
         if self.welcome.as_ref().is_some_and(|known| !is_same(known)) {
             self.with_cache(|cache| cache.clear());
             self.chunks.clear();
-            [&mut self.unread, &mut self.unasked].map(VecDeque::clear);
+            self.unread.clear();
+            self.unasked.clear();
             (self.unanswered, self.area) = (0, None);
             self.progress = SyncProgress { message_bytes: self.progress.message_bytes, ..SyncProgress::default() };
             self.news.clear();

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::ops::Range;
 
+/// Chunks of a column that is always told as a whole.
+const WHOLE_COLUMN: u64 = 64;
 /// Questions in one message at the most.
 pub const MOST_QUESTIONS: usize = 1_024;
 
@@ -107,6 +109,13 @@ pub enum ServerMessage {
     Welcome(SyncWelcome),
     /// What became of some chunks.
     Answers(Vec<ChunkAnswer>),
+}
+
+impl SyncWelcome {
+    /// Whether columns have so few chunks, at most 64, that a client is always told of all of them.
+    pub fn has_whole_columns(&self) -> bool {
+        self.chunk_heights.end.abs_diff(self.chunk_heights.start) <= WHOLE_COLUMN
+    }
 }
 
 impl ChunkQuestions {

@@ -17,12 +17,15 @@ const MESSAGE_ANSWERS: usize = 1_024;
 /// Found chunks that wait to be sent: with so many bytes of them no more are looked up.
 const READY_BYTES: usize = 256 << 10;
 
+/// From any chunk of a column that is told as a whole to any other, and a little more.
+const WHOLE_COLUMN_REACH: u32 = 72;
+
 /// What a client may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncLimits {
     /// The radius of its area at the most, in columns. About 60 bytes are kept of each chunk of the area.
     pub radius: u32,
-    /// How far above and below, in chunks.
+    /// How far above and below, in chunks, in a dimension of more than 64 chunks of height; otherwise columns are whole.
     pub vertical: u32,
     /// Bytes a second that it is sent at the most, on the average of a second.
     pub bytes_per_second: u64,
@@ -68,6 +71,7 @@ pub struct SyncServer {
     interests: FxHashMap<ChunkPos, Interest>,
     /// To be looked up, nearest first.
     queue: BTreeSet<(u128, u64, ChunkPos)>,
+    /// Wanted, and not found yet.
     looked_up: usize,
     ready: VecDeque<ChunkAnswer>,
     ready_bytes: usize,
@@ -105,9 +109,12 @@ impl SyncServer {
     ) -> Self {
         let SyncLimits { radius, vertical, .. } = limits;
         let dimension = dimension.to_owned();
-        let welcome = SyncWelcome { dimension, chunk_heights, radius, vertical, blocks, components };
+        let mut welcome = SyncWelcome { dimension, chunk_heights, radius, vertical, blocks, components };
+        if welcome.has_whole_columns() {
+            welcome.vertical = WHOLE_COLUMN_REACH;
+        }
         Self {
-            limits,
+            limits: SyncLimits { vertical: welcome.vertical, ..limits },
             area: None,
             interests: FxHashMap::default(),
             queue: BTreeSet::new(),
@@ -220,6 +227,18 @@ impl SyncServer {
         }
         if is_outdated {
             self.changed(chunk);
+        }
+    }
+
+    /// What was wanted and is not found yet will not be: it is wanted again.
+    pub fn lost(&mut self) {
+        self.looked_up = 0;
+        let Some(area) = self.area else { return };
+        for (chunk, interest) in &mut self.interests {
+            if matches!(interest.stage, Stage::LookedUp | Stage::Outdated) {
+                interest.stage = Stage::Queued;
+                self.queue.insert(area.order(*chunk));
+            }
         }
     }
 

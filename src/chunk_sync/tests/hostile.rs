@@ -32,7 +32,8 @@ fn a_message_that_inflates_without_end_is_broken_off() {
 
 #[test]
 fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
-    let mut server = server(SyncLimits { radius: 2, vertical: 1, ..SyncLimits::default() });
+    let limits = SyncLimits { radius: 2, vertical: 1, ..SyncLimits::default() };
+    let mut server = SyncServer::new("tall", 0..1_000, (records(&[]), Vec::new()), limits);
     let everything = SyncArea { center: ChunkPos::default(), radius: u32::MAX, vertical: u32::MAX };
     for x in 0..40 {
         let questions = (0..1_000).map(|z| ChunkQuestion { chunk: ChunkPos::new(x, 0, z), known: None }).collect();
