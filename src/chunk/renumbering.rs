@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::block::{BlockComponent, BlockType};
 
-    fn registry(names: &[&str], has_lock: bool) -> BlockRegistry {
+    fn registry(names: &[&'static str], has_lock: bool) -> BlockRegistry {
         let mut registry = BlockRegistry::new();
         registry.register_component(BlockComponent::fixed::<u8>("game:lock")).unwrap();
         for name in names {
@@ -77,7 +77,7 @@ mod tests {
         let at = [3, 9, 4];
         chunk.set_block(at, id(&from, "game:chest"));
         chunk.set_component(&from, at, 0, from.component("game:lock").unwrap(), &[7]).unwrap();
-        chunk.place_block([0, 0, 0], id(&from, "game:chest")).unwrap();
+        chunk.set_block_at([0, 0, 0], 1, id(&from, "game:chest")).unwrap();
 
         let renumbering = Renumbering::new(&from, &to, id(&to, "game:gravel"));
         assert_eq!(renumbering.unknown(), ["game:lamp"]);
