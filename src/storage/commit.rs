@@ -76,6 +76,8 @@ struct GroupWriter<'a> {
     moves: Moves<'a>,
     versions: &'a BTreeMap<(DimensionId, ChunkPos), u64>,
     commit: &'a mut Commit,
+    /// The piece of the graph of stored columns that was asked for last.
+    tile: Option<((DimensionId, i64, i64), Option<tiles::Masks>)>,
 }
 
 impl GroupWriter<'_> {
@@ -109,7 +111,8 @@ impl GroupWriter<'_> {
             let least = self.versions.get(&(*dimension, *pos)).copied().unwrap_or(0);
             let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
                 None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => continue,
-                None => 0,
+                // Of a column that is stored it was air.
+                None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())),
                 Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
                 Some((_, Ok(stored))) => stored.version.saturating_add(1),
                 Some((stored, Err(error))) => {
@@ -142,6 +145,17 @@ impl GroupWriter<'_> {
             self.commit.placed.insert(group, placed);
         }
         Ok(changed)
+    }
+
+    /// Whether the column was stored before.
+    fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let tile = (dimension, column.x >> 5, column.z >> 5);
+        if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
+            // If nobody knows, it is taken for new ground.
+            let masks = self.world.stored_tile(dimension, (tile.1, tile.2)).unwrap_or_default();
+            self.tile = Some((tile, masks));
+        }
+        self.tile.as_ref().and_then(|(_, masks)| masks.as_ref()).is_some_and(|masks| tiles::is_marked(masks, column))
     }
 
     /// The group, if it is warm or cold.
@@ -214,7 +228,7 @@ impl GroupWriter<'_> {
 impl WorldStore {
     /// Saves the whole batch or, on an error, nothing of it.
     ///
-    /// A chunk that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
+    /// A chunk has version 0 as it is generated; one that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();
@@ -285,7 +299,7 @@ impl WorldStore {
             }
         }
         let (packed, moves, blocks) = (PackedGroups::new(self), Moves::new(self), self.known_blocks()?);
-        let mut groups = GroupWriter { world: self, blocks, packed, moves, versions, commit };
+        let mut groups = GroupWriter { world: self, blocks, packed, moves, versions, commit, tile: None };
         for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
             let is_sparse = sparse.contains(&dimension);

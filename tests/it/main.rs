@@ -8,6 +8,8 @@ mod backups;
 mod block_data;
 mod block_ticks;
 mod blocks;
+mod chunk_sync;
+mod chunk_versions;
 mod clock;
 mod column_life;
 mod completion;
