@@ -11,6 +11,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+// Its `main` is not called here.
+#[allow(dead_code)]
+#[path = "../../examples/upgrade/main.rs"]
+mod upgrade;
+
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 const STATUE: BlockPos = BlockPos::new(4, 10, -5);
 const FENCE: BlockPos = BlockPos::new(5, 10, -5);
@@ -120,6 +125,44 @@ fn objects(path: &Path) -> BTreeMap<String, (u64, Vec<u8>)> {
         (key, (object.version, object.data))
     };
     keys.map(object).collect()
+}
+
+#[test]
+fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
+    let disk = Arc::<MemoryStore>::default();
+    let (mut app, dimension) = with_chests(&disk, &[]);
+    viewer(&mut app, dimension, 0.0, 0.0, 3);
+    start(&mut app);
+    update(&mut app, 20);
+    drop(app);
+    let world = WorldStore::from_store(Box::new(disk)).unwrap();
+    let id = world.dimensions().unwrap()[0].id;
+    for x in 0..300 {
+        world.keep_object(id, &format!("chunk/{x},4,0/game:owner"), 3, b"Ada").unwrap();
+    }
+    world.keep_object(id, "game:weather", 1, b"rain").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let options = ExportOptions { objects_per_file: 120, ..ExportOptions::default() };
+    let files = world.export_dimension("overworld", &path, &options, go_on).unwrap().files;
+    assert!(files > 3, "{files}");
+    let all = || {
+        let path =
+            |number| if number == 1 { path.clone() } else { PathBuf::from(format!("{}.{number}", path.display())) };
+        (1..=files).flat_map(|number| objects(&path(number))).collect::<BTreeMap<_, _>>()
+    };
+    let upgraded = |(key, (version, data)): (String, (u64, Vec<u8>))| match key.strip_suffix("/game:owner") {
+        Some(place) => (format!("{place}/game:claim"), (version, [&[0; 4][..], &data].concat())),
+        None => (key, (version, data)),
+    };
+    let expected: BTreeMap<_, _> = all().into_iter().map(upgraded).collect();
+    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 300);
+    assert!(all() == expected);
+    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 0, "it is done");
+    let new = WorldStore::open(&StorageConfig::Memory).unwrap();
+    assert_eq!(new.import_dimension(&path, &ImportOptions::default(), go_on).unwrap().objects, 301);
+    let claim = new.kept_object(new.dimensions().unwrap()[0].id, "chunk/7,4,0/game:claim").unwrap().unwrap();
+    assert_eq!((claim.version, &claim.data[..]), (3, &b"\0\0\0\0Ada"[..]));
 }
 
 #[cfg(feature = "rocksdb")]

@@ -4,7 +4,7 @@ use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, bytes};
 use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::upkeep::{ExportOptions, ImportOptions, ImportReport};
+use bevy_terrane::storage::upkeep::{ExportOptions, ImportError, ImportOptions, ImportReport, LostObject};
 use bevy_terrane::storage::{Access, WorldStore};
 use serde_json::json;
 use std::fs;
@@ -23,8 +23,8 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     let store = open(world, Access::Read)?;
     let mut display = Display::new("exporting", "chunks", stop);
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
-    let report = report.map_err(|error| error.to_string())?;
     drop(display);
+    let report = report.map_err(|error| error.to_string())?;
     let on_disk: u64 = files(file).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
         "{} chunks in {} columns, {} entities and {} other objects are in {} files, {}\n",
@@ -38,9 +38,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     if !report.finished {
         text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
     }
-    for lost in &report.lost {
-        text += &format!("column {} is left out: {}\n", lost.column, lost.reason);
-    }
+    text += &lost_text(&report.lost);
     let json = json!({
         "columns": report.columns,
         "chunks": report.chunks,
@@ -48,10 +46,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
         "objects": report.objects,
         "files": report.files,
         "bytes": on_disk,
-        "lost": report.lost.iter().map(|lost| json!({
-            "column": [lost.column.x, lost.column.z],
-            "reason": lost.reason,
-        })).collect::<Vec<_>>(),
+        "lost": lost_json(&report.lost),
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
 }
@@ -72,8 +67,12 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
     };
     let mut display = Display::new("importing", "chunks", stop);
     let imported = store.import_dimension(file, &options, |progress| display.show(progress));
-    let report = imported.map_err(|error| error.to_string())?;
     drop(display);
+    let report = imported.map_err(|error| match error {
+        ImportError::Occupied { .. } => format!("{error}; --existing says what becomes of them"),
+        ImportError::Ungenerated { .. } => format!("{error}; --only-generated leaves them out"),
+        error => error.to_string(),
+    })?;
     let json = json!({
         "columns": report.columns,
         "chunks": report.chunks,
@@ -85,10 +84,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
         "left": report.left,
         "ungenerated": report.ungenerated,
         "new_types": report.new_types,
-        "lost": report.lost.iter().map(|lost| json!({
-            "column": lost.column.map(|column| [column.x, column.z]),
-            "reason": lost.reason,
-        })).collect::<Vec<_>>(),
+        "lost": lost_json(&report.lost),
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
@@ -111,13 +107,21 @@ fn import_text(report: &ImportReport) -> String {
     ] {
         text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
     }
-    for lost in &report.lost {
-        text += &match lost.column {
-            Some(column) => format!("column {column} is left out: {}\n", lost.reason),
-            None => format!("left out: {}\n", lost.reason),
-        };
-    }
-    text
+    text + &lost_text(&report.lost)
+}
+
+fn lost_text(lost: &[LostObject]) -> String {
+    let text = |lost: &LostObject| match lost.column {
+        Some(column) => format!("column {column} is left out: {}\n", lost.reason),
+        None => format!("left out: {}\n", lost.reason),
+    };
+    lost.iter().map(text).collect()
+}
+
+fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {
+    let json =
+        |lost: &LostObject| json!({ "column": lost.column.map(|column| [column.x, column.z]), "reason": lost.reason });
+    lost.iter().map(json).collect()
 }
 
 fn end(is_finished: bool, is_whole: bool) -> End {

@@ -77,8 +77,8 @@ pub struct ExportReport {
     pub objects: u64,
     /// Files.
     pub files: u32,
-    /// Columns that were left out because something of them is damaged.
-    pub lost: Vec<LostColumn>,
+    /// What was left out because it is damaged.
+    pub lost: Vec<LostObject>,
 }
 
 /// How an export comes into a world.
@@ -138,20 +138,11 @@ pub struct ImportReport {
     pub lost: Vec<LostObject>,
 }
 
-/// Something in an export that was left out.
+/// Something that was left out of an export, or of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostObject {
-    /// The column, as the export has it; `None` for an object that a world only keeps.
+    /// The column, where it was; `None` for an object that a world only keeps.
     pub column: Option<ColumnPos>,
-    /// Which object of which file, and what is wrong with it.
-    pub reason: String,
-}
-
-/// A column that is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LostColumn {
-    /// Which one.
-    pub column: ColumnPos,
-    /// What is damaged.
+    /// What is damaged, and where.
     pub reason: String,
 }

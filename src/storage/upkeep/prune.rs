@@ -118,7 +118,7 @@ impl Tile<'_> {
         let mut found = PruneReport { columns: self.unmark(masks), ..PruneReport::default() };
         let mut moves = Moves::new(world);
         let is_outside = |column: ColumnPos| !self.keep.contains(column);
-        for group in world.groups_over(self.dimension, (self.x, self.z))? {
+        for group in world.groups_over(self.dimension, (self.x, self.z), false)? {
             if group.batch().columns().any(is_outside) {
                 found.chunks += moves.remove_chunks(group, |chunk| is_outside(chunk.column()))?;
             }

@@ -67,18 +67,18 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
-    /// There is ground already.
-    #[error("{count} columns are there already, the first of them {first}; nothing was changed")]
+    /// There is ground already. If that is so before the import has begun, nothing was changed.
+    #[error("{count} columns are there already, the first of them {first}")]
     Occupied {
         /// How many.
         count: u64,
         /// One of them.
         first: ColumnPos,
     },
-    /// Parts of columns are to come to where nothing was generated yet.
+    /// Parts of columns are to come to where nothing was generated yet. If that is so before the import has begun, nothing was
+    /// changed.
     #[error(
-        "{count} columns were never generated, the first of them {first}, and the export has only a part of their heights; \
-         nothing was changed"
+        "{count} columns were never generated, the first of them {first}, and the export has only a part of their heights"
     )]
     Ungenerated {
         /// How many.

@@ -4,7 +4,7 @@ use super::format::{Header, Packed, encode, encode_masks, whole_chunks};
 use super::ground::{BatchObjects, Ground, Tile, batches, columns_of};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
-use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostColumn};
+use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::tiles::place_of;
 use crate::storage::{ChunkGroup, Family, StoreError, WalkProgress, WorldStore, keys};
@@ -93,9 +93,9 @@ impl WorldStore {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
-        let mut walk =
-            Walk { world: self, header: &header, columns, done: WalkProgress::default(), progress: &mut progress };
-        let walked = match walk.ground(&mut writer, &batches, options.leaves_damaged) {
+        let (leaves_damaged, done) = (options.leaves_damaged, WalkProgress::default());
+        let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
+        let walked = match walk.ground(&mut writer, &batches) {
             Ok(ControlFlow::Continue(())) => walk.kept(&mut writer),
             walked => walked,
         };
@@ -106,7 +106,7 @@ impl WorldStore {
             }
             Ok(ControlFlow::Break(())) => {
                 writer.write()?;
-                Ok(writer.progress.report.clone())
+                Ok(writer.report())
             }
             Err(error) => {
                 // The next call goes on from here; and what went wrong first is what counts.
@@ -121,6 +121,7 @@ impl WorldStore {
 struct Walk<'a, P> {
     world: &'a WorldStore,
     header: &'a Header,
+    leaves_damaged: bool,
     /// All of them.
     columns: u64,
     done: WalkProgress,
@@ -129,17 +130,12 @@ struct Walk<'a, P> {
 
 impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
     /// The batches that are not yet in the files.
-    fn ground(
-        &mut self,
-        writer: &mut Writer,
-        batches: &[(BatchPos, u16)],
-        leaves_damaged: bool,
-    ) -> Result<ControlFlow<()>> {
+    fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
         for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| tile_of(*a) == tile_of(*b)) {
             let Some((first, _)) = of_tile.first() else { continue };
             let mut groups: BTreeMap<BatchPos, Vec<ChunkGroup>> = BTreeMap::new();
-            for group in self.world.groups_over(self.header.number, tile_of(*first))? {
+            for group in self.world.groups_over(self.header.number, tile_of(*first), self.leaves_damaged)? {
                 groups.entry(group.batch()).or_default().push(group);
             }
             let _resting = self.world.groups_at_rest();
@@ -149,7 +145,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 let columns = columns_of(*batch, *mask);
                 let mut lost = Vec::new();
                 let found = match ground.objects(&columns, &groups) {
-                    Err(error) if leaves_damaged && is_damage(&error) => {
+                    Err(error) if self.leaves_damaged && is_damage(&error) => {
                         whole_columns(&mut ground, &columns, &groups, &mut lost)?
                     }
                     found => found?,
@@ -168,8 +164,8 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 self.done.entries += chunks;
                 self.done.bytes += bytes as u64;
                 let report = &writer.progress.report;
-                let columns = report.columns + report.lost.len() as u64;
-                self.done.fraction = Some(columns as f64 / self.columns.max(1) as f64);
+                let come_to = report.columns + report.lost.len() as u64;
+                self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);
                 if (self.progress)(&self.done).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -193,9 +189,16 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 let parsed = keys::parse_object_key(&key);
                 let (_, _, name) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, &key))?;
                 if self.reaches(name) {
-                    let object = world.open_object(self.header.number, name, &value)?;
-                    writer.add(vec![(name.to_owned(), object.version, object.data)])?;
-                    writer.progress.report.objects += 1;
+                    match world.open_object(self.header.number, name, &value) {
+                        Err(error) if self.leaves_damaged && is_damage(&error) => {
+                            writer.progress.report.lost.push(LostObject { column: None, reason: error.to_string() });
+                        }
+                        object => {
+                            let object = object?;
+                            writer.add(vec![(name.to_owned(), object.version, object.data)])?;
+                            writer.progress.report.objects += 1;
+                        }
+                    }
                 }
                 writer.progress.kept = Some(key);
                 writer.write_if_full()?;
@@ -234,14 +237,14 @@ fn whole_columns(
     ground: &mut Ground<'_>,
     columns: &[ColumnPos],
     groups: &[ChunkGroup],
-    lost: &mut Vec<LostColumn>,
+    lost: &mut Vec<LostObject>,
 ) -> Result<BatchObjects> {
     let mut whole = Vec::new();
     for column in columns {
         match ground.objects(&[*column], groups) {
             Ok(_) => whole.push(*column),
             Err(error) if is_damage(&error) => {
-                lost.push(LostColumn { column: *column, reason: error.to_string() });
+                lost.push(LostObject { column: Some(*column), reason: error.to_string() });
             }
             Err(error) => return Err(error.into()),
         }
@@ -250,10 +253,10 @@ fn whole_columns(
 }
 
 /// The objects that name columns, where some are lost, without those.
-fn without(tiles: Vec<Tile>, lost: &[LostColumn]) -> Vec<Packed> {
+fn without(tiles: Vec<Tile>, lost: &[LostObject]) -> Vec<Packed> {
     let mut of_tiles: BTreeMap<(i64, i64), Vec<ColumnPos>> = BTreeMap::new();
-    for LostColumn { column, .. } in lost {
-        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(*column);
+    for column in lost.iter().filter_map(|lost| lost.column) {
+        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(column);
     }
     let changed = tiles.into_iter().filter_map(|(place, mut masks)| {
         for (place, bit) in of_tiles.get(&place)?.iter().map(|column| place_of(*column)) {

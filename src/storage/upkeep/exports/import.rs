@@ -8,6 +8,7 @@ use super::name::{List, Name, Place};
 use super::reader::Reader;
 use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport, LostObject};
+use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::tiles::{self, Masks};
 use crate::storage::{Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, record};
@@ -305,6 +306,7 @@ impl Import<'_> {
             Some((Place::Column(column), rest)) => moved_column(column, by).map(|to| Place::Column(to).key(rest)),
             None => Some(key.to_owned()),
         };
+        let moved_key = moved_key.filter(|key| key.len() <= MOST_KEY_BYTES);
         let moved_key = moved_key.ok_or_else(|| reader.damaged(key, "its place cannot be moved so far".into()))?;
         let is_there = || self.world.store.get(Family::Meta, &object_key(self.dimension, &moved_key));
         if self.options.existing != ExistingGround::Replace && is_there()?.is_some() {

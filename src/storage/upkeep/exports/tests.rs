@@ -251,7 +251,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
         }
     }
     for x in tiles.iter().map(|(place, _)| *place) {
-        for group in world.groups_over(dimension, x).unwrap() {
+        for group in world.groups_over(dimension, x, false).unwrap() {
             for pos in group.chunks(u64::MAX) {
                 let Some((_, value)) = world.chunk_value(dimension, pos).unwrap() else { continue };
                 let version = envelope::open(&value).unwrap().version;

@@ -53,7 +53,7 @@ pub(super) struct Writer {
 /// What was found in the place of an export.
 pub(super) enum Begun {
     /// It is to be written, from where it was or from the beginning.
-    Writer(Writer),
+    Writer(Box<Writer>),
     /// It is whole, but for telling so.
     Finished(ExportReport),
 }
@@ -84,7 +84,7 @@ impl Writer {
             batch.write(Name::Export.to_string(), 0, header.clone());
             batch.write(Name::Progress.to_string(), 0, encode(&progress));
             store.apply(&batch)?;
-            return Ok(Begun::Writer(Self::new(path, header, limits, store, 1, progress)));
+            return Ok(Begun::Writer(Box::new(Self::new(path, header, limits, store, 1, progress))));
         }
         if found.is_some_and(|found| found != header) {
             return Err(ExportError::OtherExport { path: path.to_path_buf() });
@@ -98,9 +98,9 @@ impl Writer {
         let mut writer = Self::new(path, header, limits, store, number, progress);
         if is_finished {
             writer.forget_progress()?;
-            return Ok(Begun::Finished(ExportReport { finished: true, files: number, ..writer.progress.report }));
+            return Ok(Begun::Finished(ExportReport { finished: true, ..writer.report() }));
         }
-        Ok(Begun::Writer(writer))
+        Ok(Begun::Writer(Box::new(writer)))
     }
 
     fn new(path: &Path, header: Vec<u8>, limits: Limits, store: ObjectStore, number: u32, progress: Progress) -> Self {
@@ -173,7 +173,7 @@ impl Writer {
         let mut batch = batch_of(last);
         let files = Files { starts: self.progress.starts.clone(), columns: self.progress.report.columns };
         batch.write(Name::Files.to_string(), 0, encode(&files));
-        let report = ExportReport { finished: true, files: self.number, ..self.progress.report.clone() };
+        let report = ExportReport { finished: true, ..self.report() };
         if self.number == 1 {
             batch.delete(Name::Progress.to_string());
             self.store.apply(&batch)?;
@@ -185,6 +185,11 @@ impl Writer {
         }
         self.store.close()?;
         Ok(report)
+    }
+
+    /// What was written so far.
+    pub fn report(&self) -> ExportReport {
+        ExportReport { files: self.number, ..self.progress.report.clone() }
     }
 
     fn forget_progress(&mut self) -> Result<()> {

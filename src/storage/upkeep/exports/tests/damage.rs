@@ -39,7 +39,7 @@ fn a_damaged_column_of_the_world_is_named_or_left_out() {
     // The same call goes on, and leaves it out.
     let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
     let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
-    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [chunk.column()]);
+    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [Some(chunk.column())]);
     assert_eq!(report.columns as usize, expected.columns.len() - 1);
     let new = TestStore::default();
     import(&new, &path, &ImportOptions::default()).unwrap();
@@ -50,6 +50,33 @@ fn a_damaged_column_of_the_world_is_named_or_left_out() {
     assert!(expected.columns.iter().filter(|column| **column != lost).eq(&arrived.columns));
     for (pos @ (x, _, z), chunk) in &expected.chunks {
         assert_eq!(arrived.chunks.get(pos), Some(chunk).filter(|_| (*x, *z) != lost));
+    }
+}
+
+#[test]
+fn of_a_damaged_cluster_and_a_damaged_object_nothing_else_is_lost() {
+    let (store, dimension) = small_world();
+    let expected = contents(&store, NAME);
+    let cold =
+        store.contents().into_iter().find_map(|(family, (key, _))| (family == Family::ColdChunks).then_some(key));
+    let key = cold.unwrap();
+    let (_, first) = keys::parse_chunk_key(&key).unwrap();
+    store.tamper(Family::ColdChunks, &key, |value| value.fill(1));
+    let kept = kept::object_key(dimension, "game:weather/5");
+    store.tamper(Family::Meta, &kept, |value| value[5] ^= 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let report = export(&store, &path, &ExportOptions { leaves_damaged: true, ..ExportOptions::default() });
+    let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+    let over = |(x, z): &(i64, i64)| (x >> 4, z >> 4) == (first.x >> 4, first.z >> 4);
+    assert!(!lost.is_empty() && lost.iter().all(over) && report.lost.len() == lost.len() + 1, "{:?}", report.lost);
+    let new = TestStore::default();
+    import(&new, &path, &ImportOptions::default()).unwrap();
+    let arrived = contents(&new, NAME);
+    assert_eq!(arrived.columns, expected.columns.difference(&lost).copied().collect());
+    assert_eq!(arrived.kept.len(), expected.kept.len() - 1);
+    for (pos, chunk) in &arrived.chunks {
+        assert_eq!(Some(chunk), expected.chunks.get(pos));
     }
 }
 
