@@ -126,7 +126,7 @@ fn visit(
     }
     let is_there = match visit.step {
         Step::Cache => true,
-        _ => progress.wanted > 0 && progress.answered == progress.wanted,
+        _ => view.is_complete(),
     };
     visit.calm = if is_there && meshes.is_done() { visit.calm + 1 } else { 0 };
     let is_calm = visit.calm >= CALM;

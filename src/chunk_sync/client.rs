@@ -116,6 +116,11 @@ impl<D: Disk> SyncClient<D> {
         client
     }
 
+    /// Where it is to look.
+    pub fn wish(&self) -> Option<SyncArea> {
+        self.wish
+    }
+
     /// Looks at these chunks from now on.
     pub fn look(&mut self, wish: SyncArea) {
         self.wish = Some(wish);

@@ -66,6 +66,12 @@ pub enum ObjectStoreError {
         /// Its bytes.
         length: usize,
     },
+    /// The file says that its last write has the highest counter that there is.
+    #[error("{}: no counter is left for another write", path.display())]
+    Exhausted {
+        /// The file.
+        path: PathBuf,
+    },
     /// An object is larger than the options allow.
     #[error("{key:?}: expected {limit} bytes or less, found {found}")]
     TooLarge {

@@ -15,6 +15,7 @@ use super::MOST_KEY_BYTES;
 use super::free_list::FreeList;
 use super::store::{CommitRecord, Entry};
 use std::collections::BTreeMap;
+use std::mem;
 
 /// What the index says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,21 @@ pub(super) struct Index {
     pub entries: BTreeMap<String, Entry>,
     pub commits: BTreeMap<u64, CommitRecord>,
     pub free: FreeList,
+}
+
+impl Index {
+    /// Whether each block is of one object, commit or free run at most, or of the chain of the index. Whoever believes
+    /// anything else overwrites what is needed.
+    pub fn is_disjoint(&self, chain: &[u64]) -> bool {
+        let mut is_taken = vec![false; usize::try_from(self.blocks).unwrap_or(usize::MAX)];
+        let entries = self.entries.values().map(|entry| (entry.first, entry.blocks));
+        let commits = self.commits.values().map(|commit| (commit.first, commit.blocks));
+        let chain = chain.iter().map(|block| (*block, 1));
+        entries.chain(commits).chain(self.free.runs()).chain(chain).all(|(first, blocks)| {
+            let run = first as usize..(first + blocks) as usize;
+            is_taken.get_mut(run).is_some_and(|run| !run.iter_mut().any(|is_taken| mem::replace(is_taken, true)))
+        })
+    }
 }
 
 /// Bytes of the index of a file of so many blocks at the most: each block is of one object, commit or free run at least.
@@ -68,27 +84,28 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Index> {
     let is_inside = |first: u64, blocks: u64, all: u64| {
         blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
     };
-    let mut before = Vec::new();
+    let (mut key, mut entries) = (Vec::new(), Vec::new());
     for _ in 0..take(bytes)? {
         let (shared, rest) = (usize::try_from(take(bytes)?).ok()?, usize::try_from(take(bytes)?).ok()?);
         let (rest, behind) = bytes.split_at_checked(rest)?;
         *bytes = behind;
-        let key = [before.get(..shared)?, rest].concat();
-        if key <= before || key.len() > MOST_KEY_BYTES {
+        if rest <= key.get(shared..)? || shared + rest.len() > MOST_KEY_BYTES {
             return None;
         }
+        key.truncate(shared);
+        key.extend_from_slice(rest);
         let (version, first, blocks) = (take(bytes)?, take(bytes)?, take(bytes)?);
         let (counter, in_batch) = (take(bytes)?, take(bytes)? == 1);
         if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
-        let entry = Entry { version, first, blocks, counter, in_batch };
-        index.entries.insert(String::from_utf8(key.clone()).ok()?, entry);
-        before = key;
+        entries.push((str::from_utf8(&key).ok()?.to_owned(), Entry { version, first, blocks, counter, in_batch }));
     }
+    // They are in order: this is quicker than one by one.
+    index.entries = entries.into_iter().collect();
     for _ in 0..take(bytes)? {
         let (counter, first, blocks, live) = (take(bytes)?, take(bytes)?, take(bytes)?, take(bytes)?);
-        if !is_inside(first, blocks, index.blocks) {
+        if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
         index.commits.insert(counter, CommitRecord { first, blocks, live });

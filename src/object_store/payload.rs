@@ -1,6 +1,6 @@
 //! The bytes of an object as they are in its blocks: how they are encoded, how many they are when decoded, and they.
 
-use super::index;
+use super::{MOST_KEY_BYTES, index};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use std::io::Read;
@@ -33,16 +33,19 @@ pub(super) enum PayloadError {
     Damaged(&'static str),
 }
 
-pub(super) fn decode(payload: &[u8], limit: u64) -> Result<Vec<u8>, PayloadError> {
+pub(super) fn decode(mut payload: Vec<u8>, limit: u64) -> Result<Vec<u8>, PayloadError> {
     let too_short = PayloadError::Damaged("it is too short");
-    let (encoding, rest) = payload.split_first().ok_or(too_short)?;
-    let (length, encoded) = rest.split_first_chunk::<8>().ok_or(PayloadError::Damaged("it is too short"))?;
-    let length = u64::from_le_bytes(*length);
+    let Some((head, encoded)) = payload.split_first_chunk::<HEAD>() else { return Err(too_short) };
+    let [encoding, length @ ..] = *head;
+    let length = u64::from_le_bytes(length);
     if length > limit {
         return Err(PayloadError::TooLarge(length));
     }
-    let data = match *encoding {
-        PLAIN => encoded.to_vec(),
+    let data = match encoding {
+        PLAIN => {
+            payload.drain(..HEAD);
+            payload
+        }
         ZLIB => {
             // Memory grows with what comes, not with what is said to come.
             let mut data = Vec::new();
@@ -58,15 +61,13 @@ pub(super) fn decode(payload: &[u8], limit: u64) -> Result<Vec<u8>, PayloadError
     }
 }
 
-/// The keys that a commit deletes.
-pub(super) fn deleted_keys(payload: &[u8], limit: u64) -> Option<Vec<String>> {
-    let data = decode(payload, limit).ok()?;
-    let (mut rest, mut keys) = (&data[..], Vec::new());
-    while !rest.is_empty() {
-        let length = usize::try_from(index::take(&mut rest)?).ok()?;
-        let (key, behind) = rest.split_at_checked(length)?;
-        keys.push(str::from_utf8(key).ok()?.to_owned());
-        rest = behind;
+/// Tells each key that the data of a commit deletes; `None` if it is none of a commit.
+pub(super) fn deleted_keys(mut data: &[u8], mut tell: impl FnMut(&str)) -> Option<()> {
+    while !data.is_empty() {
+        let length = usize::try_from(index::take(&mut data)?).ok()?;
+        let (key, rest) = data.split_at_checked(length)?;
+        tell(str::from_utf8(key).ok().filter(|key| (1..=MOST_KEY_BYTES).contains(&key.len()))?);
+        data = rest;
     }
-    Some(keys)
+    Some(())
 }

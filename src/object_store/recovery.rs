@@ -2,10 +2,9 @@
 
 use super::block::{self, BLOCK_SIZE, Content, Kind};
 use super::error::failed;
-use super::payload::deleted_keys;
 use super::store::{CommitRecord, Entry};
-use super::{Disk, ObjectStoreError};
-use std::collections::BTreeMap;
+use super::{Disk, ObjectStoreError, payload};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks that are read at a time.
 const AT_ONCE: u64 = 256;
@@ -69,23 +68,21 @@ impl Chain {
         if self.is_torn {
             return Err("a block of it is there twice");
         }
-        let mut expected = None;
-        for (place, (sequence, (at, next))) in self.blocks.iter().enumerate() {
-            if place != *sequence as usize || expected.is_some_and(|expected| expected != Some(*at)) {
+        let Some((0, (first, _))) = self.blocks.first_key_value() else { return Err("a block of it is missing") };
+        let (mut expected_sequence, mut expected) = (0, Some(*first));
+        for (sequence, (at, next)) in &self.blocks {
+            if *sequence != expected_sequence {
                 return Err("a block of it is missing");
             }
-            expected = Some(*next);
+            if expected != Some(*at) || next.is_some_and(|next| next != at + 1) {
+                return Err("its blocks do not follow each other");
+            }
+            (expected_sequence, expected) = (sequence.wrapping_add(1), *next);
         }
-        match (expected, self.blocks.get(&0)) {
-            (Some(None), Some((first, _))) => Ok(*first),
-            _ => Err("its end is missing"),
+        match expected {
+            None => Ok(*first),
+            Some(_) => Err("its end is missing"),
         }
-    }
-
-    /// Whether its blocks follow each other, as this crate writes them.
-    fn is_run(&self) -> bool {
-        let places: Vec<u64> = self.blocks.values().map(|(at, _)| *at).collect();
-        places.windows(2).all(|pair| pair[0] + 1 == pair[1])
     }
 }
 
@@ -103,6 +100,8 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64
             match block::decode(block, if at == 0 { start } else { 0 }) {
                 Content::Free => {}
                 Content::Damaged => report.damaged_blocks += 1,
+                // The first line is in it: there is no room for anything but the index.
+                Content::Part(trailer, _) if at == 0 && trailer.kind != Kind::Index => report.damaged_blocks += 1,
                 Content::Part(trailer, data) => {
                     counter = counter.max(trailer.counter);
                     if trailer.kind == Kind::Index {
@@ -131,17 +130,21 @@ fn sort_out(
     let mut commits: BTreeMap<u64, CommitRecord> = BTreeMap::new();
     let mut deletes: BTreeMap<String, u64> = BTreeMap::new();
     let mut stale = Vec::new();
-    let commit_of = |chain: &Chain| {
-        let payload: Vec<u8> = chain.payload.values().flatten().copied().collect();
-        Some((chain.first().ok()?, deleted_keys(&payload, most_bytes)?))
-    };
+    // Others need not be remembered, however many a commit names.
+    let keys: BTreeSet<&str> = chains.keys().map(|(_, key, _)| key.as_str()).collect();
     for ((_, _, counter), chain) in chains.iter().filter(|((kind, ..), _)| *kind == Kind::Commit) {
-        let Some((first, deleted)) = commit_of(chain) else { continue };
-        commits.insert(*counter, CommitRecord { first, blocks: chain.blocks.len() as u64, live: 0 });
-        for key in deleted {
-            let latest = deletes.entry(key).or_default();
-            *latest = (*latest).max(*counter);
+        let payload = chain.payload.values().flatten().copied().collect();
+        let (Ok(first), Ok(data)) = (chain.first(), payload::decode(payload, most_bytes)) else { continue };
+        if payload::deleted_keys(&data, |_| {}).is_none() {
+            continue;
         }
+        commits.insert(*counter, CommitRecord { first, blocks: chain.blocks.len() as u64, live: 0 });
+        payload::deleted_keys(&data, |key| {
+            if keys.contains(key) {
+                let latest = deletes.entry(key.to_owned()).or_default();
+                *latest = (*latest).max(*counter);
+            }
+        });
     }
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for ((kind, key, counter), chain) in chains {
@@ -162,7 +165,7 @@ fn sort_out(
                     report.dropped.push(DroppedWrite { key, version, blocks, reason });
                 }
                 // What is left of it is free, and what is whole is not to be taken for something later.
-                stale.extend(chain.first().ok().filter(|_| chain.is_run()).map(|first| (first, blocks)));
+                stale.extend(chain.first().ok().map(|first| (first, blocks)));
                 continue;
             }
         };

@@ -1,14 +1,14 @@
 mod chains;
 mod giving_up;
 
-use super::block::{self, BLOCK_SIZE, Content, Kind, MOST_KEY_BYTES, Trailer};
+use super::block::{self, BLOCK_SIZE, Kind, MOST_KEY_BYTES, Trailer};
 use super::error::failed;
 use super::free_list::FreeList;
 use super::index::{self, Index};
 use super::payload::{self, PayloadError};
 use super::recovery::{self, Recovery};
 use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
-use chains::{Chain, blocks_of};
+use chains::blocks_of;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -120,17 +120,18 @@ impl<D: Disk> ObjectStore<D> {
             let (path, expected) = (disk.path().to_path_buf(), expected.to_owned());
             return Err(ObjectStoreError::Signature { path, expected, found });
         }
-        let blocks = length / BLOCK_SIZE as u64;
+        // One that was cut short has a block 0 all the same, which is nobody else's.
+        let blocks = (length / BLOCK_SIZE as u64).max(1);
         let mut store =
             Self::new(disk, expected, options, is_writable, Index { counter: 1, blocks, ..Index::default() });
-        if let Some((index, chain)) = store.stored_index(&first, blocks) {
+        if let Some((index, chain)) = store.stored_index(&first) {
             let Index { counter, blocks, entries, commits, free } = index;
             (store.counter, store.blocks, store.entries) = (counter, blocks, entries);
             (store.commits, store.free, store.index) = (commits, free, chain);
             store.is_index_written = true;
             return Ok(store);
         }
-        store.recover()?;
+        store.recover(length / BLOCK_SIZE as u64)?;
         Ok(store)
     }
 
@@ -157,21 +158,17 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// The index in the file with its blocks, if it is whole.
-    fn stored_index(&self, first: &[u8; BLOCK_SIZE], blocks: u64) -> Option<(Index, Vec<u64>)> {
-        let Content::Part(Trailer { kind: Kind::Index, counter, .. }, _) = block::decode(first, self.start) else {
-            return None;
-        };
-        let chain = Chain { kind: Some(Kind::Index), key: "", version: 0, counter, first: 0, blocks: 1 };
-        let (payload, chain) = self.read_chain(&chain, Some(blocks)).ok()?;
-        let index = index::decode(&payload::decode(&payload, index::most_bytes(blocks)).ok()?)?;
+    /// The index in the file with its blocks, if it is whole and can be true.
+    fn stored_index(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Index, Vec<u64>)> {
+        let (payload, chain) = self.read_index_chain(first)?;
+        let index = index::decode(&payload::decode(payload, index::most_bytes(self.blocks)).ok()?)?;
         // Whoever adds blocks first makes the index invalid.
-        (index.blocks <= blocks).then_some((index, chain))
+        (index.blocks <= self.blocks && index.is_disjoint(&chain)).then_some((index, chain))
     }
 
-    /// Makes the index anew of what the blocks say.
-    fn recover(&mut self) -> Result<()> {
-        let found = recovery::scan(&self.disk, self.start, self.blocks, self.options.most_bytes)?;
+    /// Makes the index anew of what the blocks say that are there.
+    fn recover(&mut self, blocks: u64) -> Result<()> {
+        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes)?;
         (self.entries, self.commits, self.counter) = (found.entries, found.commits, found.counter);
         self.recovery = Some(found.report);
         let mut used: Vec<(u64, u64)> = self.entries.values().map(|entry| (entry.first, entry.blocks)).collect();
@@ -252,9 +249,9 @@ impl<D: Disk> ObjectStore<D> {
     /// An object that is damaged, or larger than the options allow; what the system says.
     pub fn read(&self, key: &str) -> Result<Option<Object>> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
-        let Entry { version, first, blocks, counter, .. } = *entry;
-        let (payload, _) = self.read_chain(&Chain { kind: None, key, version, counter, first, blocks }, None)?;
-        match payload::decode(&payload, self.options.most_bytes) {
+        let Entry { version, first, .. } = *entry;
+        let payload = self.read_chain(key, entry)?;
+        match payload::decode(payload, self.options.most_bytes) {
             Ok(data) => Ok(Some(Object { version, data })),
             Err(PayloadError::TooLarge(found)) => {
                 Err(ObjectStoreError::TooLarge { key: key.to_owned(), limit: self.options.most_bytes, found })
@@ -275,7 +272,7 @@ impl<D: Disk> ObjectStore<D> {
     pub fn write(&mut self, key: &str, version: u64, data: &[u8]) -> Result<()> {
         self.check(key, data)?;
         self.begin()?;
-        let counter = self.next_counter();
+        let counter = self.next_counter()?;
         let payload = payload::encode(data, self.options.level);
         let entry = self.write_chain(Kind::Object, key, (version, counter), &payload)?;
         if self.options.sync {
@@ -321,7 +318,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         self.begin()?;
         self.quiesce()?;
-        let counter = self.next_counter();
+        let counter = self.next_counter()?;
         let mut written = Vec::new();
         let mut deleted = Vec::new();
         let result = batch.changes.iter().try_for_each(|(key, change)| {
@@ -401,7 +398,7 @@ impl<D: Disk> ObjectStore<D> {
         // What could not be written at the end is not there.
         let length = self.disk.len().map_err(failed(self.disk.path(), "measure"))?;
         self.blocks = self.free.cut(length / BLOCK_SIZE as u64, self.blocks);
-        let counter = self.next_counter();
+        let counter = self.next_counter()?;
         // Its own chain changes what is free, and so what is in it.
         let payload = loop {
             let encoded = index::encode((self.counter, self.blocks), &self.entries, &self.commits, &self.free);
@@ -477,9 +474,12 @@ impl<D: Disk> ObjectStore<D> {
         self.exorcise()
     }
 
-    fn next_counter(&mut self) -> u64 {
-        self.counter += 1;
-        self.counter - 1
+    fn next_counter(&mut self) -> Result<u64> {
+        // No writer comes so far: somebody made the file say so.
+        let exhausted = || ObjectStoreError::Exhausted { path: self.disk.path().to_path_buf() };
+        let counter = self.counter;
+        self.counter = counter.checked_add(1).ok_or_else(exhausted)?;
+        Ok(counter)
     }
 
     /// Takes in where an object is now. What it replaces is given up when that is synced.

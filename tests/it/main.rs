@@ -36,6 +36,7 @@ mod independence;
 mod items;
 mod lockstep;
 mod meter;
+mod object_store_kills;
 mod overlay;
 mod players;
 mod plugins;

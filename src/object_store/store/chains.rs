@@ -8,69 +8,88 @@ use crate::object_store::error::failed;
 /// Blocks that are read or written at a time.
 const MOST_AT_ONCE: usize = 1_024;
 
-/// What the blocks of a chain must say.
-pub(super) struct Chain<'a> {
-    /// `None` for an object, of a batch or not.
-    pub(super) kind: Option<Kind>,
-    pub(super) key: &'a str,
-    pub(super) version: u64,
-    pub(super) counter: u64,
-    pub(super) first: u64,
-    pub(super) blocks: u64,
-}
-
 /// Blocks that so many bytes take, if data of the first one begins at `start`.
 pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
     let rest = bytes.saturating_sub(block::capacity(key, start));
     1 + rest.div_ceil(block::capacity(key, 0)) as u64
 }
 
+fn part_of_index(block: &[u8; BLOCK_SIZE], start: usize) -> Option<(Trailer<'_>, &[u8])> {
+    match block::decode(block, start) {
+        Content::Part(found, data) if found.kind == Kind::Index => Some((found, data)),
+        _ => None,
+    }
+}
+
 impl<D: Disk> ObjectStore<D> {
-    /// The bytes of a chain, and its blocks. If so many blocks may be in it, it is followed to its end; else it must have as many
-    /// as it says.
-    pub(super) fn read_chain(&self, chain: &Chain<'_>, most: Option<u64>) -> Result<(Vec<u8>, Vec<u64>)> {
-        let Chain { kind, key, version, counter, first, blocks } = *chain;
-        let read = failed(self.disk.path(), "read");
-        // Mostly the blocks follow each other.
-        let at_once = blocks.min(MOST_AT_ONCE as u64);
-        let mut run = vec![0; at_once as usize * BLOCK_SIZE];
-        let (mut run_first, mut payload, mut visited) = (first, Vec::with_capacity(run.len()), Vec::new());
-        self.disk.read_at(first * BLOCK_SIZE as u64, &mut run).map_err(&read)?;
-        let (mut next, limit) = (Some(first), most.unwrap_or(blocks));
-        while let Some(at) = next {
-            if visited.len() as u64 >= limit || at >= self.blocks {
-                return Err(self.damaged(key, at, "its blocks have no end"));
-            }
-            if !(run_first..run_first + (run.len() / BLOCK_SIZE) as u64).contains(&at) {
-                let left = (limit - visited.len() as u64).min(MOST_AT_ONCE as u64).min(self.blocks - at);
-                run.resize(if most.is_some() { BLOCK_SIZE } else { left as usize * BLOCK_SIZE }, 0);
-                run_first = at;
-                self.disk.read_at(at * BLOCK_SIZE as u64, &mut run).map_err(&read)?;
-            }
-            let (of_run, _) = run.as_chunks::<BLOCK_SIZE>();
-            let start = if at == 0 { self.start } else { 0 };
-            match block::decode(&of_run[(at - run_first) as usize], start) {
-                Content::Free => return Err(self.damaged(key, at, "the block is empty")),
-                Content::Damaged => return Err(self.damaged(key, at, "the checksum of the block is wrong")),
-                Content::Part(found, data) => {
-                    let is_kind = match kind {
-                        Some(kind) => found.kind == kind,
-                        None => matches!(found.kind, Kind::Object | Kind::BatchObject),
-                    };
-                    let is_same = (found.key, found.version, found.counter) == (key, version, counter);
-                    if !is_kind || !is_same || u64::from(found.sequence) != visited.len() as u64 {
-                        return Err(self.damaged(key, at, "the block belongs to something else"));
+    /// The bytes of the chain of an object.
+    pub(super) fn read_chain(&self, key: &str, entry: &Entry) -> Result<Vec<u8>> {
+        let Entry { version, first, blocks, counter, .. } = *entry;
+        let mut payload = Vec::new();
+        for at_once in (0..blocks).step_by(MOST_AT_ONCE) {
+            let (begin, count) = (payload.len(), (blocks - at_once).min(MOST_AT_ONCE as u64) as usize);
+            payload.resize(begin + count * BLOCK_SIZE, 0);
+            let read = self.disk.read_at((first + at_once) * BLOCK_SIZE as u64, &mut payload[begin..]);
+            read.map_err(failed(self.disk.path(), "read"))?;
+            // The data moves up to where it belongs.
+            let mut end = begin;
+            for place in 0..count {
+                let (sequence, offset) = (at_once + place as u64, begin + place * BLOCK_SIZE);
+                let damaged = |reason| self.damaged(key, first + sequence, reason);
+                let (block, _) = payload[offset..].split_first_chunk().ok_or_else(|| damaged("it is not there"))?;
+                let length = match block::decode(block, 0) {
+                    Content::Free => return Err(damaged("the block is empty")),
+                    Content::Damaged => return Err(damaged("the checksum of the block is wrong")),
+                    Content::Part(found, data) => {
+                        let is_object = matches!(found.kind, Kind::Object | Kind::BatchObject);
+                        let is_same = (found.key, found.version, found.counter) == (key, version, counter);
+                        if !is_object || !is_same || u64::from(found.sequence) != sequence {
+                            return Err(damaged("the block belongs to something else"));
+                        }
+                        if found.next != (sequence + 1 < blocks).then_some(first + sequence + 1) {
+                            return Err(damaged("the next block is another one"));
+                        }
+                        data.len()
                     }
-                    payload.extend_from_slice(data);
-                    visited.push(at);
-                    next = found.next;
-                }
+                };
+                payload.copy_within(offset..offset + length, end);
+                end += length;
             }
+            payload.truncate(end);
         }
-        match most.is_some() || visited.len() as u64 == blocks {
-            true => Ok((payload, visited)),
-            false => Err(self.damaged(key, first, "it ends too early")),
+        Ok(payload)
+    }
+
+    /// The bytes of the index and its blocks, if it is whole. `first` is block 0; the others may be anywhere.
+    pub(super) fn read_index_chain(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Vec<u8>, Vec<u64>)> {
+        let (Trailer { counter, mut next, sequence: 0, .. }, data) = part_of_index(first, self.start)? else {
+            return None;
+        };
+        let (mut payload, mut chain) = (data.to_vec(), vec![0]);
+        // Mostly they follow each other: what is read beyond a block is of use then.
+        let (mut run, mut run_first, mut ahead) = (Vec::new(), 0, 1);
+        while let Some(at) = next {
+            // A chain that comes back to a block would have no end.
+            if chain.len() as u64 >= self.blocks || at >= self.blocks {
+                return None;
+            }
+            let run_end = run_first + (run.len() / BLOCK_SIZE) as u64;
+            if !(run_first..run_end).contains(&at) {
+                ahead = if at == run_end { (ahead * 2).min(MOST_AT_ONCE as u64) } else { 1 };
+                run.resize(ahead.min(self.blocks - at) as usize * BLOCK_SIZE, 0);
+                run_first = at;
+                self.disk.read_at(at * BLOCK_SIZE as u64, &mut run).ok()?;
+            }
+            let block = run.as_chunks::<BLOCK_SIZE>().0.get((at - run_first) as usize)?;
+            let (found, data) = part_of_index(block, 0)?;
+            if found.counter != counter || u64::from(found.sequence) != chain.len() as u64 {
+                return None;
+            }
+            payload.extend_from_slice(data);
+            chain.push(at);
+            next = found.next;
         }
+        Some((payload, chain))
     }
 
     /// Writes a chain to where nothing is. What is there of it after an error never counts.

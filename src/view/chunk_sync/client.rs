@@ -51,6 +51,8 @@ pub struct ChunkSyncClient {
     cache: Option<SyncCache>,
     worker: Option<Worker>,
     looked: Option<SyncArea>,
+    /// For which chunks its progress is.
+    known: Option<SyncArea>,
     /// For the worker.
     orders: Vec<ToWorker>,
     outgoing: Vec<Vec<u8>>,
@@ -75,6 +77,7 @@ impl ChunkSyncClient {
             cache: None,
             worker: None,
             looked: None,
+            known: None,
             orders: Vec::new(),
             outgoing: Vec::new(),
             progress: SyncProgress::default(),
@@ -120,9 +123,15 @@ impl ChunkSyncClient {
         self.orders.push(ToWorker::Disconnected);
     }
 
-    /// How far it is, and what the cache saved.
+    /// How far it is, and what the cache saved. What it counts may be some frames old.
     pub fn progress(&self) -> SyncProgress {
         self.progress
+    }
+
+    /// Whether the server has answered for all that is near where it is now.
+    pub fn is_complete(&self) -> bool {
+        let SyncProgress { wanted, answered, .. } = self.progress;
+        self.known.is_some() && self.known == self.looked && wanted > 0 && answered == wanted
     }
 
     /// Hands over what the worker must know.
@@ -207,7 +216,7 @@ pub(in crate::view) fn take_in(
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Message(message) => client.outgoing.push(message),
                 FromWorker::Nonsense(error) => warn!("the server sent nonsense: {error}"),
-                FromWorker::Progress(progress) => client.progress = progress,
+                FromWorker::Progress(area, progress) => (client.known, client.progress) = (area, progress),
             }
         }
     }

@@ -33,8 +33,8 @@ pub(super) enum FromWorker {
     Message(Vec<u8>),
     /// Something the server sent is no message.
     Nonsense(SyncError),
-    /// How far it is.
-    Progress(SyncProgress),
+    /// How far it is with these chunks.
+    Progress(Option<SyncArea>, SyncProgress),
 }
 
 /// Runs until nobody listens any more.
@@ -82,7 +82,7 @@ pub(super) fn run(
         if let Some(error) = client.take_cache_error() {
             warn!("chunks are not cached any more: {error}");
         }
-        if told.send(FromWorker::Progress(client.progress())).is_err() {
+        if told.send(FromWorker::Progress(client.wish(), client.progress())).is_err() {
             break;
         }
     }

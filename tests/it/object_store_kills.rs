@@ -1,0 +1,194 @@
+//! A process that writes to an object store is killed, again and again, on one file: whatever was acknowledged is there, and
+//! what was under way is there as a whole or not at all.
+
+use crate::support::*;
+use bevy_terrane::object_store::{Batch, Object, ObjectStore, ObjectStoreOptions};
+use bevy_terrane::simulation::SplitMix64;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The path of the store for a test that runs as a process of its own.
+const STORE: &str = "TERRANE_TEST_STORE";
+/// The round, which says what the process does.
+const ROUND: &str = "TERRANE_TEST_ROUND";
+const SIGNATURE: &str = "kills 1";
+
+/// What a store should hold.
+type Model = BTreeMap<String, Object>;
+
+/// What is done with a store. It does not depend on what is in it.
+enum Step {
+    Write(String, Object),
+    Delete(String),
+    /// Of each key what it becomes; `None` if it is deleted.
+    Batch(BTreeMap<String, Option<Object>>),
+    Sync,
+    WriteIndex,
+    Compact,
+}
+
+/// The steps of a round, always the same.
+struct Steps(SplitMix64);
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        Some(match self.0.below(40) {
+            0..20 => Step::Write(self.key(), self.object()),
+            20..27 => Step::Delete(self.key()),
+            27..35 => {
+                let change = |_| (self.key(), (self.0.below(3) > 0).then(|| self.object()));
+                Step::Batch((0..5).map(change).collect())
+            }
+            35..37 => Step::Sync,
+            37..39 => Step::WriteIndex,
+            _ => Step::Compact,
+        })
+    }
+}
+
+impl Steps {
+    fn of_round(round: u64) -> Self {
+        Self(SplitMix64::new(round))
+    }
+
+    fn key(&mut self) -> String {
+        match self.0.below(12) {
+            // As long as can be.
+            0 => "k".repeat(512),
+            number => format!("chunk/{number}/blocks"),
+        }
+    }
+
+    /// Of up to six blocks; some can be compressed.
+    fn object(&mut self) -> Object {
+        let length = [0, 100, 4_000, 20_000][self.0.below(4) as usize];
+        let length = length + self.0.below(500);
+        let kinds = [3, 256][self.0.below(2) as usize];
+        Object { version: self.0.next_u64(), data: (0..length).map(|_| self.0.below(kinds) as u8).collect() }
+    }
+}
+
+impl Step {
+    fn perform(self, store: &mut ObjectStore) {
+        match self {
+            Self::Write(key, object) => store.write(&key, object.version, &object.data).unwrap(),
+            Self::Delete(key) => drop(store.delete(&key).unwrap()),
+            Self::Batch(changes) => {
+                let mut batch = Batch::default();
+                for (key, change) in changes {
+                    match change {
+                        Some(Object { version, data }) => batch.write(key, version, data),
+                        None => batch.delete(key),
+                    };
+                }
+                store.apply(&batch).unwrap();
+            }
+            Self::Sync => store.sync().unwrap(),
+            Self::WriteIndex => store.write_index().unwrap(),
+            Self::Compact => drop(store.compact(|_, _| ControlFlow::Continue(())).unwrap()),
+        }
+    }
+
+    fn imagine(self, model: &mut Model) {
+        let mut change = |key, change: Option<Object>| match change {
+            Some(object) => drop(model.insert(key, object)),
+            None => drop(model.remove(&key)),
+        };
+        match self {
+            Self::Write(key, object) => change(key, Some(object)),
+            Self::Delete(key) => change(key, None),
+            Self::Batch(changes) => changes.into_iter().for_each(|(key, to)| change(key, to)),
+            Self::Sync | Self::WriteIndex | Self::Compact => {}
+        }
+    }
+}
+
+/// Runs only in the process that `whatever_a_killed_process_was_told_is_written_is_there` starts and kills; by itself it does
+/// nothing.
+#[test]
+fn process_that_writes_objects() {
+    let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
+    let round = std::env::var(ROUND).unwrap().parse().unwrap();
+    let options = ObjectStoreOptions {
+        level: 1,
+        sync: round % 2 == 0,
+        zero_freed: round % 3 != 0,
+        ..ObjectStoreOptions::default()
+    };
+    println!("\nbegins");
+    let mut store = ObjectStore::open(&path, SIGNATURE, options).unwrap();
+    for (number, step) in Steps::of_round(round).enumerate() {
+        step.perform(&mut store);
+        println!("{number}");
+    }
+}
+
+fn process(path: &Path, round: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "object_store_kills::process_that_writes_objects", "--nocapture"])
+        .env(STORE, path)
+        .env(ROUND, round.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Lets a process write for a while; gives how many of its steps were acknowledged when it was killed.
+fn kill_one(path: &Path, round: u64, random: &mut SplitMix64) -> usize {
+    let mut process = process(path, round);
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "begins"));
+    // Some are killed while they open the file.
+    let patience = random.below(60) as usize;
+    let heard = lines.by_ref().take(patience).count();
+    assert_eq!(heard, patience, "the process ended by itself in round {round}");
+    std::thread::sleep(Duration::from_micros(random.below(1_500).into()));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    heard + lines.count()
+}
+
+/// What is in the file, which stays as it is.
+fn contents(store: &ObjectStore) -> Model {
+    let keys = store.entries_from(0).map(|(key, _)| key.to_owned());
+    keys.map(|key| (key.clone(), store.read(&key).unwrap().unwrap())).collect()
+}
+
+/// The full count is 200 rounds.
+#[test]
+fn whatever_a_killed_process_was_told_is_written_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    ObjectStore::create(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap().close().unwrap();
+    let mut random = SplitMix64::new(7);
+    let mut model = Model::new();
+    let (mut acknowledged, mut without_index, mut dropped) = (0, 0, 0);
+    for round in 0..rounds(20) {
+        let count = kill_one(&path, round, &mut random);
+        let mut steps = Steps::of_round(round);
+        steps.by_ref().take(count).for_each(|step| step.imagine(&mut model));
+        let mut with_next = model.clone();
+        steps.next().unwrap().imagine(&mut with_next);
+
+        // It stays as the process left it, for the next one to open.
+        let store = ObjectStore::open_to_read(&path, SIGNATURE).unwrap();
+        assert_eq!(store.verify(|_, _| ControlFlow::Continue(())), [], "round {round}");
+        let found = contents(&store);
+        assert!(found == model || found == with_next, "round {round}, {count} steps: {:?}", store.recovery());
+        if let Some(report) = store.recovery() {
+            without_index += 1;
+            dropped += report.dropped_count;
+        }
+        acknowledged += count;
+        model = found;
+    }
+    println!("{acknowledged} steps; {without_index} files without an index, {dropped} writes that were not whole");
+    assert!(acknowledged as u64 > 10 * rounds(20) && without_index > rounds(20) / 2);
+}
