@@ -1,30 +1,54 @@
 //! The bytes of an object as they are in its blocks: how they are encoded, how many they are when decoded, and they.
 
 use super::{MOST_KEY_BYTES, index};
-use flate2::Compression;
-use flate2::read::{ZlibDecoder, ZlibEncoder};
-use std::io::Read;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::fmt;
 
 /// In front of the bytes.
 const HEAD: usize = 9;
 const PLAIN: u8 = 0;
 const ZLIB: u8 = 1;
+/// Bytes beyond those that are expected.
+const SPARE: usize = 512;
 
-/// Compressed, if that makes it smaller and the level is not 0.
-pub(super) fn encode(data: &[u8], level: u32) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(data.len() / 2 + HEAD);
-    payload.push(ZLIB);
-    payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
-    let compressed = match level {
-        0 => None,
-        level => ZlibEncoder::new(data, Compression::new(level.min(9))).read_to_end(&mut payload).ok(),
-    };
-    if compressed.is_none_or(|length| length >= data.len()) {
-        payload.truncate(HEAD);
-        payload[0] = PLAIN;
-        payload.extend_from_slice(data);
+/// Encodes objects, with tables that are made with the first one.
+pub(super) struct Encoder {
+    level: u32,
+    stream: Option<Compress>,
+}
+
+impl Encoder {
+    /// From 0, for no compression at all, to 9.
+    pub fn new(level: u32) -> Self {
+        Self { level, stream: None }
     }
-    payload
+
+    /// Compressed, if that makes it smaller.
+    pub fn encode(&mut self, data: &[u8]) -> Vec<u8> {
+        // What needs more room than this is not smaller.
+        let mut payload = Vec::with_capacity(HEAD + data.len());
+        payload.push(ZLIB);
+        payload.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        let is_smaller = self.level > 0 && {
+            let new = || Compress::new(Compression::new(self.level.min(9)), true);
+            let stream = self.stream.get_or_insert_with(new);
+            stream.reset();
+            let ended = stream.compress_vec(data, &mut payload, FlushCompress::Finish);
+            matches!(ended, Ok(Status::StreamEnd)) && payload.len() < HEAD + data.len()
+        };
+        if !is_smaller {
+            payload.truncate(HEAD);
+            payload[0] = PLAIN;
+            payload.extend_from_slice(data);
+        }
+        payload
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Encoder").finish_non_exhaustive()
+    }
 }
 
 /// Why bytes are none of an object.
@@ -46,18 +70,33 @@ pub(super) fn decode(mut payload: Vec<u8>, limit: u64) -> Result<Vec<u8>, Payloa
             payload.drain(..HEAD);
             payload
         }
-        ZLIB => {
-            // Memory grows with what comes, not with what is said to come.
-            let mut data = Vec::new();
-            let read = ZlibDecoder::new(encoded).take(length.saturating_add(1)).read_to_end(&mut data);
-            read.map_err(|_| PayloadError::Damaged("it cannot be decompressed"))?;
-            data
-        }
+        ZLIB => inflate(encoded, length).ok_or(PayloadError::Damaged("it cannot be decompressed"))?,
         _ => return Err(PayloadError::Damaged("it has an encoding that is not known")),
     };
     match data.len() as u64 == length {
         true => Ok(data),
         false => Err(PayloadError::Damaged("it has another length than it says")),
+    }
+}
+
+/// What was compressed, if it is not more than so many bytes.
+fn inflate(encoded: &[u8], length: u64) -> Option<Vec<u8>> {
+    let mut stream = Decompress::new(true);
+    // Memory grows with what comes, not with what is said to come. At the end it is quicker with some room to spare.
+    let expected = length.min(16 * encoded.len() as u64);
+    let mut data = Vec::with_capacity(expected as usize + SPARE);
+    loop {
+        let before = (stream.total_in(), data.len());
+        let rest = &encoded[before.0 as usize..];
+        let status = stream.decompress_vec(rest, &mut data, FlushDecompress::Finish).ok()?;
+        let (is_stuck, is_full) = ((stream.total_in(), data.len()) == before, data.len() == data.capacity());
+        match status {
+            Status::StreamEnd => return Some(data),
+            // It ends in the middle, or goes on beyond its end.
+            _ if is_stuck && !is_full || data.len() as u64 > length => return None,
+            _ if is_full => data.reserve(data.len()),
+            _ => {}
+        }
     }
 }
 
@@ -70,4 +109,44 @@ pub(super) fn deleted_keys(mut data: &[u8], mut tell: impl FnMut(&str)) -> Optio
         data = rest;
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Bytes that become much smaller, or hardly so.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let run = (any::<u8>(), prop_oneof![1..3_usize, 1..400_usize, 1..9_000_usize]);
+        let runs = vec(run, 0..60);
+        runs.prop_map(|runs| runs.into_iter().flat_map(|(byte, count)| std::iter::repeat_n(byte, count)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn objects_come_back_and_wrong_bytes_are_an_error(
+            objects in vec(bytes(), 1..6), level in 0..12_u32,
+            cut in any::<prop::sample::Index>(), wrong in prop_oneof![0..40_000_u64, any::<u64>()],
+        ) {
+            let mut encoder = Encoder::new(level);
+            for data in objects {
+                let payload = encoder.encode(&data);
+                prop_assert!(payload.len() <= HEAD + data.len());
+                let length = data.len() as u64;
+                prop_assert_eq!(decode(payload.clone(), length).ok(), Some(data));
+                prop_assert!(decode(payload[..cut.index(payload.len())].to_vec(), u64::MAX).is_err());
+                if length > 0 {
+                    let refused = decode(payload.clone(), length - 1);
+                    prop_assert!(matches!(refused, Err(PayloadError::TooLarge(found)) if found == length));
+                }
+                if wrong != length {
+                    let mut lying = payload;
+                    lying[1..HEAD].copy_from_slice(&wrong.to_le_bytes());
+                    prop_assert!(decode(lying, u64::MAX).is_err());
+                }
+            }
+        }
+    }
 }

@@ -5,13 +5,16 @@ use super::block::{self, BLOCK_SIZE, Kind, MOST_KEY_BYTES, Trailer};
 use super::error::failed;
 use super::free_list::FreeList;
 use super::index::{self, Index};
-use super::payload::{self, PayloadError};
+use super::payload::{self, Encoder, PayloadError};
 use super::recovery::{self, Recovery};
 use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
 use chains::blocks_of;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+
+/// How much the index is compressed: it is written often, and its numbers do not become much smaller.
+const INDEX_LEVEL: u32 = 3;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;
 
@@ -75,6 +78,7 @@ pub struct ObjectStore<D: Disk = FileDisk> {
     start: usize,
     pub(super) options: ObjectStoreOptions,
     is_writable: bool,
+    encoder: Encoder,
     entries: BTreeMap<String, Entry>,
     commits: BTreeMap<u64, CommitRecord>,
     free: FreeList,
@@ -143,6 +147,7 @@ impl<D: Disk> ObjectStore<D> {
             start: file::line_bytes(signature),
             options,
             is_writable,
+            encoder: Encoder::new(options.level),
             entries,
             commits,
             free,
@@ -273,7 +278,7 @@ impl<D: Disk> ObjectStore<D> {
         self.check(key, data)?;
         self.begin()?;
         let counter = self.next_counter()?;
-        let payload = payload::encode(data, self.options.level);
+        let payload = self.encoder.encode(data);
         let entry = self.write_chain(Kind::Object, key, (version, counter), &payload)?;
         if self.options.sync {
             self.sync_or_haunt(&[(entry.first, entry.blocks)])?;
@@ -324,7 +329,7 @@ impl<D: Disk> ObjectStore<D> {
         let result = batch.changes.iter().try_for_each(|(key, change)| {
             match change {
                 Some((version, data)) => {
-                    let payload = payload::encode(data, self.options.level);
+                    let payload = self.encoder.encode(data);
                     let entry = self.write_chain(Kind::BatchObject, key, (*version, counter), &payload)?;
                     written.push((key, Entry { in_batch: true, ..entry }));
                 }
@@ -342,14 +347,14 @@ impl<D: Disk> ObjectStore<D> {
         }
         // All of it is there before it is said to be.
         self.sync_or_haunt(&runs)?;
-        let commit =
-            match self.write_chain(Kind::Commit, "", (0, counter), &payload::encode(&deleted, self.options.level)) {
-                Ok(commit) => commit,
-                Err(error) => {
-                    self.haunt(&runs);
-                    return Err(error);
-                }
-            };
+        let payload = self.encoder.encode(&deleted);
+        let commit = match self.write_chain(Kind::Commit, "", (0, counter), &payload) {
+            Ok(commit) => commit,
+            Err(error) => {
+                self.haunt(&runs);
+                return Err(error);
+            }
+        };
         self.sync_or_haunt(&[&runs[..], &[(commit.first, commit.blocks)]].concat())?;
         self.commits.insert(counter, CommitRecord { first: commit.first, blocks: commit.blocks, live: 0 });
         for (key, entry) in written {
@@ -402,7 +407,7 @@ impl<D: Disk> ObjectStore<D> {
         // Its own chain changes what is free, and so what is in it.
         let payload = loop {
             let encoded = index::encode((self.counter, self.blocks), &self.entries, &self.commits, &self.free);
-            let payload = payload::encode(&encoded, 6);
+            let payload = Encoder::new(INDEX_LEVEL).encode(&encoded);
             let wanted = blocks_of("", payload.len(), self.start);
             if wanted <= self.index.len() as u64 {
                 break payload;

@@ -6,7 +6,9 @@ use crate::object_store::block::{self, BLOCK_SIZE};
 use crate::object_store::error::failed;
 use std::mem;
 
-const ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
+/// Blocks that are zeroed at a time.
+const AT_ONCE: u64 = 16;
+const ZEROS: &[u8] = &[0; AT_ONCE as usize * BLOCK_SIZE];
 
 impl<D: Disk> ObjectStore<D> {
     /// All that was written is synced: gives up what it replaced.
@@ -48,8 +50,11 @@ impl<D: Disk> ObjectStore<D> {
             self.is_synced = false;
             // As far as it goes: they are free in any case, and those behind the end of the file are not there.
             let end = self.disk.len().unwrap_or(0) / BLOCK_SIZE as u64;
-            let mut there = first..end.min(first + blocks);
-            let _ = there.try_for_each(|at| self.disk.write_at(at * BLOCK_SIZE as u64, &ZEROS));
+            let end = end.min(first + blocks);
+            let _ = (first..end).step_by(AT_ONCE as usize).try_for_each(|at| {
+                let count = AT_ONCE.min(end - at) as usize;
+                self.disk.write_at(at * BLOCK_SIZE as u64, &ZEROS[..count * BLOCK_SIZE])
+            });
         }
         self.free.give(first, blocks);
     }
