@@ -52,3 +52,4 @@ mod talk;
 mod terrane_tool;
 mod tiers;
 mod travel;
+mod upgrade_keys;
