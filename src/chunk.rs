@@ -12,6 +12,7 @@ pub mod format;
 mod layers;
 mod packed_ids;
 mod palette;
+mod renumbering;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use block_components::ComponentError;
 pub use block_layers::LayerError;
 pub(crate) use cell_parts::CellParts;
 pub use column::Column;
+pub use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 
 use crate::block::BlockId;

@@ -10,6 +10,7 @@
 mod arenas;
 mod autosave;
 mod backup;
+mod chunk_states;
 mod clock;
 mod close;
 mod collect;
@@ -59,15 +60,16 @@ mod turns;
 
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
 pub use backup::BackupWorld;
+pub use chunk_states::{AskChunks, ChunkState};
 pub use clock::DimensionClock;
 pub use coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
-    ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ColumnFailed, ControlRegion,
-    DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost, LogInRefused,
-    OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension, WorldBackedUp,
-    WorldEvent, WorldSaved,
+    ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
+    ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
+    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
+    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
+    WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use failures::FailedColumn;
@@ -75,7 +77,7 @@ pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RAD
 pub use fault::RegionFault;
 pub use generation_control::{DimensionGeneration, RetryColumns};
 pub use history::{TickHistory, TickWindow, Window};
-pub use opacity::{AskOpacity, OpacityFailure};
+pub use opacity::{AskError, AskOpacity};
 pub use pacing::Pacing;
 pub use players::LogInError;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};

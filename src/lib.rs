@@ -21,6 +21,7 @@
 
 pub mod block;
 pub mod chunk;
+pub mod chunk_sync;
 pub mod coordinator;
 pub mod generation;
 pub mod object_store;
@@ -66,18 +67,18 @@ pub mod prelude {
     pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{
         AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaError, ArenaRefused, ArenaRemoved, ArenaReverted,
-        ArenaSettings, ArenaState, ArenaStatus, Arenas, AskOpacity, BackupFailed, BackupWorld, BlockRefused,
-        CaptureSnapshot, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
-        ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
-        DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, EntityRestore, FailedColumn,
-        FarColumnGone, FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn, LogInError,
-        LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
-        Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
-        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
-        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, Regions, RemoveDimension, RestoreSnapshot,
-        RetryColumns, SaveFailed, SaveWorld, SetBlock, SnapshotJob, SnapshotJobEnded, SnapshotJobState, SnapshotJobs,
-        SnapshotProgress, SnapshotSettings, StepDimension, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved,
-        WorldStatistics,
+        ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskOpacity, BackupFailed, BackupWorld, BlockRefused,
+        CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer, ChunksAnswer, ColumnChanged, ColumnFailed,
+        ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion, Coupling, Dimension,
+        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
+        DimensionRemoved, EntityRestore, FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView,
+        GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer,
+        Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded, PregenerationOrder,
+        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
+        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
+        RegionSplit, Regions, RemoveDimension, RestoreSnapshot, RetryColumns, SaveFailed, SaveWorld, SetBlock,
+        SnapshotJob, SnapshotJobEnded, SnapshotJobState, SnapshotJobs, SnapshotProgress, SnapshotSettings,
+        StepDimension, SyncCache, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

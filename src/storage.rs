@@ -42,6 +42,7 @@ mod remove_dimension;
 mod rocks;
 mod save_batch;
 mod store;
+mod stored_chunks;
 mod summaries;
 mod thread;
 mod tier;
@@ -75,6 +76,7 @@ pub use save_batch::{SaveBatch, StoredTile};
 pub use store::{
     Backup, Change, Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch,
 };
+pub use stored_chunks::StoredChunk;
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tier::{Promotion, Tier, TierSettings};
 pub use tiers::TierMoves;

@@ -4,6 +4,7 @@
 //! ([`ViewSystems::Receive`], in `First`). Neither waits for the simulation.
 
 mod arenas;
+mod chunk_sync;
 mod dimension;
 mod far_view;
 mod messages;
@@ -18,16 +19,17 @@ mod snapshots;
 
 pub use crate::coordinator::{
     AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
-    ArenaState, ArenaStatus, Arenas, AskOpacity, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot,
-    ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration,
-    DimensionOpened, DimensionRemoved, EntityRestore, FailedColumn, GroundRegenerated, LetterLost, LogInError,
-    LogInRefused, OpacityAnswer, OpacityFailure, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder,
-    PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung,
-    RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RestoreSnapshot, RetryColumns, SaveFailed, SetBlock,
-    SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, StepDimension,
-    StoreSnapshot, UngeneratedGround, WorldBackedUp, WorldSaved,
+    ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, BackupFailed, BackupWorld, BlockRefused,
+    CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ControlRegion, Coupling, DimensionClock, DimensionClosed,
+    DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, EntityRestore, FailedColumn,
+    GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
+    PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed, RegionFault,
+    RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RestoreSnapshot, RetryColumns,
+    SaveFailed, SetBlock, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings,
+    SnapshotSource, StepDimension, StoreSnapshot, UngeneratedGround, WorldBackedUp, WorldSaved,
 };
 pub use arenas::ArenaCommands;
+pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
 pub use messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
@@ -82,6 +84,7 @@ pub(crate) fn build(app: &mut App) {
         .add_message::<SaveWorld>()
         .add_message::<BackupWorld>()
         .add_message::<AskOpacity>()
+        .add_message::<AskChunks>()
         .add_message::<LogIn>()
         .add_message::<LogOut>()
         .add_message::<StepDimension>()
@@ -99,7 +102,7 @@ pub(crate) fn build(app: &mut App) {
         .configure_sets(Last, ViewSystems::Send)
         .add_systems(
             First,
-            (requests::begin_frame, receive::receive)
+            (requests::begin_frame, chunk_sync::take_in, receive::receive, chunk_sync::hear)
                 .chain()
                 .in_set(ViewSystems::Receive)
                 .run_if(resource_exists::<MainLink>),
@@ -118,12 +121,14 @@ pub(crate) fn build(app: &mut App) {
                     requests::send_edits,
                     requests::send_saves,
                     opacity::send,
+                    (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
                     requests::send_closings,
                     pregeneration::send,
                     snapshots::cancel_despawned,
                 )
                     .chain(),
                 requests::end_frame,
+                chunk_sync::end_clients,
                 requests::update_lockstep,
                 requests::end_with_app,
             )

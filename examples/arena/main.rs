@@ -8,13 +8,14 @@
 //! | `fight.rs` | bots in a region, and closures that run where the explosions are |
 //! | `coliseum.rs` | a generator of one's own, and blocks |
 //! | `scene.rs` | light, camera, and bodies for what regions mirror |
-//! | `picture.rs` | a run without a window that leaves pictures |
 //! | `arguments.rs` | the command line |
 //! | `../shared/start.rs` | a window, or none |
+//! | `../shared/picture.rs` | pictures of a run without a window |
 
 mod arguments;
 mod coliseum;
 mod fight;
+#[path = "../shared/picture.rs"]
 mod picture;
 mod rounds;
 mod scene;
@@ -45,7 +46,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     start::add_bevy(&mut app, "Arena", arguments.headless);
     app.add_plugins((ChunkRenderPlugin::default(), scene::ScenePlugin, fight::FightPlugin, rounds::RoundsPlugin));
     match arguments.headless {
-        true => app.add_plugins(picture::PicturePlugin),
+        true => app.add_plugins(picture::PicturePlugin { folder: arguments.pictures.clone() }),
         false => app.add_systems(Update, scene::circle),
     };
     app.world_mut().spawn(Dimension::new(coliseum::DIMENSION, coliseum::Coliseum).with_height(-16..64));

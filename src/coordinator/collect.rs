@@ -119,6 +119,7 @@ impl Desk<'_> {
             FromMain::Save(number) => self.saves.requested.push(SaveRequest::Message(number)),
             FromMain::BackUp(backup) => self.saves.requested.push(SaveRequest::Backup(backup.into())),
             FromMain::AskOpacity(ask, loaded) => self.ask_opacity(ask, loaded),
+            FromMain::AskChunks(ask, published) => self.ask_chunks(ask, published),
             FromMain::SetFarView { listener, life, wish } => {
                 self.far_views.set(listener, life, wish, &mut self.dimensions, self.clock.now);
             }

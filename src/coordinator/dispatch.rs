@@ -43,6 +43,8 @@ pub(super) struct Deadlines {
     /// What all that is on region threads, or waits for one, counts for.
     pub load: usize,
     pub running: AwayRegions,
+    /// Due, and waiting for a coupled region that has not come back from their last tick.
+    held: Vec<(DimensionId, RegionId)>,
 }
 
 /// Regions that are away, by dimension and id.
@@ -69,6 +71,9 @@ const SHORT_TICK: Duration = Duration::from_micros(50);
 /// Full ticks handed over at a time for each region thread: one runs, one waits, the rest stays in the order of deadlines.
 const TICKS_PER_THREAD: usize = 2;
 
+/// How often a region that waits for a coupled one is looked at, at least.
+const HELD_AGAIN: Duration = Duration::from_millis(5);
+
 pub(super) fn until_next_deadline(world: &mut World) -> Duration {
     if world.resource::<Deadlines>().load >= most_load(world.resource::<CoordinatorConfig>()) {
         // A region that comes back wakes the coordinator.
@@ -79,8 +84,9 @@ pub(super) fn until_next_deadline(world: &mut World) -> Duration {
         return Duration::MAX;
     }
     let now = world.resource::<Clock>().began.elapsed();
-    let next = world.resource::<Deadlines>().heap.peek().map(|Reverse((due, ..))| *due);
-    next.map_or(Duration::MAX, |due| due.saturating_sub(now))
+    let Deadlines { heap, held, .. } = world.resource::<Deadlines>();
+    let next = heap.peek().map_or(Duration::MAX, |Reverse((due, ..))| due.saturating_sub(now));
+    if held.is_empty() { next } else { next.min(HELD_AGAIN) }
 }
 
 fn most_load(config: &CoordinatorConfig) -> usize {
@@ -104,10 +110,19 @@ pub(super) fn dispatch(mut desk: Desk) {
         }
         return;
     }
+    for (dimension, region) in mem::take(&mut desk.deadlines.held) {
+        if let Some(slot) = desk.dimensions.open.get(&dimension).and_then(|open| open.regionizer.data(region)) {
+            desk.deadlines.plan(slot.due, dimension, region);
+        }
+    }
     let most = most_load(&desk.config);
     while desk.deadlines.load < most
         && let Some((dimension, region)) = desk.next_due()
     {
+        if desk.awaits_coupled(dimension, region) {
+            desk.deadlines.held.push((dimension, region));
+            continue;
+        }
         let tasks = desk.begin_group(dimension, region);
         desk.run_group(tasks);
     }
@@ -127,6 +142,20 @@ impl Desk<'_> {
                 return Some((dimension, region));
             }
         }
+    }
+
+    /// Whether a region that is coupled with this one is still in a tick, for a period at most: of two that are late, the one
+    /// that comes back first must not begin alone.
+    fn awaits_coupled(&self, id: DimensionId, region: RegionId) -> bool {
+        if self.couplings.places.is_empty() {
+            return false;
+        }
+        let Some(open) = self.dimensions.open.get(&id) else { return false };
+        let Some(slot) = open.regionizer.data(region) else { return false };
+        let patience = open.time.real_period(slot.control.ticks_per_second);
+        let is_ticking = |other| self.deadlines.running.get(other).is_some_and(|running| running.is_tick);
+        self.clock.now < slot.due.saturating_add(patience)
+            && self.couplings.group(&self.dimensions, id, region).iter().any(is_ticking)
     }
 
     fn run_group(&mut self, tasks: VecDeque<RegionTask>) {

@@ -1,6 +1,6 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{ArenaError, ArenaOrder, DimensionError, LogInError, OpacityFailure, RegionFault, SnapshotOutcome};
+use super::{ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SnapshotOutcome};
 use crate::block::BlockId;
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, Undeliverable};
@@ -352,7 +352,16 @@ events! {
         /// The columns.
         batch: BatchPos,
         /// Which of their blocks are opaque.
-        opacity: Result<Arc<OpacityTile>, OpacityFailure>,
+        opacity: Result<Arc<OpacityTile>, AskError>,
+    }
+    /// Answers an [`AskChunks`](super::AskChunks).
+    ChunksAnswer {
+        /// Whose question it was.
+        asker: Entity,
+        /// The dimension's entity.
+        entity: Entity,
+        /// What the chunks are; `None` for one that is not generated yet.
+        chunks: Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)>,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

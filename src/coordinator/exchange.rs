@@ -2,6 +2,7 @@
 
 use super::arenas::{Arena, ArenaEvent, ArenaStatus, Arenas};
 use super::backup::BackupWorld;
+use super::chunk_states::AskChunks;
 use super::clock::DimensionClock;
 use super::coupling::Coupling;
 use super::dimension::DimensionSpec;
@@ -129,6 +130,8 @@ pub enum FromMain {
     BackUp(BackupWorld),
     /// Which blocks of a batch of columns are opaque; those of it that are published.
     AskOpacity(AskOpacity, Vec<Column>),
+    /// What chunks are; those of them that are published.
+    AskChunks(AskChunks, Vec<Option<Arc<Chunk>>>),
     /// A player is to come into the world.
     LogIn {
         /// Its name.

@@ -5,7 +5,6 @@
 //! its [`Budget`] allows. Everything that waits is bounded: choices ahead of what is sent, and messages that the main world
 //! has not taken.
 
-mod budget;
 mod reach;
 mod read;
 mod sent;
@@ -20,9 +19,10 @@ use super::dimension::{Dimension, Dimensions};
 use super::holders::Holder;
 use super::save::Saves;
 use crate::chunk::ColumnSummary;
+use crate::chunk_sync::Budget;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
-use budget::Budget;
+
 use read::{Answer, PLACE_BYTES};
 use sent::Sent;
 use std::collections::{BTreeMap, VecDeque};

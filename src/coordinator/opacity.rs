@@ -24,13 +24,13 @@ pub struct AskOpacity {
     pub batch: BatchPos,
 }
 
-/// Why nobody knows what is opaque.
+/// Why a question of the main world about the ground has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpacityFailure {
+pub enum AskError {
     /// The dimension is not open.
     #[error("the dimension is not open")]
     NotOpen,
-    /// The store cannot be read, or holds damaged chunks and no map of them.
+    /// The store cannot be read, or what it holds is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -49,7 +49,7 @@ impl Desk<'_> {
     pub fn ask_opacity(&mut self, ask: AskOpacity, loaded: Vec<Column>) {
         let AskOpacity { request, dimension: entity, batch } = ask;
         let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
-            let opacity = Err(OpacityFailure::NotOpen);
+            let opacity = Err(AskError::NotOpen);
             return self.publisher.event(OpacityAnswer { request, entity, batch, opacity });
         };
         let unwritten = batch.columns().map(|column| (column, self.saves.unwritten(dimension, column))).collect();
@@ -69,6 +69,6 @@ impl OpacityOrder {
             self.loaded.iter().for_each(|column| opacity.set_column(column, is_opaque));
             Arc::<OpacityTile>::new(opacity)
         });
-        OpacityAnswer { request, entity, batch, opacity: opacity.map_err(OpacityFailure::from) }
+        OpacityAnswer { request, entity, batch, opacity: opacity.map_err(AskError::from) }
     }
 }

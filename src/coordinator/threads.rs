@@ -2,6 +2,7 @@
 
 use super::arenas::Arenas;
 use super::backup::BackupOrder;
+use super::chunk_states::ChunkStateOrder;
 use super::events::DimensionRemoved;
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
@@ -335,6 +336,16 @@ impl Threads {
 
     /// Has the opacity map read; an event tells when it is there. In lockstep that is with the next pass.
     pub fn order_opacity(&self, order: OpacityOrder) {
+        let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
+        let read = move || drop(sender.send(Event::Happened(order.read(&store, &blocks).into())));
+        match self.is_lockstep {
+            true => read(),
+            false => self.loading.spawn(async move { read() }).detach(),
+        }
+    }
+
+    /// Has chunks read; an event tells what they are. In lockstep that is with the next pass.
+    pub fn order_chunk_states(&self, order: ChunkStateOrder) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
         let read = move || drop(sender.send(Event::Happened(order.read(&store, &blocks).into())));
         match self.is_lockstep {

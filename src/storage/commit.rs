@@ -56,6 +56,15 @@ pub(super) struct Commit {
     placed: BTreeMap<ChunkGroup, Placed>,
 }
 
+/// What goes along with a batch.
+#[derive(Default)]
+pub(super) struct Along {
+    /// What the versions of these chunks are at least, if they change.
+    pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
+    /// What else is written.
+    pub writes: WriteBatch,
+}
+
 /// A chunk with its key.
 type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
 
@@ -65,7 +74,10 @@ struct GroupWriter<'a> {
     blocks: Arc<KnownBlocks>,
     packed: PackedGroups<'a>,
     moves: Moves<'a>,
+    versions: &'a BTreeMap<(DimensionId, ChunkPos), u64>,
     commit: &'a mut Commit,
+    /// The piece of the graph of stored columns that was asked for last.
+    tile: Option<((DimensionId, i64, i64), Option<tiles::Masks>)>,
 }
 
 impl GroupWriter<'_> {
@@ -96,9 +108,11 @@ impl GroupWriter<'_> {
         for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
             let mut value = envelope::unsealed();
             world.encode_chunk(&self.blocks, (*dimension, *pos), chunk, &mut value)?;
+            let least = self.versions.get(&(*dimension, *pos)).copied().unwrap_or(0);
             let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
-                None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse => continue,
-                None => 0,
+                None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => continue,
+                // Of a column that is stored it was air.
+                None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())),
                 Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
                 Some((_, Ok(stored))) => stored.version.saturating_add(1),
                 Some((stored, Err(error))) => {
@@ -111,7 +125,7 @@ impl GroupWriter<'_> {
                 }
             };
             is_new |= stored.is_none();
-            envelope::seal(&mut value, version);
+            envelope::seal(&mut value, version.max(least));
             self.commit.writes.put(Family::Chunks, *key, value);
             self.commit.report.chunks += 1;
             changed.push(*pos);
@@ -131,6 +145,17 @@ impl GroupWriter<'_> {
             self.commit.placed.insert(group, placed);
         }
         Ok(changed)
+    }
+
+    /// Whether the column was stored before.
+    fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> bool {
+        let tile = (dimension, column.x >> 5, column.z >> 5);
+        if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
+            // If nobody knows, it is taken for new ground.
+            let masks = self.world.stored_tile(dimension, (tile.1, tile.2)).unwrap_or_default();
+            self.tile = Some((tile, masks));
+        }
+        self.tile.as_ref().and_then(|(_, masks)| masks.as_ref()).is_some_and(|masks| tiles::is_marked(masks, column))
     }
 
     /// The group, if it is warm or cold.
@@ -203,7 +228,7 @@ impl GroupWriter<'_> {
 impl WorldStore {
     /// Saves the whole batch or, on an error, nothing of it.
     ///
-    /// A chunk that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
+    /// A chunk has version 0 as it is generated; one that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();
@@ -212,9 +237,19 @@ impl WorldStore {
 
     /// The same for whoever holds the lock of writes.
     pub(super) fn commit_locked(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
+        self.commit_along(batch, Along::default(), durability)
+    }
+
+    /// The same, with what goes along.
+    pub(super) fn commit_along(
+        &self,
+        batch: &SaveBatch,
+        along: Along,
+        durability: Durability,
+    ) -> Result<CommitReport, StoreError> {
         let start = Instant::now();
         let mut commit = Commit::default();
-        self.add_chunks(batch, &mut commit)?;
+        self.add_chunks(batch, &along.versions, &mut commit)?;
         self.add_block_ticks(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
@@ -223,6 +258,7 @@ impl WorldStore {
         for (&(dimension, (x, z)), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));
         }
+        commit.writes.append(along.writes);
 
         let accesses = self.add_heat(&commit.placed, &mut commit.writes)?;
         let has_moves = !commit.moves.is_empty();
@@ -243,7 +279,12 @@ impl WorldStore {
         Ok(commit.report)
     }
 
-    fn add_chunks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+    fn add_chunks(
+        &self,
+        batch: &SaveBatch,
+        versions: &BTreeMap<(DimensionId, ChunkPos), u64>,
+        commit: &mut Commit,
+    ) -> Result<(), StoreError> {
         let mut chunks: Vec<KeyedChunk> = batch
             .chunks
             .iter()
@@ -258,7 +299,7 @@ impl WorldStore {
             }
         }
         let (packed, moves, blocks) = (PackedGroups::new(self), Moves::new(self), self.known_blocks()?);
-        let mut groups = GroupWriter { world: self, blocks, packed, moves, commit };
+        let mut groups = GroupWriter { world: self, blocks, packed, moves, versions, commit, tile: None };
         for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
             let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
             let is_sparse = sparse.contains(&dimension);

@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..8 | `u64` version: 0 as first stored, + 1 for each saved change |
+//! | 0..8 | `u64` version: 0 as generated, + 1 for each saved change |
 //! | 8..12 | `u32` CRC-32 of the version and the payload |
 //! | 12.. | the payload |
 //!

@@ -147,6 +147,10 @@ pub enum StoredItem {
     Opacity(DimensionId, BatchPos),
     /// A pre-generation, by its number in the dimension.
     Pregeneration(DimensionId, u64),
+    /// An object of an export that is only kept, by its key.
+    Object(DimensionId, String),
+    /// How far an import has come, by its number.
+    Import(DimensionId, u32),
     /// The world's header.
     Header,
     /// The record of the dimension with this name.
@@ -174,6 +178,8 @@ impl fmt::Display for StoredItem {
             Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
             Self::Opacity(dimension, batch) => write!(f, "the opacity of batch {batch} of {dimension}"),
             Self::Pregeneration(dimension, number) => write!(f, "pre-generation {number} of {dimension}"),
+            Self::Object(dimension, key) => write!(f, "the object {key:?} of {dimension}"),
+            Self::Import(dimension, number) => write!(f, "how far the import {number:08x} into {dimension} is"),
             Self::Header => f.write_str("the header"),
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
             Self::LastDimension => f.write_str("the number of the last dimension"),

@@ -42,6 +42,8 @@ const PREGENERATION: &[u8] = b"pregeneration:";
 const DIMENSION: &[u8] = b"dimension:";
 const REMOVAL: &[u8] = b"removal:";
 const SPARSE: &[u8] = b"sparse:";
+const OBJECT: &[u8] = b"object:";
+const IMPORT: &[u8] = b"import:";
 
 /// The key of a chunk.
 pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
@@ -303,6 +305,58 @@ pub fn sparse_key(dimension: DimensionId) -> Vec<u8> {
     [SPARSE, &dimension.0.to_be_bytes()].concat()
 }
 
+/// The key of an object of an export that is only kept: those that belong to a column are one range.
+pub fn object_key(dimension: DimensionId, column: Option<ColumnPos>, name: &str) -> Vec<u8> {
+    let place = column.map(|column| [&[1][..], &ordered(column.x), &ordered(column.z)].concat());
+    [OBJECT, &dimension.0.to_be_bytes(), &place.unwrap_or(vec![0]), name.as_bytes()].concat()
+}
+
+/// The range of the kept objects of all columns of one `x` from `first_z` to `last_z`.
+pub fn object_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+    let key = |z| object_key(dimension, Some(ColumnPos::new(x, z)), "");
+    // No text has this byte.
+    key(first_z)..[&key(last_z)[..], &[u8::MAX]].concat()
+}
+
+/// The range of all kept objects of a dimension.
+pub fn object_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    let first = object_key(dimension, None, "");
+    let end = object_range(dimension, i64::MAX, i64::MAX, i64::MAX).end;
+    first..end
+}
+
+/// The dimension, the column if there is one, and the name of a kept object.
+pub fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &str)> {
+    let (dimension, rest) = key.strip_prefix(OBJECT)?.split_first_chunk::<8>()?;
+    let dimension = DimensionId(u64::from_be_bytes(*dimension));
+    match rest.split_first()? {
+        (0, name) => Some((dimension, None, str::from_utf8(name).ok()?)),
+        (1, rest) => {
+            let (x, rest) = rest.split_first_chunk()?;
+            let (z, name) = rest.split_first_chunk()?;
+            let column = ColumnPos::new(from_ordered(*x), from_ordered(*z));
+            Some((dimension, Some(column), str::from_utf8(name).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The key of how far an import into a dimension has come: another one for each import.
+pub fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
+    [IMPORT, &dimension.0.to_be_bytes(), &import.to_be_bytes()].concat()
+}
+
+/// The range of all imports into a dimension that have not come to their end.
+pub fn import_range(dimension: DimensionId) -> Range<Vec<u8>> {
+    import_key(dimension, 0)..after(&import_key(dimension, u32::MAX))
+}
+
+/// The dimension and the number of an import's key.
+pub fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
+    let (dimension, number) = key.strip_prefix(IMPORT)?.split_first_chunk::<8>()?;
+    Some((DimensionId(u64::from_be_bytes(*dimension)), u32::from_be_bytes(number.try_into().ok()?)))
+}
+
 /// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
 pub fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
     [DAMAGED, family.name().as_bytes(), b":", key, &crc32fast::hash(value).to_be_bytes()].concat()
@@ -525,6 +579,23 @@ mod tests {
             prop_assert!(block_ticks_dimension_range(dimension).contains(&key));
             prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
 
+            let name = id.to_string();
+            let key = object_key(dimension, Some(column), &name);
+            prop_assert_eq!(parse_object_key(&key), Some((dimension, Some(column), &*name)));
+            let nowhere = object_key(dimension, None, &name);
+            prop_assert_eq!(parse_object_key(&nowhere), Some((dimension, None, &*name)));
+            let range = object_range(dimension, x, low, high);
+            prop_assert!(range.contains(&key) && !range.contains(&nowhere));
+            prop_assert_eq!(range.contains(&object_key(dimension, Some(other), &name)), x == other.x);
+            for key in [key, nowhere] {
+                prop_assert!(object_dimension_range(dimension).contains(&key));
+                prop_assert!(!object_dimension_range(beside_it).contains(&key));
+            }
+            let number = dimension.0 as u32;
+            let key = import_key(dimension, number);
+            prop_assert_eq!(parse_import_key(&key), Some((dimension, number)));
+            prop_assert!(import_range(dimension).contains(&key) && !import_range(beside_it).contains(&key));
+
             prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
             let batch = BatchPos::new(x, z);
             prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
@@ -561,8 +632,8 @@ mod tests {
         }
 
         #[test]
-        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..5_usize) {
-            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE, BLOCK_TICKS][prefix].iter().copied());
+        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..6_usize) {
+            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE, BLOCK_TICKS, OBJECT][prefix].iter().copied());
             if let Some((dimension, pos)) = parse_chunk_key(&key) {
                 prop_assert_eq!(&chunk_key(dimension, pos)[..], &key[..]);
             }
@@ -574,6 +645,9 @@ mod tests {
             }
             if let Some((dimension, pos)) = parse_block_ticks_key(&key) {
                 prop_assert_eq!(block_ticks_key(dimension, pos), key.clone());
+            }
+            if let Some((dimension, column, name)) = parse_object_key(&key) {
+                prop_assert_eq!(object_key(dimension, column, name), key.clone());
             }
             if let Some((dimension, x, z)) = parse_tile_key(&key) {
                 prop_assert_eq!(tile_key(dimension, x, z), key);

@@ -340,7 +340,7 @@ impl WorldStore {
 
 impl StoredColumn {
     /// A column without entities and block ticks.
-    fn new(column: Column) -> Self {
+    pub(super) fn new(column: Column) -> Self {
         Self { column, entities: Vec::new(), block_ticks: Vec::new() }
     }
 

@@ -183,6 +183,8 @@ impl Removal<'_> {
             (Family::Meta, keys::tile_range(dimension)),
             (Family::Meta, keys::summary_dimension_range(dimension)),
             (Family::Meta, keys::pregeneration_range(dimension)),
+            (Family::Meta, keys::object_dimension_range(dimension)),
+            (Family::Meta, keys::import_range(dimension)),
             (Family::Opacity, keys::opacity_dimension_range(dimension)),
         ] {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {

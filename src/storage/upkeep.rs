@@ -7,6 +7,7 @@ mod backup;
 mod backup_request;
 mod check;
 mod copy;
+mod exports;
 mod info;
 mod inspect;
 #[cfg(feature = "rocksdb")]
@@ -27,6 +28,10 @@ use thiserror::Error;
 pub(crate) use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
+pub use exports::{
+    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
+    ImportOptions, ImportReport, KeptObjectError, LostObject,
+};
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
 #[cfg(feature = "rocksdb")]

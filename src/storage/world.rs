@@ -429,6 +429,16 @@ impl WorldStore {
     /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
     /// game knows when it has them.
     pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, StoredDimensionError> {
+        self.open_dimension_as(name, origin, false)
+    }
+
+    /// The same, for one that is [sparse](Self::make_sparse) if it is made now.
+    pub(super) fn open_dimension_as(
+        &self,
+        name: &str,
+        origin: &DimensionOrigin,
+        is_sparse: bool,
+    ) -> Result<DimensionId, StoredDimensionError> {
         let _writing = self.lock_writes();
         let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
         if let Some(stored) = self.dimension_record(name)? {
@@ -452,6 +462,9 @@ impl WorldStore {
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, key, self.encode(&dimension, item)?);
         writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
+        if is_sparse {
+            writes.put(Family::Meta, keys::sparse_key(dimension.id), Vec::new());
+        }
         self.write(writes, Durability::Sync)?;
         Ok(dimension.id)
     }

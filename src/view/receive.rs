@@ -14,6 +14,13 @@ use uuid::Uuid;
 #[derive(Resource, Default)]
 pub(super) struct Backlog(Exclusive<Published>);
 
+impl Backlog {
+    /// Adds what is newer.
+    pub fn add(&mut self, newer: Published) {
+        self.0.get().append(newer);
+    }
+}
+
 /// Columns and chunks that are applied in one frame at most; the rest waits for the next.
 const MOST_A_FRAME: usize = 1_024;
 

@@ -12,7 +12,7 @@ const LEVELS: &[&[&str]] = &[
     &["coordinator"],
     &["simulation"],
     &["snapshot"],
-    &["generation", "storage"],
+    &["chunk_sync", "generation", "storage"],
     &["region", "chunk", "object_store"],
     &["block"],
     &["space"],
@@ -22,8 +22,16 @@ const LEVELS: &[&[&str]] = &[
 const STANDS_ALONE: (&str, &str) = ("object_store", "space");
 
 /// Modules that can be read, tested and fuzzed without Bevy, threads or RocksDB.
-const PLAIN: &[&str] =
-    &["space", "block", "chunk", "region", "object_store", "generation/distance_graph", "snapshot/schematic"];
+const PLAIN: &[&str] = &[
+    "space",
+    "block",
+    "chunk",
+    "chunk_sync",
+    "region",
+    "object_store",
+    "generation/distance_graph",
+    "snapshot/schematic",
+];
 
 /// Crates that a plain module must not mention; what follows a `_` in their names does not matter.
 const NOT_PLAIN: &[&str] = &["bevy", "rocksdb", "crossbeam"];

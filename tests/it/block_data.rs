@@ -5,7 +5,7 @@ use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
-use bevy_terrane::view::OpacityFailure;
+use bevy_terrane::view::AskError;
 use std::sync::{Arc, Mutex};
 
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
@@ -270,7 +270,7 @@ fn the_main_world_is_told_what_is_opaque_also_where_nothing_is_loaded_any_more()
     update_until(&mut app, "the ground is given up", |world| block_at(world, dimension, position).is_none());
     assert_eq!(highest(&mut app, 3), Some(40));
     let nobody = app.world_mut().spawn_empty().id();
-    assert_eq!(ask(&mut app, 4, nobody), Err(OpacityFailure::NotOpen));
+    assert_eq!(ask(&mut app, 4, nobody), Err(AskError::NotOpen));
     drop(app);
     let (mut app, dimension) = chests(&disk, Flat::new());
     listen::<OpacityAnswer>(&mut app);

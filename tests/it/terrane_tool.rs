@@ -168,6 +168,11 @@ fn wrong_arguments_are_refused() {
         (&["prune", "world", "-d", "overworld", "--from", "5,5", "--to", "1,1", "--yes"], "nothing between"),
         (&["backup", "world", "folder", "--keep", "0"], "0"),
         (&["restore", "folder"], "<WORLD>"),
+        (&["export", "world", "file"], "--dimension"),
+        (&["export", "world", "file", "-d", "overworld", "--from", "0,0"], "--to"),
+        (&["export", "world", "file", "-d", "overworld", "--from", "0,0", "--to", "1,1,1"], "or none"),
+        (&["export", "world", "file", "-d", "overworld", "--from", "0", "--to", "1,1,1"], "10,64,-3"),
+        (&["import", "file", "world", "--move", "16,0,8"], "multiples of 16"),
     ] {
         let error = try_run(arguments, false).unwrap_err();
         assert!(error.contains(reason), "{arguments:?}: {error}");
@@ -456,6 +461,62 @@ fn a_box_is_exported_and_imported_elsewhere() {
     ] {
         assert!(import(more).unwrap_err().contains(reason), "{more:?}");
     }
+}
+
+#[test]
+fn a_dimension_is_exported_and_imported_into_another_world() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    make_world(&world, 5);
+    name_blocks(&world);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (from, file, new) = (path("world"), path("world.objects"), path("new"));
+    let export = ["export", &from, &file, "-d", "overworld"];
+    assert_eq!(ending(&try_run(&export, true).unwrap()), "stopped");
+    let unfinished = try_run(&["import", &file, &new, "--create"], false).unwrap_err();
+    assert!(unfinished.contains("not whole"), "{unfinished}");
+    let exported = run(&export);
+    assert_eq!(ending(&exported), "finished", "{}", exported.text);
+    assert_eq!((&exported.json["columns"], &exported.json["chunks"]), (&121.into(), &121.into()));
+    assert!(exported.json["bytes"].as_u64().unwrap() > 100_000);
+    assert!(try_run(&export, false).unwrap_err().contains("there already"));
+
+    assert!(try_run(&["import", &file, &path("nowhere")], false).unwrap_err().contains("--create"));
+    assert_eq!(ending(&try_run(&["import", &file, &new], true).unwrap()), "stopped");
+    let imported = run(&["import", &file, &new]);
+    assert_eq!((ending(&imported), &imported.json["columns"]), ("finished", &121.into()), "{}", imported.text);
+    assert_eq!(&imported.json["entities"], &exported.json["entities"]);
+    assert_eq!(run(&["verify", &new]).json["damaged"], 0);
+    let chunk = |world: &str, x: &str| run(&["inspect", world, "chunk", "overworld", x, "0", "2"]).json;
+    assert_eq!(chunk(&new, "-3")["blocks"], chunk(&from, "-3")["blocks"]);
+
+    // A box of it once more, beside it.
+    let part = path("part.objects");
+    let area = ["--from", "-16,-16", "--to", "15,15", "--layout", "clusters", "--objects-per-file", "1"];
+    let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
+    assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text);
+    assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("there already"));
+    let beside = run(&["import", &part, &new, "--move", "160,0,32"]);
+    assert_eq!((&beside.json["columns"], &beside.json["new_types"]), (&4.into(), &0.into()), "{}", beside.text);
+    assert_eq!(
+        chunk(&new, "9")["blocks"],
+        run(&["inspect", &from, "chunk", "overworld", "-1", "0", "0"]).json["blocks"]
+    );
+    let again = run(&["import", &part, &new, "--existing", "keep", "--dimension", "overworld"]);
+    assert_eq!((&again.json["columns"], &again.json["left"]), (&0.into(), &4.into()), "{}", again.text);
+
+    // What is damaged is named, and the rest comes if that is asked for.
+    let mut bytes = fs::read(&file).unwrap();
+    let place = bytes.len() / 2;
+    bytes[place..place + 4_096].fill(7);
+    fs::write(&file, bytes).unwrap();
+    let other = path("other");
+    let error = try_run(&["import", &file, &other, "--create"], false).unwrap_err();
+    assert!(error.contains("world.objects") && error.contains("cannot be used"), "{error}");
+    let rest = run(&["import", &file, &other, "--leave-damaged"]);
+    let lost = rest.json["lost"].as_array().unwrap().len() as u64;
+    assert_eq!(ending(&rest), "damaged");
+    assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);
 }
 
 #[test]

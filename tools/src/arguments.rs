@@ -1,9 +1,10 @@
 //! What the user can choose.
 
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::upkeep::{ExistingGround, ExportLayout};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use uuid::Uuid;
@@ -91,6 +92,11 @@ pub enum Command {
         /// The world's folder
         world: PathBuf,
     },
+    /// Writes a dimension, or a box of it, into a portable file: ground, entities, types. Given again after Ctrl-C or a crash, it
+    /// goes on. Of a world that a game has open, export a backup
+    Export(ExportWorldArguments),
+    /// Takes an export into a world. Given again after Ctrl-C or a crash, it goes on
+    Import(ImportWorldArguments),
     /// Looks at a schematic, the file of a piece of a world, and takes it in or out of one
     Schematic {
         /// What is to be done with it
@@ -176,6 +182,104 @@ pub struct ImportArguments {
     /// Leave out ground that was never generated, instead of refusing all of it
     #[arg(long)]
     pub only_generated: bool,
+}
+
+/// What of a world is exported.
+#[derive(Args, Clone, Debug)]
+pub struct ExportWorldArguments {
+    /// The world's folder
+    pub world: PathBuf,
+
+    /// The file. If there are more, they are beside it with .2, .3 behind its name
+    pub file: PathBuf,
+
+    /// The dimension's name
+    #[arg(long, short)]
+    pub dimension: String,
+
+    /// A corner of the box, in blocks; without Y it has all heights. Chunks are exported as a whole [default: all]
+    #[arg(long, value_name = "X[,Y],Z", value_parser = corner, requires = "to", allow_hyphen_values = true)]
+    pub from: Option<Corner>,
+
+    /// The opposite corner, included
+    #[arg(long, value_name = "X[,Y],Z", value_parser = corner, requires = "from", allow_hyphen_values = true)]
+    pub to: Option<Corner>,
+
+    /// Which objects the ground becomes
+    #[arg(long, value_enum, default_value_t = Layout::Automatic)]
+    pub layout: Layout,
+
+    /// How many objects are in a file
+    #[arg(long, value_name = "NUMBER", default_value = "100000")]
+    pub objects_per_file: NonZeroUsize,
+
+    /// Leave out columns of which something is damaged
+    #[arg(long)]
+    pub leave_damaged: bool,
+}
+
+/// What comes into a world.
+#[derive(Args, Clone, Debug)]
+pub struct ImportWorldArguments {
+    /// The first file of the export
+    pub file: PathBuf,
+
+    /// The world's folder
+    pub world: PathBuf,
+
+    /// The name of the dimension, which is made if it is not there [default: the one it had]
+    #[arg(long, short)]
+    pub dimension: Option<String>,
+
+    /// Make the world if it is not there
+    #[arg(long)]
+    pub create: bool,
+
+    /// How far it is moved, in blocks: multiples of 16
+    #[arg(long, value_name = "X,Y,Z", default_value = "0,0,0", value_parser = block, allow_hyphen_values = true)]
+    pub r#move: BlockPos,
+
+    /// What becomes of ground that is there already
+    #[arg(long, value_enum, default_value_t = Existing::Refuse)]
+    pub existing: Existing,
+
+    /// Leave out columns that were never generated, if the export has only a part of their heights
+    #[arg(long)]
+    pub only_generated: bool,
+
+    /// Leave out columns of which something is damaged
+    #[arg(long)]
+    pub leave_damaged: bool,
+}
+
+/// A corner of a box; without a height it has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corner {
+    pub x: i64,
+    pub y: Option<i64>,
+    pub z: i64,
+}
+
+/// Which objects the ground of an export becomes.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Up to 1,024 columns as chunks, more as clusters
+    Automatic,
+    /// An object a chunk
+    Chunks,
+    /// An object for 4 x 4 x 4 chunks
+    Clusters,
+}
+
+/// What becomes of ground that is there already.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Change nothing, and say so
+    Refuse,
+    /// It stays
+    Keep,
+    /// It is replaced
+    Replace,
 }
 
 /// An axis that can change its direction.
@@ -267,6 +371,52 @@ impl Arguments {
     }
 }
 
+impl ExportWorldArguments {
+    /// The box.
+    pub fn area(&self) -> Result<BlockBox, String> {
+        let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(BlockBox::ALL) };
+        let (low, high) = match (from.y, to.y) {
+            (None, None) => (i64::MIN, i64::MAX),
+            (Some(low), Some(high)) => (low, high),
+            _ => return Err("give both corners a height, or none".into()),
+        };
+        Ok(BlockBox::new(BlockPos::new(from.x, low, from.z), BlockPos::new(to.x, high, to.z)))
+    }
+}
+
+impl ImportWorldArguments {
+    /// How far it is moved, in chunks.
+    pub fn moved_by(&self) -> Result<[i64; 3], String> {
+        let BlockPos { x, y, z } = self.r#move;
+        match [x, y, z].iter().all(|blocks| blocks % 16 == 0) {
+            true => Ok([x, y, z].map(|blocks| blocks / 16)),
+            false => Err("--move takes multiples of 16: an export holds whole chunks".into()),
+        }
+    }
+}
+
+impl Layout {
+    /// As the library has it.
+    pub fn layout(self) -> ExportLayout {
+        match self {
+            Self::Automatic => ExportLayout::Automatic,
+            Self::Chunks => ExportLayout::Chunks,
+            Self::Clusters => ExportLayout::Clusters,
+        }
+    }
+}
+
+impl Existing {
+    /// As the library has it.
+    pub fn existing(self) -> ExistingGround {
+        match self {
+            Self::Refuse => ExistingGround::Refuse,
+            Self::Keep => ExistingGround::Keep,
+            Self::Replace => ExistingGround::Replace,
+        }
+    }
+}
+
 impl PruneArguments {
     /// What is to be kept.
     pub fn area(&self) -> Result<ColumnArea, String> {
@@ -291,6 +441,18 @@ fn block(text: &str) -> Result<BlockPos, String> {
     match numbers.as_deref() {
         Some([x, y, z]) => Ok(BlockPos::new(*x, *y, *z)),
         _ => Err("three whole numbers with commas between them are expected, such as 10,64,-3".to_owned()),
+    }
+}
+
+fn corner(text: &str) -> Result<Corner, String> {
+    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<i64>>>();
+    match numbers.as_deref() {
+        Some([x, z]) => Ok(Corner { x: *x, y: None, z: *z }),
+        Some([x, y, z]) => Ok(Corner { x: *x, y: Some(*y), z: *z }),
+        _ => {
+            Err("two or three whole numbers with commas between them are expected, such as 10,-3 or 10,64,-3"
+                .to_owned())
+        }
     }
 }
 

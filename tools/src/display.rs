@@ -20,6 +20,8 @@ pub struct Display<'a> {
     what: &'static str,
     unit: &'static str,
     began: Instant,
+    /// When it was told first how much is done, and how much: work that was stopped before is not begun anew.
+    first: Option<(Instant, f64)>,
     last_line: Instant,
     stop: &'a AtomicBool,
 }
@@ -31,11 +33,12 @@ impl<'a> Display<'a> {
         let style = ProgressStyle::with_template("[{wide_bar}] {percent:>3} % {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         let began = Instant::now();
-        Self { bar, what, unit, began, last_line: began, stop }
+        Self { bar, what, unit, began, first: None, last_line: began, stop }
     }
 
     /// The newest progress; the answer ends the walk.
     pub fn show(&mut self, progress: &WalkProgress) -> ControlFlow<()> {
+        self.first = self.first.or(progress.fraction.map(|fraction| (Instant::now(), fraction)));
         if !self.bar.is_hidden() || self.last_line.elapsed() >= LINE_PERIOD {
             self.last_line = Instant::now();
             let text = self.text(progress);
@@ -61,8 +64,11 @@ impl<'a> Display<'a> {
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
         let (what, unit, entries) = (self.what, self.unit, progress.entries);
         let mut text = format!("{what}: {entries} {unit}, {:.0}/s", entries as f64 / seconds);
-        if let Some(fraction) = progress.fraction.filter(|fraction| *fraction > 0.0) {
-            let left = Duration::try_from_secs_f64(seconds * (1.0 - fraction) / fraction).unwrap_or(Duration::MAX);
+        if let (Some(fraction), Some((since, first))) = (progress.fraction, self.first)
+            && fraction > first
+        {
+            let left = since.elapsed().as_secs_f64() * (1.0 - fraction) / (fraction - first);
+            let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX);
             text += &format!(", about {:.0} %, {} left", fraction * 100.0, HumanDuration(left));
         }
         text

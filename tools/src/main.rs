@@ -9,13 +9,14 @@
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
 //! | `outcome.rs` | what is printed at the end |
-//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs` | the commands |
+//! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `export.rs` | the commands |
 //! | `schematic.rs`, `schematic_world.rs` | what is in a schematic; schematics in and out of a world |
 
 mod arguments;
 mod backup;
 mod copy;
 mod display;
+mod export;
 mod info;
 mod inspect;
 mod outcome;
@@ -65,6 +66,8 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> 
         },
         Command::Prune(arguments) => prune::run(arguments, stop),
         Command::Compact { world } => prune::compact(world, stop),
+        Command::Export(arguments) => export::export(arguments, stop),
+        Command::Import(arguments) => export::import(arguments, stop),
         Command::Schematic { what } => match what {
             SchematicCommand::Info { file } => schematic::info(file, stop),
             SchematicCommand::Export(arguments) => schematic_world::export(arguments, stop),

@@ -63,7 +63,12 @@ impl Moves<'_> {
 
 impl WorldStore {
     /// The groups in which something is stored, in the cube of 32 chunks a side that holds `chunk`.
-    fn groups_in_cube(&self, dimension: DimensionId, chunk: ChunkPos) -> Result<BTreeSet<ChunkGroup>, StoreError> {
+    fn groups_in_cube(
+        &self,
+        dimension: DimensionId,
+        chunk: ChunkPos,
+        has_damaged: bool,
+    ) -> Result<BTreeSet<ChunkGroup>, StoreError> {
         let mut groups = BTreeSet::new();
         for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
@@ -78,8 +83,13 @@ impl WorldStore {
                         groups.insert(own);
                         continue;
                     }
-                    let parts = cluster::open(value).map_err(|error| self.corrupt_cluster(Tier::Cold, own, error))?;
-                    groups.extend(parts.into_keys().map(|place| ChunkGroup::in_cube(dimension, first, place)));
+                    let in_cube = |place| ChunkGroup::in_cube(dimension, first, place);
+                    match cluster::open(value) {
+                        Ok(parts) => groups.extend(parts.into_keys().map(in_cube)),
+                        // Any of them may be in it.
+                        Err(_) if has_damaged => groups.extend((0..GROUP_VOLUME as u8).map(in_cube)),
+                        Err(error) => return Err(self.corrupt_cluster(Tier::Cold, own, error)),
+                    }
                 }
             }
         }
@@ -87,11 +97,12 @@ impl WorldStore {
     }
 
     /// The groups in which something is stored, of all heights over a square of 32 x 32 columns, by its x and z in steps of
-    /// 32. Those of a cold cube come one after the other.
+    /// 32. Those of a cold cube come one after the other. Of one that is damaged all groups are there, or it is an error.
     pub(in crate::storage) fn groups_over(
         &self,
         dimension: DimensionId,
         (x, z): (i64, i64),
+        has_damaged: bool,
     ) -> Result<Vec<ChunkGroup>, StoreError> {
         // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
         let (mut groups, mut cubes) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)]);
@@ -106,7 +117,7 @@ impl WorldStore {
                 continue;
             }
             if shift == CUBE_SHIFT {
-                groups.append(&mut self.groups_in_cube(dimension, chunk)?);
+                groups.append(&mut self.groups_in_cube(dimension, chunk, has_damaged)?);
                 continue;
             }
             let half = 1_i64 << (shift - 1);

@@ -221,6 +221,10 @@ impl<'a> Checker<'a> {
             ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
+        } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
+            world.open_object(dimension, name, value)?;
+        } else if let Some((dimension, import)) = keys::parse_import_key(key) {
+            world.import_record(dimension, import, value)?;
         } else if let Some(name) = keys::parse_dimension_key(key) {
             world.dimension_of(name, value)?;
         } else if keys::parse_heat_key(key).is_some() {

@@ -5,7 +5,7 @@ use crate::storage::tiers::Moves;
 use crate::storage::tiles::{self, Masks};
 use crate::storage::{Durability, EntityRecord, Family, StoreError, WalkProgress, WorldStore, WriteBatch, keys};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
 
 /// Columns along the side of a tile of the graph.
@@ -33,7 +33,7 @@ pub struct PruneReport {
     pub chunks: u64,
     /// Entities.
     pub entities: u64,
-    /// Lists of block ticks, summaries, and pieces of the opacity map.
+    /// Lists of block ticks, summaries, kept objects of exports, and pieces of the opacity map.
     pub other: u64,
     /// The first thousand entities outside that stay.
     pub kept: Vec<KeptEntity>,
@@ -118,7 +118,7 @@ impl Tile<'_> {
         let mut found = PruneReport { columns: self.unmark(masks), ..PruneReport::default() };
         let mut moves = Moves::new(world);
         let is_outside = |column: ColumnPos| !self.keep.contains(column);
-        for group in world.groups_over(self.dimension, (self.x, self.z))? {
+        for group in world.groups_over(self.dimension, (self.x, self.z), false)? {
             if group.batch().columns().any(is_outside) {
                 found.chunks += moves.remove_chunks(group, |chunk| is_outside(chunk.column()))?;
             }
@@ -127,7 +127,7 @@ impl Tile<'_> {
         let Moves { writes: mut deletions, placed, .. } = moves;
         let noted = world.add_heat(&placed, &mut deletions)?;
         self.remove_entities(&mut found)?;
-        found.other = self.remove_block_ticks()? + self.remove_values()?;
+        found.other = self.remove_block_ticks()? + self.remove_objects()? + self.remove_values()?;
         deletions.append(self.writes);
         report.columns += found.columns;
         report.chunks += found.chunks;
@@ -171,13 +171,26 @@ impl Tile<'_> {
     }
 
     fn remove_block_ticks(&mut self) -> Result<u64, StoreError> {
+        let column = |key: &[u8]| keys::parse_block_ticks_key(key).map(|(_, chunk)| chunk.column());
+        self.remove_rows(keys::block_ticks_range, column)
+    }
+
+    /// Objects of exports that belong to the columns.
+    fn remove_objects(&mut self) -> Result<u64, StoreError> {
+        self.remove_rows(keys::object_range, |key| keys::parse_object_key(key)?.1)
+    }
+
+    fn remove_rows(
+        &mut self,
+        range: impl Fn(DimensionId, i64, i64, i64) -> Range<Vec<u8>>,
+        column: impl Fn(&[u8]) -> Option<ColumnPos>,
+    ) -> Result<u64, StoreError> {
         let mut count = 0;
         for (x, first, last) in self.rows() {
             let mut found = Vec::new();
-            self.world.scan_all(Family::Meta, keys::block_ticks_range(self.dimension, x, first, last), |key, _| {
-                let parsed = keys::parse_block_ticks_key(key);
-                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
-                if !self.keep.contains(chunk.column()) {
+            self.world.scan_all(Family::Meta, range(self.dimension, x, first, last), |key, _| {
+                let column = column(key).ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
+                if !self.keep.contains(column) {
                     found.push(key.to_vec());
                 }
                 Ok(())

@@ -16,7 +16,14 @@ fn real_files_come_out_of_a_world_as_they_went_in() {
         };
         let mut expected: Vec<_> = original.block_entities.iter().filter(is_inside).cloned().collect();
         assert_eq!(report.block_entities as usize, original.block_entities.len() - expected.len(), "{name}");
-        assert_eq!((report.entities, report.components), (0, 0), "{name}");
+        // Entities may stand a little outside; one file has some at places of the world that it came from.
+        let is_near = |entity: &&SchematicEntity| {
+            let near = |(at, side): (&f64, u32)| (-2.0..=f64::from(side) + 2.0).contains(at);
+            entity.position.iter().zip(original.size()).all(near)
+        };
+        let entities: Vec<_> = original.entities.iter().filter(is_near).cloned().collect();
+        assert_eq!(report.entities as usize, original.entities.len() - entities.len(), "{name}");
+        assert_eq!(report.components, 0, "{name}");
         assert_eq!(report.has_biomes, original.biomes.is_some(), "{name}");
 
         let again = through_file(&written(&snapshot, &registry), 3);
@@ -31,7 +38,7 @@ fn real_files_come_out_of_a_world_as_they_went_in() {
         found.sort_by_key(|entity| entity.position);
         expected.sort_by_key(|entity| entity.position);
         assert_eq!(found, expected, "{name}");
-        assert_eq!(again.entities, original.entities, "{name}");
+        assert_eq!(again.entities, entities, "{name}");
         assert!(again.components.is_empty(), "{name}");
     }
 }

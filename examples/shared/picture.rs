@@ -1,22 +1,24 @@
 //! Pictures without a window.
 
-use crate::arguments::Arguments;
 use bevy::camera::RenderTarget;
 use bevy::prelude::*;
 use bevy::render::render_resource::TextureFormat;
 use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SIZE: UVec2 = UVec2::new(1_280, 720);
 
-/// Takes pictures with the camera.
-pub struct PicturePlugin;
+/// Takes pictures with the camera, and puts them into a folder.
+pub struct PicturePlugin {
+    pub folder: PathBuf,
+}
 
 impl Plugin for PicturePlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<Pictures>()
-            .add_systems(Startup, prepare.after(crate::scene::set_up))
+        app.insert_resource(Pictures { folder: self.folder.clone(), ..default() })
+            // By then there is a camera.
+            .add_systems(PostStartup, prepare)
             .add_systems(Update, take);
     }
 }
@@ -24,6 +26,7 @@ impl Plugin for PicturePlugin {
 /// The pictures that are wanted and those that are there, by name.
 #[derive(Resource, Default)]
 pub struct Pictures {
+    folder: PathBuf,
     wanted: Option<String>,
     is_taking: bool,
     taken: BTreeSet<String>,
@@ -59,13 +62,12 @@ fn take(
     mut commands: Commands,
     mut pictures: ResMut<Pictures>,
     mut camera: Single<&mut Camera, With<Camera3d>>,
-    arguments: Res<Arguments>,
     canvas: Res<Canvas>,
 ) {
     camera.is_active = pictures.wanted.is_some();
     let Some(name) = pictures.wanted.clone().filter(|_| !pictures.is_taking) else { return };
     pictures.is_taking = true;
-    let path = arguments.pictures.join(format!("{name}.png"));
+    let path = pictures.folder.join(format!("{name}.png"));
     commands.spawn(Screenshot::image(canvas.0.clone())).observe(
         move |captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut exit: MessageWriter<AppExit>| {
             (pictures.wanted, pictures.is_taking) = (None, false);

@@ -8,7 +8,7 @@ const BURST: Duration = Duration::from_millis(250);
 /// In any span of time it is sent no more than its rate gives for that span, a quarter of a second's worth and one
 /// message.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     rate: u64,
     saved: f64,
     refilled: Duration,

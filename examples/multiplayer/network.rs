@@ -1,0 +1,101 @@
+//! How server and clients reach each other: renet, over UDP.
+//!
+//! Here anybody may connect, without encryption. A server that others can reach gives its players connect tokens
+//! (`ServerAuthentication::Secure`).
+
+use bevy::prelude::*;
+use bevy_renet::netcode::{
+    ClientAuthentication, NetcodeClientTransport, NetcodeServerTransport, ServerAuthentication, ServerConfig,
+};
+use bevy_renet::renet::{ConnectionConfig, DefaultChannel};
+use bevy_renet::{RenetClient, RenetServer};
+use bevy_terrane::space::BlockPos;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, SystemTime};
+
+/// Another number for each version of this protocol.
+const PROTOCOL: u64 = 1;
+/// Players at a time.
+const MOST_PLAYERS: usize = 16;
+
+/// Chunks: reliable and in order.
+pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
+/// What players do: reliable, and not behind chunks.
+pub const DEEDS: DefaultChannel = DefaultChannel::ReliableUnordered;
+
+/// What a player does.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug)]
+pub enum Deed {
+    /// Is here now.
+    Walk(BlockPos),
+    /// Sets a block of stone.
+    Build(BlockPos),
+}
+
+impl Deed {
+    pub fn encode(self) -> Vec<u8> {
+        postcard::to_extend(&self, Vec::new()).unwrap_or_default()
+    }
+
+    pub fn decode(message: &[u8]) -> Option<Self> {
+        postcard::from_bytes(message).ok()
+    }
+}
+
+fn now() -> Result<Duration, Box<dyn Error>> {
+    Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?)
+}
+
+/// Listens. Gives the address too: port 0 is any that is free.
+pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTransport, SocketAddr), Box<dyn Error>> {
+    let socket = UdpSocket::bind(address).map_err(|error| format!("cannot listen at {address}: {error}"))?;
+    let address = socket.local_addr()?;
+    let settings = ServerConfig {
+        current_time: now()?,
+        max_clients: MOST_PLAYERS,
+        protocol_id: PROTOCOL,
+        public_addresses: vec![address],
+        authentication: ServerAuthentication::Unsecure,
+    };
+    let transport = NetcodeServerTransport::new(settings, socket)?;
+    Ok((RenetServer::new(ConnectionConfig::default()), transport, address))
+}
+
+/// Connects.
+pub fn connect(server: SocketAddr, name: &str) -> Result<(RenetClient, NetcodeClientTransport), Box<dyn Error>> {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let authentication = ClientAuthentication::Unsecure {
+        protocol_id: PROTOCOL,
+        client_id: hasher.finish(),
+        server_addr: server,
+        user_data: None,
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let transport = NetcodeClientTransport::new(now()?, authentication, socket)?;
+    Ok((RenetClient::new(ConnectionConfig::default()), transport))
+}
+
+/// Messages that wait until the channel has room: renet ends a connection whose channel is full.
+#[derive(Component, Default)]
+pub struct Unsent(VecDeque<Vec<u8>>);
+
+impl Unsent {
+    /// Whether more may be added.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn add(&mut self, messages: Vec<Vec<u8>>) {
+        self.0.extend(messages);
+    }
+
+    /// The next message, if `has_room` for its length.
+    pub fn next(&mut self, has_room: impl Fn(usize) -> bool) -> Option<Vec<u8>> {
+        self.0.pop_front_if(|message| has_room(message.len()))
+    }
+}

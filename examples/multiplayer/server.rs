@@ -1,0 +1,123 @@
+//! The server: no window, a world on disk, and a peer for each player that is connected.
+
+use crate::arguments::Serve;
+use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
+use bevy::app::ScheduleRunnerPlugin;
+use bevy::log::{Level, LogPlugin};
+use bevy::platform::collections::HashMap;
+use bevy_renet::netcode::NetcodeServerPlugin;
+use bevy_renet::renet::{ClientId, ServerEvent};
+use bevy_renet::{RenetReceive, RenetSend, RenetServer, RenetServerEvent, RenetServerPlugin};
+use bevy_terrane::chunk_sync::SyncLimits;
+use bevy_terrane::prelude::*;
+use std::error::Error;
+use std::io::Write;
+use std::time::Duration;
+
+/// Columns that are kept loaded around a player, and so generated.
+const LOADED: u32 = 12;
+
+/// The server, listening.
+pub fn build(arguments: Serve) -> Result<App, Box<dyn Error>> {
+    let mut app = App::new();
+    app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))))
+        .add_plugins(LogPlugin { level: Level::WARN, ..default() })
+        .add_plugins(TerranePlugin::at(&arguments.world));
+    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
+        return Err(failure.to_string().into());
+    }
+    let (server, transport, address) = network::listen(arguments.listen)?;
+    println!("listening at {address}");
+    std::io::stdout().flush()?;
+    app.insert_resource(server).insert_resource(transport);
+    app.add_plugins((RenetServerPlugin, NetcodeServerPlugin))
+        .init_resource::<Players>()
+        .add_observer(come_and_go)
+        .add_systems(PreUpdate, receive.after(RenetReceive))
+        .add_systems(PostUpdate, send.before(RenetSend));
+    app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(12)));
+    app.insert_resource(arguments);
+    Ok(app)
+}
+
+/// The players that are here.
+#[derive(Resource, Default)]
+struct Players {
+    entities: HashMap<ClientId, Entity>,
+    visits: usize,
+}
+
+#[derive(Component)]
+struct PlayerId(ClientId);
+
+fn come_and_go(
+    event: On<RenetServerEvent>,
+    mut commands: Commands,
+    mut players: ResMut<Players>,
+    dimension: Single<Entity, With<Dimension>>,
+    arguments: Res<Serve>,
+    mut exit: MessageWriter<AppExit>,
+) {
+    match &event.0 {
+        ServerEvent::ClientConnected { client_id } => {
+            let limits = SyncLimits { bytes_per_second: arguments.bytes_per_second, ..default() };
+            let player = commands.spawn((
+                PlayerId(*client_id),
+                ChunkSyncPeer::new(*dimension).with_limits(limits),
+                Unsent::default(),
+                Viewer::in_dimension(*dimension).with_radius(LOADED),
+                Transform::default(),
+            ));
+            players.entities.insert(*client_id, player.id());
+        }
+        ServerEvent::ClientDisconnected { client_id, .. } => {
+            if let Some(player) = players.entities.remove(client_id) {
+                commands.entity(player).despawn();
+            }
+            players.visits += 1;
+            if arguments.visits.is_some_and(|visits| players.visits >= visits) {
+                exit.write(AppExit::Success);
+            }
+        }
+    }
+}
+
+fn receive(
+    mut server: ResMut<RenetServer>,
+    mut players: Query<(&PlayerId, &mut ChunkSyncPeer, &mut Transform)>,
+    blocks: Res<BlockTypes>,
+    mut edits: MessageWriter<SetBlock>,
+) {
+    for (PlayerId(player), mut peer, mut place) in &mut players {
+        let mut is_sound = true;
+        while let Some(message) = server.receive_message(*player, CHUNKS) {
+            is_sound &= peer.receive(&message).is_ok();
+        }
+        while let Some(message) = server.receive_message(*player, DEEDS) {
+            match Deed::decode(&message) {
+                // A game asks here whether the player can be there, and may build that.
+                Some(Deed::Walk(BlockPos { x, y, z })) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
+                Some(Deed::Build(position)) => {
+                    let block = blocks.id("terrane:stone").unwrap_or_default();
+                    edits.write(SetBlock { dimension: peer.dimension(), position, block });
+                }
+                None => is_sound = false,
+            }
+        }
+        if !is_sound {
+            warn!("player {player} sends nonsense, and has to leave");
+            server.disconnect(*player);
+        }
+    }
+}
+
+fn send(mut server: ResMut<RenetServer>, mut players: Query<(&PlayerId, &mut ChunkSyncPeer, &mut Unsent)>) {
+    for (PlayerId(player), mut peer, mut unsent) in &mut players {
+        if unsent.is_empty() {
+            unsent.add(peer.take_messages());
+        }
+        while let Some(message) = unsent.next(|length| server.can_send_message(*player, CHUNKS, length)) {
+            server.send_message(*player, CHUNKS, message);
+        }
+    }
+}

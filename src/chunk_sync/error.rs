@@ -1,0 +1,37 @@
+use thiserror::Error;
+
+/// A message that is not one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SyncError {
+    /// It has no bytes.
+    #[error("the message is empty")]
+    Empty,
+    /// The other side speaks another version.
+    #[error("the message has format {found}, but only format {known} is known")]
+    Format {
+        /// That of the message.
+        found: u8,
+        /// That of this crate.
+        known: u8,
+    },
+    /// Its bytes make no sense.
+    #[error("the message cannot be read: {reason}")]
+    Malformed {
+        /// Why.
+        reason: String,
+    },
+    /// It is larger than a message may be, before or after it is decompressed.
+    #[error("the message has more than {limit} bytes")]
+    TooLarge {
+        /// Bytes at the most.
+        limit: usize,
+    },
+    /// It asks for more chunks than a message may.
+    #[error("the message asks for {found} chunks, and at most {limit} are allowed")]
+    TooManyQuestions {
+        /// Questions at the most.
+        limit: usize,
+        /// Those of the message.
+        found: usize,
+    },
+}

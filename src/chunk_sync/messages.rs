@@ -1,0 +1,183 @@
+//! What clients and servers say: a byte for the format, then postcard; what a server says is compressed by zlib.
+
+use super::{SyncArea, SyncError};
+use crate::block::{BlockRecord, ComponentRecord};
+use crate::space::ChunkPos;
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::ops::Range;
+
+/// Chunks of a column that is always told as a whole.
+const WHOLE_COLUMN: u64 = 64;
+/// Questions in one message at the most.
+pub const MOST_QUESTIONS: usize = 1_024;
+
+const FORMAT: u8 = 1;
+/// Of a client's message. A question takes up to 46 bytes.
+const MOST_CLIENT_BYTES: usize = 64 << 10;
+/// Of a server's message, decompressed: more than the largest chunk with its components that is stored.
+const MOST_SERVER_BYTES: usize = 64 << 20;
+
+/// A state of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownVersion {
+    /// How often the chunk was saved changed.
+    pub version: u64,
+    /// The CRC-32 (that of zlib) of its bytes: two histories of a world may have the same version of a chunk.
+    pub checksum: u32,
+}
+
+impl KnownVersion {
+    /// Of these bytes.
+    pub fn of(version: u64, bytes: &[u8]) -> Self {
+        Self { version, checksum: crc32fast::hash(bytes) }
+    }
+}
+
+/// A client asks for one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkQuestion {
+    /// The chunk.
+    pub chunk: ChunkPos,
+    /// What it has of it.
+    pub known: Option<KnownVersion>,
+}
+
+/// All that a client says: where it looks, and what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkQuestions {
+    /// It is told of these chunks until it looks elsewhere.
+    pub area: SyncArea,
+    /// At most [`MOST_QUESTIONS`], each within the area.
+    pub questions: Vec<ChunkQuestion>,
+}
+
+/// What became of a chunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChunkNews {
+    /// The client has the right bytes; this is their version by now.
+    Current {
+        /// The version.
+        version: u64,
+    },
+    /// Here it is.
+    Chunk {
+        /// Its version. Of changes that are not saved yet it is the one that they will have.
+        version: u64,
+        /// Its bytes, in the chunk format.
+        bytes: Vec<u8>,
+    },
+    /// There is no such chunk, or not yet: nothing was generated there.
+    Gone,
+    /// The server cannot read it. What the client has may be right or not.
+    Unreadable,
+}
+
+/// The answer to a question, or news of a chunk that was asked for before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkAnswer {
+    /// The chunk.
+    pub chunk: ChunkPos,
+    /// What became of it.
+    pub news: ChunkNews,
+}
+
+/// What a client must know before it can read chunks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncWelcome {
+    /// The name of the dimension.
+    pub dimension: String,
+    /// The chunk heights that it has.
+    pub chunk_heights: Range<i64>,
+    /// The radius of an area at the most.
+    pub radius: u32,
+    /// The same, up and down.
+    pub vertical: u32,
+    /// What the numbers of blocks in chunks mean.
+    pub blocks: Vec<BlockRecord>,
+    /// What the numbers of block components mean.
+    pub components: Vec<ComponentRecord>,
+}
+
+/// All that a server says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServerMessage {
+    /// The first one.
+    Welcome(SyncWelcome),
+    /// What became of some chunks.
+    Answers(Vec<ChunkAnswer>),
+}
+
+impl SyncWelcome {
+    /// Whether columns have so few chunks, at most 64, that a client is always told of all of them.
+    pub fn has_whole_columns(&self) -> bool {
+        self.chunk_heights.end.abs_diff(self.chunk_heights.start) <= WHOLE_COLUMN
+    }
+}
+
+impl ChunkQuestions {
+    /// The message.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_extend(self, vec![FORMAT]).unwrap_or_default()
+    }
+
+    /// Reads a message. It needs no more memory than some times its length.
+    ///
+    /// # Errors
+    /// Bytes that are no such message, or more of them or of questions than there may be.
+    pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
+        if message.len() > MOST_CLIENT_BYTES {
+            return Err(SyncError::TooLarge { limit: MOST_CLIENT_BYTES });
+        }
+        let read: Self = parse(body(message)?)?;
+        match read.questions.len() {
+            found if found > MOST_QUESTIONS => Err(SyncError::TooManyQuestions { limit: MOST_QUESTIONS, found }),
+            _ => Ok(read),
+        }
+    }
+}
+
+impl ServerMessage {
+    /// The message.
+    pub fn encode(&self) -> Vec<u8> {
+        let plain = postcard::to_extend(self, Vec::new()).unwrap_or_default();
+        let mut message = vec![FORMAT];
+        // Neither memory to read from nor memory to write to can fail.
+        let _ = ZlibEncoder::new(&plain[..], Compression::new(4)).read_to_end(&mut message);
+        message
+    }
+
+    /// Reads a message. Not more than 64 MiB are decompressed.
+    ///
+    /// # Errors
+    /// Bytes that are no such message, or too many.
+    pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
+        let limit = MOST_SERVER_BYTES;
+        let mut plain = Vec::new();
+        let mut decoder = ZlibDecoder::new(body(message)?).take(limit as u64 + 1);
+        decoder.read_to_end(&mut plain).map_err(|error| SyncError::Malformed { reason: error.to_string() })?;
+        if plain.len() > limit {
+            return Err(SyncError::TooLarge { limit });
+        }
+        parse(&plain)
+    }
+}
+
+fn body(message: &[u8]) -> Result<&[u8], SyncError> {
+    match message.split_first() {
+        None => Err(SyncError::Empty),
+        Some((&FORMAT, body)) => Ok(body),
+        Some((&found, _)) => Err(SyncError::Format { found, known: FORMAT }),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(SyncError::Malformed { reason: format!("{} bytes follow its end", rest.len()) }),
+        Err(error) => Err(SyncError::Malformed { reason: error.to_string() }),
+    }
+}

@@ -1,0 +1,132 @@
+mod exchange;
+mod hostile;
+mod keeping;
+
+use super::*;
+use crate::block::{BlockRecord, BlockRegistry};
+use crate::space::ChunkPos;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CACHE_BYTES: u64 = 64 << 20;
+
+fn records(names: &[&str]) -> Vec<BlockRecord> {
+    let air = BlockRegistry::new().block_records().next();
+    let record = |name: &&str| BlockRecord { name: (*name).into(), components: Vec::new() };
+    air.into_iter().chain(names.iter().map(record)).collect()
+}
+
+fn server(limits: SyncLimits) -> SyncServer {
+    SyncServer::new("overworld", -2..3, (records(&["game:stone"]), Vec::new()), limits)
+}
+
+/// The first message; a budget begins empty.
+fn welcome_of(server: &mut SyncServer) -> Vec<u8> {
+    assert_eq!(server.messages(Duration::ZERO), Vec::<Vec<u8>>::new());
+    server.messages(Duration::from_secs(9)).remove(0)
+}
+
+fn client(cache: &Path) -> SyncClient {
+    SyncClient::new(Some(ChunkCache::open(cache, CACHE_BYTES).unwrap()))
+}
+
+fn area(x: i64, z: i64, radius: u32) -> SyncArea {
+    SyncArea { center: ChunkPos::new(x, 0, z), radius, vertical: 8 }
+}
+
+/// What the server's world has: a version and bytes.
+type World = BTreeMap<ChunkPos, (u64, Arc<[u8]>)>;
+
+/// A server, a client, and the wire between them.
+struct Wire {
+    server: SyncServer,
+    client: SyncClient,
+    world: World,
+    now: Duration,
+    /// What the client was told, as it holds now; with whether the server has confirmed it.
+    told: FxHashMap<ChunkPos, (Vec<u8>, bool)>,
+    /// In which order chunks were told of.
+    order: Vec<ChunkPos>,
+}
+
+impl Wire {
+    fn new(limits: SyncLimits, cache: &Path, world: World) -> Self {
+        let (told, order) = Default::default();
+        Self { server: server(limits), client: client(cache), world, now: Duration::ZERO, told, order }
+    }
+
+    fn take_news(&mut self) {
+        while let Some(news) = self.client.next_news() {
+            match news {
+                SyncNews::Chunk { chunk, bytes, is_cached } => {
+                    self.order.push(chunk);
+                    self.told.insert(chunk, (bytes, !is_cached));
+                }
+                SyncNews::Current(chunk) => self.told.get_mut(&chunk).unwrap().1 = true,
+                SyncNews::Gone(chunk) | SyncNews::Left(chunk) => _ = self.told.remove(&chunk),
+                SyncNews::AnotherWorld => self.told.clear(),
+                SyncNews::Welcome(_) => {}
+                SyncNews::Unreadable(chunk) => panic!("{chunk} can be read"),
+            }
+        }
+    }
+
+    /// What passes in a tenth of a second.
+    fn step(&mut self) {
+        self.now += Duration::from_millis(100);
+        self.take_news();
+        while let Some(message) = self.client.next_message() {
+            self.server.receive(&message).unwrap();
+        }
+        for chunk in self.server.wanted(64) {
+            let found =
+                self.world.get(&chunk).map(|(version, bytes)| FoundChunk { version: *version, bytes: bytes.clone() });
+            self.server.found(chunk, Ok(found));
+        }
+        for message in self.server.messages(self.now) {
+            self.client.receive(&message).unwrap();
+        }
+        self.take_news();
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            self.step();
+            let progress = self.client.progress();
+            if self.server.progress().waiting == 0 && progress.wanted > 0 && progress.answered == progress.wanted {
+                return;
+            }
+        }
+        panic!("it never ends: {:?}, {:?}", self.client.progress(), self.server.progress());
+    }
+
+    fn edit(&mut self, chunk: ChunkPos, bytes: &[u8]) {
+        let version = self.world.get(&chunk).map_or(0, |(version, _)| version + 1);
+        self.world.insert(chunk, (version, bytes.into()));
+        self.server.changed(chunk);
+    }
+
+    /// All that is wanted is as it is in the world, and nothing else is there.
+    fn assert_right(&self, area: SyncArea) {
+        for (chunk, (_, bytes)) in self.world.iter().filter(|(chunk, _)| area.contains(**chunk)) {
+            assert_eq!(self.told.get(chunk), Some(&(bytes.to_vec(), true)), "{chunk}");
+        }
+        for chunk in self.told.keys() {
+            assert!(self.world.contains_key(chunk), "{chunk} is not in the world");
+        }
+    }
+}
+
+/// A world of some columns, each chunk with bytes of its own.
+fn world(radius: i64) -> World {
+    let mut world = World::new();
+    for (x, z) in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z))) {
+        for y in -2..3 {
+            world.insert(ChunkPos::new(x, y, z), (0, format!("{x} {y} {z}").into_bytes().into()));
+        }
+    }
+    world
+}

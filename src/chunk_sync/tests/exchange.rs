@@ -1,0 +1,252 @@
+//! What a client learns, and what that costs.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn the_second_time_only_what_changed_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut first = Wire::new(SyncLimits::default(), &cache, world(6));
+    first.client.look(area(0, 0, 5));
+    first.settle();
+    first.assert_right(area(0, 0, 5));
+    let wanted = 81 * 5;
+    let progress = first.client.progress();
+    assert_eq!((progress.wanted, progress.received, progress.cached, progress.current), (wanted, wanted as u64, 0, 0));
+    first.client.flush();
+    let Wire { world, client, .. } = first;
+    drop(client);
+
+    let mut second = Wire::new(SyncLimits::default(), &cache, world);
+    second.edit(ChunkPos::new(1, 0, 1), b"a house");
+    second.edit(ChunkPos::new(1, 1, 1), b"and its roof");
+    second.client.look(area(0, 0, 5));
+    // Before the server has said a word.
+    second.take_news();
+    assert_eq!(second.told.len(), wanted);
+    assert!(second.told.values().all(|(_, is_confirmed)| !is_confirmed));
+    second.settle();
+    second.assert_right(area(0, 0, 5));
+    let progress = second.client.progress();
+    assert_eq!((progress.cached, progress.current, progress.received), (wanted as u64, wanted as u64 - 2, 2));
+    assert_eq!(progress.received_bytes, "a houseand its roof".len() as u64);
+}
+
+#[test]
+fn the_nearest_is_asked_for_and_told_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    for _ in ["without a cache", "from the cache"] {
+        let mut wire = Wire::new(SyncLimits::default(), &cache, world(7));
+        wire.client.look(area(1, -1, 6));
+        wire.settle();
+        assert!(wire.order.len() > 500);
+        assert!(wire.order.is_sorted_by_key(|chunk| area(1, -1, 6).order(*chunk)));
+        wire.client.flush();
+    }
+}
+
+#[test]
+fn no_more_bytes_are_sent_than_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wire = Wire::new(
+        SyncLimits { bytes_per_second: 20_000, ..SyncLimits::default() },
+        folder.path().join("cache").as_path(),
+        World::new(),
+    );
+    // Bytes that cannot be made smaller.
+    let mut random = 1_u64;
+    let mut bytes = || -> Vec<u8> {
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 56) as u8
+        };
+        (0..2_000).map(|_| next()).collect()
+    };
+    for x in -3..=3 {
+        wire.world.insert(ChunkPos::new(x, 0, 0), (0, bytes().into()));
+    }
+    wire.client.look(area(0, 0, 5));
+    while wire.client.progress().answered < 81 * 5 {
+        wire.step();
+        let sent = wire.server.progress().bytes as f64;
+        assert!(sent <= 20_000.0 * (wire.now.as_secs_f64() + 0.25), "{sent} bytes after {:?}", wire.now);
+        assert!(wire.now < Duration::from_secs(2));
+    }
+    assert!(wire.server.progress().bytes > 14_000);
+}
+
+#[test]
+fn a_server_that_was_set_back_is_not_believed_to_be_current() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let at = ChunkPos::new(0, 0, 0);
+    let mut before = Wire::new(SyncLimits::default(), &cache, world(1));
+    before.edit(at, b"lost in the crash");
+    before.client.look(area(0, 0, 1));
+    before.settle();
+    before.client.flush();
+    drop(before);
+    // The same version of another history.
+    let mut after = Wire::new(SyncLimits::default(), &cache, world(1));
+    after.edit(at, b"built after the crash");
+    after.client.look(area(0, 0, 1));
+    after.settle();
+    after.assert_right(area(0, 0, 1));
+    assert_eq!(after.client.progress().received, 1);
+}
+
+#[test]
+fn the_cache_of_another_world_is_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut before = Wire::new(SyncLimits::default(), &cache, world(2));
+    before.client.look(area(0, 0, 2));
+    before.settle();
+    before.client.flush();
+    drop(before);
+    let mut after = Wire::new(SyncLimits::default(), &cache, World::new());
+    let numbers = (records(&["game:sand", "game:stone"]), Vec::new());
+    after.server = SyncServer::new("overworld", -2..3, numbers, SyncLimits::default());
+    after.client.look(area(0, 0, 2));
+    after.settle();
+    assert_eq!(after.told.len(), 0);
+    after.client.flush();
+    drop(after);
+    let mut empty = ChunkCache::open(&cache, CACHE_BYTES).unwrap();
+    assert_eq!(empty.chunk(ChunkPos::new(0, 0, 0)), Ok(None));
+}
+
+#[test]
+fn a_world_with_more_types_is_the_same_world() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut before = Wire::new(SyncLimits::default(), &cache, world(2));
+    before.client.look(area(0, 0, 2));
+    before.settle();
+    before.client.flush();
+    let Wire { world, client, .. } = before;
+    drop(client);
+    let mut after = Wire::new(SyncLimits::default(), &cache, world);
+    let numbers = (records(&["game:stone", "game:sand"]), Vec::new());
+    after.server = SyncServer::new("overworld", -2..3, numbers, SyncLimits::default());
+    after.client.look(area(0, 0, 2));
+    after.settle();
+    after.assert_right(area(0, 0, 2));
+    assert_eq!(after.client.progress().received, 0);
+}
+
+#[test]
+fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wire = Wire::new(SyncLimits::default(), &folder.path().join("cache"), world(4));
+    wire.client.look(area(0, 0, 4));
+    wire.step();
+    wire.client.disconnected();
+    wire.server = server(SyncLimits::default());
+    wire.edit(ChunkPos::new(0, 0, 0), b"meanwhile");
+    wire.settle();
+    wire.assert_right(area(0, 0, 4));
+    let received = wire.client.progress().received;
+    wire.client.disconnected();
+    wire.server = server(SyncLimits::default());
+    wire.settle();
+    assert_eq!(wire.client.progress().received, received);
+}
+
+#[test]
+fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut before = Wire::new(SyncLimits::default(), &cache, world(0));
+    before.client.look(area(0, 0, 0));
+    before.settle();
+    before.client.flush();
+    drop(before);
+    let mut after = Wire::new(SyncLimits::default(), &cache, World::new());
+    after.client.look(area(0, 0, 0));
+    after.take_news();
+    after.client.receive(&welcome_of(&mut after.server)).unwrap();
+    while let Some(message) = after.client.next_message() {
+        after.server.receive(&message).unwrap();
+    }
+    let wanted = after.server.wanted(64);
+    assert_eq!(wanted.len(), 5);
+    wanted.iter().for_each(|chunk| after.server.found(*chunk, Err(())));
+    after.server.messages(Duration::from_secs(19)).iter().for_each(|message| after.client.receive(message).unwrap());
+    let news: Vec<_> = std::iter::from_fn(|| after.client.next_news()).collect();
+    let unreadable = |news: &&SyncNews| matches!(news, SyncNews::Unreadable(_));
+    assert_eq!(news.iter().filter(unreadable).count(), 5);
+    after.client.flush();
+    drop(after);
+    let mut cache = ChunkCache::open(&cache, CACHE_BYTES).unwrap();
+    assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
+}
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Edit(ChunkPos, u8),
+    Remove(ChunkPos),
+    Look(i64, i64, u32),
+    Step,
+    Disconnect,
+    Reopen,
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let chunk = || (-4..=4i64, -2..3i64, -4..=4i64).prop_map(|(x, y, z)| ChunkPos::new(x, y, z));
+    let deed = prop_oneof![
+        6 => (chunk(), any::<u8>()).prop_map(|(chunk, byte)| Deed::Edit(chunk, byte)),
+        1 => chunk().prop_map(Deed::Remove),
+        2 => (-3..=3i64, -3..=3i64, 0..4u32).prop_map(|(x, z, radius)| Deed::Look(x, z, radius)),
+        6 => Just(Deed::Step),
+        1 => Just(Deed::Disconnect),
+        1 => Just(Deed::Reopen),
+    ];
+    proptest::collection::vec(deed, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whatever happens, in the end the client knows what the world has.
+    #[test]
+    fn in_the_end_the_client_is_right(deeds in deeds(), bytes_per_second in 2_000..200_000u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        let limits = SyncLimits { bytes_per_second, ..SyncLimits::default() };
+        let mut wire = Wire::new(limits, &cache, world(3));
+        let mut last = area(0, 0, 2);
+        wire.client.look(last);
+        for deed in deeds {
+            match deed {
+                Deed::Edit(chunk, byte) => wire.edit(chunk, &[byte; 40]),
+                Deed::Remove(chunk) => {
+                    wire.world.remove(&chunk);
+                    wire.server.changed(chunk);
+                }
+                Deed::Look(x, z, radius) => {
+                    last = area(x, z, radius);
+                    wire.client.look(last);
+                }
+                Deed::Step => wire.step(),
+                Deed::Disconnect => {
+                    wire.client.disconnected();
+                    wire.server = server(limits);
+                }
+                Deed::Reopen => {
+                    wire.client.flush();
+                    let placeholder = SyncClient::new(None);
+                    drop(std::mem::replace(&mut wire.client, placeholder));
+                    wire.client = client(&cache);
+                    wire.server = server(limits);
+                    wire.told.clear();
+                    wire.client.look(last);
+                }
+            }
+        }
+        wire.settle();
+        wire.assert_right(last);
+    }
+}

@@ -1,0 +1,79 @@
+//! Messages that are none.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn a_message_says_what_is_wrong_with_it() {
+    assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Empty));
+    assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 1 }));
+    let questions = |count: usize| {
+        let question = ChunkQuestion { chunk: ChunkPos::default(), known: None };
+        ChunkQuestions { area: area(0, 0, 1), questions: vec![question; count] }
+    };
+    let most = questions(MOST_QUESTIONS);
+    assert_eq!(ChunkQuestions::decode(&most.encode()), Ok(most));
+    let too_many = SyncError::TooManyQuestions { limit: MOST_QUESTIONS, found: MOST_QUESTIONS + 1 };
+    assert_eq!(ChunkQuestions::decode(&questions(MOST_QUESTIONS + 1).encode()), Err(too_many));
+    assert!(matches!(ChunkQuestions::decode(&vec![1; 1 << 20]), Err(SyncError::TooLarge { .. })));
+    let mut long = questions(1).encode();
+    long.push(0);
+    assert_eq!(ChunkQuestions::decode(&long), Err(SyncError::Malformed { reason: "1 bytes follow its end".into() }));
+}
+
+#[test]
+fn a_message_that_inflates_without_end_is_broken_off() {
+    let bytes = vec![0; 65 << 20];
+    let chunk = ChunkAnswer { chunk: ChunkPos::default(), news: ChunkNews::Chunk { version: 0, bytes } };
+    let bomb = ServerMessage::Answers(vec![chunk]).encode();
+    assert!(bomb.len() < 1 << 20);
+    assert_eq!(ServerMessage::decode(&bomb), Err(SyncError::TooLarge { limit: 64 << 20 }));
+}
+
+#[test]
+fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
+    let limits = SyncLimits { radius: 2, vertical: 1, ..SyncLimits::default() };
+    let mut server = SyncServer::new("tall", 0..1_000, (records(&[]), Vec::new()), limits);
+    let everything = SyncArea { center: ChunkPos::default(), radius: u32::MAX, vertical: u32::MAX };
+    for x in 0..40 {
+        let questions = (0..1_000).map(|z| ChunkQuestion { chunk: ChunkPos::new(x, 0, z), known: None }).collect();
+        server.receive(&ChunkQuestions { area: everything, questions }.encode()).unwrap();
+    }
+    assert_eq!(server.area(), Some(SyncArea { center: ChunkPos::default(), radius: 2, vertical: 1 }));
+    // A quarter of the disc.
+    assert_eq!(server.progress().waiting, 6);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_message_or_an_error(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), is_known in any::<bool>()) {
+        if is_known && let Some(first) = bytes.first_mut() {
+            *first = 1;
+        }
+        let _ = ChunkQuestions::decode(&bytes);
+        let _ = ServerMessage::decode(&bytes);
+        let mut server = server(SyncLimits::default());
+        let _ = server.receive(&bytes);
+        prop_assert!(server.wanted(usize::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_flipped_bit_is_a_message_or_an_error(flips in proptest::collection::vec(any::<u16>(), 1..4)) {
+        let mut server = server(SyncLimits::default());
+        let question = ChunkQuestion { chunk: ChunkPos::new(1, 2, 3), known: Some(KnownVersion { version: 7, checksum: 9 }) };
+        let mut asked = ChunkQuestions { area: area(0, 0, 5), questions: vec![question; 20] }.encode();
+        let mut welcome = welcome_of(&mut server);
+        for flip in flips {
+            let (byte, bit) = (usize::from(flip >> 3), flip & 7);
+            let (asked_at, welcome_at) = (byte % asked.len(), byte % welcome.len());
+            asked[asked_at] ^= 1 << bit;
+            welcome[welcome_at] ^= 1 << bit;
+        }
+        let _ = server.receive(&asked);
+        let mut client = SyncClient::<crate::object_store::FileDisk>::new(None);
+        client.look(area(0, 0, 3));
+        let _ = client.receive(&welcome);
+        while client.next_news().is_some() {}
+        let _ = client.next_message();
+    }
+}

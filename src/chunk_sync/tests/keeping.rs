@@ -1,0 +1,93 @@
+//! What a cache keeps, and how large it gets.
+
+use super::*;
+use std::fs;
+
+fn noise(seed: i64, length: usize) -> Vec<u8> {
+    let mut state = seed as u64 ^ 0x9E37_79B9_7F4A_7C15;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn a_cache_stays_small_and_keeps_what_is_near() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let bound = 1 << 20;
+    let mut cache = ChunkCache::open(&path, bound).unwrap();
+    // Four times as much as fits, walking away from the origin.
+    for x in 0..512_i64 {
+        let chunk = ChunkPos::new(x, 0, 0);
+        cache.put(chunk, CachedChunk { version: 1, bytes: noise(x, 8_000) }).unwrap();
+        if x % 16 == 15 {
+            cache.flush(chunk).unwrap();
+        }
+        let length = fs::metadata(&path).unwrap().len();
+        assert!(length <= bound + bound / 4, "{length} bytes after {x}");
+    }
+    cache.flush(ChunkPos::new(511, 0, 0)).unwrap();
+    drop(cache);
+    let mut cache = ChunkCache::open(&path, bound).unwrap();
+    let mut kept = |x: i64| cache.chunk(ChunkPos::new(x, 0, 0)).unwrap().map(|found| found.bytes.clone());
+    (460..512).for_each(|x| assert_eq!(kept(x), Some(noise(x, 8_000)), "{x}"));
+    assert_eq!(kept(0), None);
+}
+
+#[test]
+fn a_cache_that_may_not_be_so_large_any_more_gets_smaller() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let mut cache = ChunkCache::open(&path, 16 << 20).unwrap();
+    for x in 0..512_i64 {
+        cache.put(ChunkPos::new(x, 0, 0), CachedChunk { version: 1, bytes: noise(x, 8_000) }).unwrap();
+    }
+    cache.flush(ChunkPos::default()).unwrap();
+    assert!(cache.size() > 4 << 20);
+    drop(cache);
+    ChunkCache::open(&path, 2 << 20).unwrap().flush(ChunkPos::default()).unwrap();
+    let mut cache = ChunkCache::open(&path, 2 << 20).unwrap();
+    assert!(cache.size() <= 2 << 20, "{}", cache.size());
+    assert!(cache.chunk(ChunkPos::new(100, 0, 0)).unwrap().is_some());
+}
+
+#[test]
+fn a_damaged_byte_costs_chunks_and_never_changes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let mut cache = ChunkCache::open(&path, 1 << 20).unwrap();
+    let chunks: Vec<ChunkPos> = (0..20).map(|at| ChunkPos::new(at % 3, at * 5, -at)).collect();
+    for chunk in &chunks {
+        cache.put(*chunk, CachedChunk { version: 3, bytes: noise(chunk.y, 300) }).unwrap();
+    }
+    cache.flush(ChunkPos::default()).unwrap();
+    drop(cache);
+    let whole = fs::read(&path).unwrap();
+    let mut lost = 0;
+    for at in (100..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&path, bytes).unwrap();
+        let mut cache = ChunkCache::open(&path, 1 << 20).unwrap();
+        for chunk in &chunks {
+            match cache.chunk(*chunk).unwrap() {
+                Some(found) => assert_eq!(found.bytes, noise(chunk.y, 300), "byte {at}"),
+                None => lost += 1,
+            }
+        }
+    }
+    assert!(lost > 0);
+}
+
+#[test]
+fn what_is_no_cache_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    fs::write(&path, "a diary").unwrap();
+    ChunkCache::open(&path, 1 << 20).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), b"a diary");
+}

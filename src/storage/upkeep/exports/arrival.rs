@@ -1,0 +1,220 @@
+//! The columns of an export as those of a world.
+
+use super::format::{ALL_HEIGHTS, Header, moved, moved_column};
+use super::reader::{FoundColumn, Reader};
+use super::types::Types;
+use super::{ExistingGround, ImportError, ImportOptions, ImportReport, LostObject};
+use crate::chunk::{Chunk, Column, ColumnSummary};
+use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
+use crate::storage::commit::Along;
+use crate::storage::tiles::{self, BATCHES, Masks};
+use crate::storage::{
+    EntityRecord, Family, SaveBatch, StoredBlockTick, StoredColumn, WorldStore, block_ticks, keys, mark_stored,
+};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, ImportError>;
+
+/// Where columns come to.
+pub(super) struct Arrival<'a> {
+    pub world: &'a WorldStore,
+    pub dimension: DimensionId,
+    /// Of the world's dimension.
+    pub is_sparse: bool,
+    pub header: Header,
+    pub options: &'a ImportOptions,
+    /// The numbers of dimensions, by those that they have in the export.
+    pub others: BTreeMap<DimensionId, DimensionId>,
+}
+
+/// A column as it is in the world, where it is to be.
+struct ArrivingColumn {
+    pos: ColumnPos,
+    /// Height, version and chunk.
+    chunks: Vec<(i64, u64, Arc<Chunk>)>,
+    ticks: Vec<(i64, Vec<StoredBlockTick>)>,
+    entities: Vec<EntityRecord>,
+    /// Entities that are not where they were.
+    displaced: u64,
+    /// The chunk heights of which it says what is there.
+    told: HeightSet,
+}
+
+impl Arrival<'_> {
+    /// What is to be saved for some columns of a batch of the export.
+    pub fn batch(
+        &self,
+        reader: &Reader,
+        types: &mut Types,
+        columns: &[ColumnPos],
+        report: &mut ImportReport,
+    ) -> Result<(SaveBatch, Along)> {
+        let (mut save, mut along, mut found) = (SaveBatch::default(), Along::default(), reader.batch());
+        for pos in columns {
+            let column = found.column(*pos).and_then(|column| self.translated(reader, types, column));
+            match column {
+                Err(error @ ImportError::Damaged { .. }) if self.options.leaves_damaged => {
+                    report.lost.push(LostObject { column: Some(*pos), reason: error.to_string() });
+                }
+                column => self.put(column?, &mut save, &mut along, report)?,
+            }
+        }
+        Ok((save, along))
+    }
+
+    fn translated(&self, reader: &Reader, types: &mut Types, found: FoundColumn) -> Result<ArrivingColumn> {
+        let by = self.options.moved_by;
+        let outside = || ImportError::OutOfRange { column: found.pos };
+        let pos = moved_column(found.pos, by).ok_or_else(outside)?;
+        let told = self.header.told_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
+        let mut chunks = Vec::with_capacity(found.chunks.len());
+        for (height, version, bytes) in &found.chunks {
+            let chunk = types.chunk(bytes)?;
+            let chunk = chunk.map_err(|reason| reader.damaged_chunk(found.pos.chunk(*height), reason))?;
+            chunks.push((moved(*height, by[1]).ok_or_else(outside)?, *version, Arc::new(chunk)));
+        }
+        let mut ticks = Vec::with_capacity(found.ticks.len());
+        for (height, list) in &found.ticks {
+            let height = moved(*height, by[1]).ok_or_else(outside)?;
+            let list = block_ticks::decode(pos.chunk(height), list);
+            ticks.push((height, list.map_err(|reason| reader.damaged_ticks(found.pos, reason))?));
+        }
+        let mut arriving = ArrivingColumn { pos, chunks, ticks, entities: Vec::new(), displaced: 0, told };
+        for mut entity in found.entities {
+            entity.dimension = self.dimension;
+            entity.block = moved_block(entity.block, by).ok_or(ImportError::OutOfRange { column: found.pos })?;
+            for child in &mut entity.children {
+                let Some((dimension, block, offset)) = child.place else { continue };
+                let known = self.others.get(&dimension);
+                let by = if dimension == self.header.number { by } else { [0; 3] };
+                child.place = known.zip(moved_block(block, by)).map(|(known, block)| (*known, block, offset));
+                arriving.displaced += u64::from(child.place.is_none());
+            }
+            arriving.entities.push(entity);
+        }
+        Ok(arriving)
+    }
+
+    fn put(
+        &self,
+        mut arriving: ArrivingColumn,
+        save: &mut SaveBatch,
+        along: &mut Along,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let (dimension, pos) = (self.dimension, arriving.pos);
+        let tile = (pos.x >> 5, pos.z >> 5);
+        let stored = match save.tiles.get(&(dimension, tile)) {
+            Some(masks) => Some(*masks),
+            None => self.world.stored_tile(dimension, tile)?,
+        };
+        let is_stored = stored.is_some_and(|masks| tiles::is_marked(&masks, pos));
+        let ground = match self.is_sparse {
+            true => self.sparse_ground(&mut arriving, is_stored, report)?,
+            false => self.dense_ground(&arriving, is_stored, report)?,
+        };
+        let Some(StoredColumn { mut column, block_ticks, .. }) = ground else { return Ok(()) };
+        let gone: Vec<i64> = column.chunks().map(|(height, _)| height).filter(|y| arriving.told.contains(*y)).collect();
+        for height in gone {
+            column.remove_chunk(height);
+            save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
+        }
+        for tick in block_ticks.iter().filter(|tick| arriving.told.contains(tick.block.chunk().y)) {
+            save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
+        }
+        for (height, version, chunk) in arriving.chunks {
+            column.set_chunk(height, chunk.clone());
+            save.chunks.insert((dimension, pos.chunk(height)), chunk);
+            along.versions.insert((dimension, pos.chunk(height)), version);
+        }
+        for (height, list) in arriving.ticks {
+            save.block_ticks.insert((dimension, pos.chunk(height)), list);
+        }
+        if !self.is_sparse {
+            save.summaries.insert((dimension, pos), Arc::new(ColumnSummary::new(&column)));
+        }
+        for entity in arriving.entities {
+            self.put_entity(entity, save, report)?;
+        }
+        let mut masks: Masks = stored.unwrap_or([0; BATCHES]);
+        mark_stored(&mut masks, pos);
+        save.tiles.insert((dimension, tile), masks);
+        save.unused.insert((dimension, pos));
+        report.columns += 1;
+        report.displaced_entities += arriving.displaced;
+        Ok(())
+    }
+
+    /// The column as it is there, or a new one; `None` if nothing comes there.
+    fn dense_ground(
+        &self,
+        arriving: &ArrivingColumn,
+        is_stored: bool,
+        report: &mut ImportReport,
+    ) -> Result<Option<StoredColumn>> {
+        let pos = arriving.pos;
+        match (is_stored, self.options.existing) {
+            (true, ExistingGround::Refuse) => Err(ImportError::Occupied { count: 1, first: pos }),
+            (true, ExistingGround::Keep) => {
+                report.left += 1;
+                Ok(None)
+            }
+            (true, ExistingGround::Replace) => {
+                Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], ALL_HEIGHTS)?.pop())
+            }
+            (false, _) if self.header.makes_columns() => Ok(Some(StoredColumn::new(Column::new(pos)))),
+            (false, _) if self.options.leaves_ungenerated => {
+                report.ungenerated += 1;
+                Ok(None)
+            }
+            (false, _) => Err(ImportError::Ungenerated { count: 1, first: pos }),
+        }
+    }
+
+    /// What is there of the column at the heights that come. What is to stay is taken out of those.
+    fn sparse_ground(
+        &self,
+        arriving: &mut ArrivingColumn,
+        is_stored: bool,
+        report: &mut ImportReport,
+    ) -> Result<Option<StoredColumn>> {
+        let pos = arriving.pos;
+        if !is_stored {
+            return Ok(Some(StoredColumn::new(Column::partial(pos, HeightSet::new()))));
+        }
+        let part = self.world.load_part(self.dimension, pos, &arriving.told)?;
+        let existing = part.column.loaded().cloned().unwrap_or_default();
+        if existing.is_empty() || self.options.existing == ExistingGround::Replace {
+            return Ok(Some(part));
+        }
+        if self.options.existing == ExistingGround::Refuse {
+            return Err(ImportError::Occupied { count: 1, first: pos });
+        }
+        report.left += existing.len();
+        arriving.chunks.retain(|(height, ..)| !existing.contains(*height));
+        arriving.ticks.retain(|(height, _)| !existing.contains(*height));
+        arriving.entities.retain(|entity| !existing.contains(entity.block.chunk().y));
+        Ok(Some(StoredColumn::new(Column::partial(pos, HeightSet::new()))))
+    }
+
+    /// Adds an entity that nobody is already.
+    fn put_entity(&self, entity: EntityRecord, save: &mut SaveBatch, report: &mut ImportReport) -> Result<()> {
+        let mut ids = [entity.id].into_iter().chain(entity.children.iter().filter_map(|child| child.id));
+        let is_known = ids.try_fold(false, |is_known, id| {
+            let stored = || self.world.store.get(Family::Entities, &keys::entity_key(id));
+            Ok::<_, ImportError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
+        })?;
+        match save.entities.entry(entity.id) {
+            Entry::Vacant(new) if !is_known => drop(new.insert(Some(entity))),
+            _ => report.known_entities += 1,
+        }
+        Ok(())
+    }
+}
+
+fn moved_block(block: BlockPos, by: [i64; 3]) -> Option<BlockPos> {
+    let along = |block: i64, by: i64| Some(moved(block >> 4, by)? << 4 | block & 15);
+    Some(BlockPos::new(along(block.x, by[0])?, along(block.y, by[1])?, along(block.z, by[2])?))
+}

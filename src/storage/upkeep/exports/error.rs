@@ -1,0 +1,120 @@
+use crate::object_store::ObjectStoreError;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoreError, StoredDimensionError};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a dimension is not exported, or not wholly.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ExportError {
+    /// The world fails, or something in it is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of the export fails.
+    #[error(transparent)]
+    Objects(#[from] ObjectStoreError),
+    /// There is none of this name, or it is being removed.
+    #[error("the world has no dimension {name:?}")]
+    UnknownDimension {
+        /// The name.
+        name: String,
+    },
+    /// Which columns are stored is not known.
+    #[error("the graph of stored columns of {dimension} is lost: open the world with its game once, or salvage it")]
+    LostGraph {
+        /// The dimension.
+        dimension: DimensionId,
+    },
+    /// There is a whole export already.
+    #[error("{} is there already, and whole", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file holds something else than the beginning of this export.
+    #[error(
+        "{} is not the beginning of this export: it has another dimension, box or kind of objects, or the world was opened to \
+         be played since; remove it, or choose another file", path.display()
+    )]
+    OtherExport {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Why an export does not come into a world, or not wholly.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ImportError {
+    /// The world fails, or something in it is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of the export cannot be read.
+    #[error(transparent)]
+    Objects(#[from] ObjectStoreError),
+    /// Something in a file is damaged, or missing. All that came into the world before stays.
+    #[error("{}: {key:?} cannot be used: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The object.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The export was cut short.
+    #[error("{} is not whole: export again, and it will be finished", path.display())]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is ground already. If that is so before the import has begun, nothing was changed.
+    #[error("{count} columns are there already, the first of them {first}")]
+    Occupied {
+        /// How many.
+        count: u64,
+        /// One of them.
+        first: ColumnPos,
+    },
+    /// Parts of columns are to come to where nothing was generated yet. If that is so before the import has begun, nothing was
+    /// changed.
+    #[error(
+        "{count} columns were never generated, the first of them {first}, and the export has only a part of their heights"
+    )]
+    Ungenerated {
+        /// How many.
+        count: u64,
+        /// One of them.
+        first: ColumnPos,
+    },
+    /// It would leave the grid.
+    #[error("the column {column} cannot be moved so far")]
+    OutOfRange {
+        /// Where it is in the export.
+        column: ColumnPos,
+    },
+    /// A component of blocks has other sizes in the two worlds.
+    #[error("the component {name:?} in version {version} has values of another size in this world")]
+    Component {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// The dimension cannot be made, or is being removed.
+    #[error(transparent)]
+    Dimension(#[from] StoredDimensionError),
+}
+
+/// Why a world does not keep an object.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KeptObjectError {
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The key is kept for the format, or cannot be one.
+    #[error("{key:?} is no key of a game's own: those have 1 to 512 bytes, and a colon")]
+    Key {
+        /// The key.
+        key: String,
+    },
+}

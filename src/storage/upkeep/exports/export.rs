@@ -1,0 +1,268 @@
+//! Out of a world.
+
+use super::format::{Header, Packed, encode, encode_masks, whole_chunks};
+use super::ground::{BatchObjects, Ground, Tile, batches, columns_of};
+use super::name::{List, Name, Place};
+use super::writer::{Begun, Limits, Writer};
+use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
+use crate::space::{BatchPos, ColumnPos};
+use crate::storage::tiles::place_of;
+use crate::storage::{ChunkGroup, Family, StoreError, WalkProgress, WorldStore, keys};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+type Result<T> = std::result::Result<T, ExportError>;
+
+/// With more columns than these the chunks of a group are one object.
+const MOST_COLUMNS_BY_CHUNK: u32 = 1_024;
+
+impl WorldStore {
+    /// Writes a dimension, or a box of it, into the object store `path`: ground in all tiers with its block ticks, entities but
+    /// players, summaries, the objects that are [kept](Self::keep_object) with it, and the lists that tell what numbers mean.
+    /// `docs/exports.md` has the keys and values. Ground that was never generated is not in it.
+    ///
+    /// If more objects are allowed in no file, the next are in `path.2`, `path.3` and so on. An export that was stopped, or whose
+    /// process ended, goes on with the same call, and becomes what it would have been; but not if the world was opened to be
+    /// played meanwhile. While it is made nobody may save into the dimension: of a world that is being played, export a
+    /// [backup](Self::back_up).
+    ///
+    /// `progress` is told after each batch of columns, in chunks, and can stop it.
+    ///
+    /// # Errors
+    /// Something else in the file; damage in the world, unless that is left out; what the system says. What was written stays,
+    /// and the same call goes on.
+    pub fn export_dimension(
+        &self,
+        name: &str,
+        path: &Path,
+        options: &ExportOptions,
+        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    ) -> Result<ExportReport> {
+        let limits =
+            Limits { objects: 1_024, bytes: 4 << 20, objects_per_file: options.objects_per_file, level: options.level };
+        self.export_by(limits, name, path, options, progress)
+    }
+
+    pub(super) fn export_by(
+        &self,
+        limits: Limits,
+        name: &str,
+        path: &Path,
+        options: &ExportOptions,
+        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    ) -> Result<ExportReport> {
+        let dimensions = self.dimensions()?;
+        let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
+        let dimension = found.ok_or_else(|| ExportError::UnknownDimension { name: name.into() })?;
+        if self.has_lost_tiles(dimension.id)? {
+            return Err(ExportError::LostGraph { dimension: dimension.id });
+        }
+        let area = whole_chunks(&options.area);
+        let tiles = self.tiles_in(dimension.id, &area)?;
+        let batches = batches(&tiles);
+        let columns: u64 = batches.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
+        let made_at = self.created_at().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header = Header {
+            world: (made_at.as_secs(), self.session()),
+            dimension: name.into(),
+            number: dimension.id,
+            origin: dimension.origin.clone(),
+            is_sparse: self.is_sparse(dimension.id)?,
+            area,
+            is_clustered: match options.layout {
+                ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
+                ExportLayout::Chunks => false,
+                ExportLayout::Clusters => true,
+            },
+        };
+        let lists = self.registry_lists()?;
+        let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
+        let first = || {
+            let lists = [
+                (List::Blocks, encode(&lists.blocks)),
+                (List::Components, encode(&lists.components)),
+                (List::EntityTypes, encode(&lists.entity_types)),
+                (List::Dimensions, encode(&names)),
+            ];
+            let lists = lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value));
+            lists.chain(tiles.iter().map(columns_object)).collect()
+        };
+        let mut writer = match Writer::open(path, encode(&header), limits, first)? {
+            Begun::Writer(writer) => writer,
+            Begun::Finished(report) => return Ok(report),
+        };
+        let (leaves_damaged, done) = (options.leaves_damaged, WalkProgress::default());
+        let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
+        let walked = match walk.ground(&mut writer, &batches) {
+            Ok(ControlFlow::Continue(())) => walk.kept(&mut writer),
+            walked => walked,
+        };
+        match walked {
+            Ok(ControlFlow::Continue(())) => {
+                let last = without(tiles, &writer.progress.report.lost);
+                writer.finish(last)
+            }
+            Ok(ControlFlow::Break(())) => {
+                writer.write()?;
+                Ok(writer.report())
+            }
+            Err(error) => {
+                // The next call goes on from here; and what went wrong first is what counts.
+                let _ = writer.write();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A walk over what is exported.
+struct Walk<'a, P> {
+    world: &'a WorldStore,
+    header: &'a Header,
+    leaves_damaged: bool,
+    /// All of them.
+    columns: u64,
+    done: WalkProgress,
+    progress: &'a mut P,
+}
+
+impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
+    /// The batches that are not yet in the files.
+    fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
+        let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
+        for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| tile_of(*a) == tile_of(*b)) {
+            let Some((first, _)) = of_tile.first() else { continue };
+            let mut groups: BTreeMap<BatchPos, Vec<ChunkGroup>> = BTreeMap::new();
+            for group in self.world.groups_over(self.header.number, tile_of(*first), self.leaves_damaged)? {
+                groups.entry(group.batch()).or_default().push(group);
+            }
+            let _resting = self.world.groups_at_rest();
+            let mut ground = Ground::new(self.world, self.header);
+            for (batch, mask) in of_tile {
+                let groups = groups.remove(batch).unwrap_or_default();
+                let columns = columns_of(*batch, *mask);
+                let mut lost = Vec::new();
+                let found = match ground.objects(&columns, &groups) {
+                    Err(error) if self.leaves_damaged && is_damage(&error) => {
+                        whole_columns(&mut ground, &columns, &groups, &mut lost)?
+                    }
+                    found => found?,
+                };
+                let BatchObjects { objects, bytes, chunks, entities } = found;
+                writer.add(objects)?;
+                let report = &mut writer.progress.report;
+                let written = (columns.len() - lost.len()) as u64;
+                report.columns += written;
+                report.chunks += chunks;
+                report.entities += entities;
+                report.lost.append(&mut lost);
+                writer.progress.batches += 1;
+                writer.progress.written += u64::from(written > 0);
+                writer.write_if_full()?;
+                self.done.entries += chunks;
+                self.done.bytes += bytes as u64;
+                let report = &writer.progress.report;
+                let come_to = report.columns + report.lost.len() as u64;
+                self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);
+                if (self.progress)(&self.done).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The objects that are only kept, and belong to no place outside of the box.
+    fn kept(&mut self, writer: &mut Writer) -> Result<ControlFlow<()>> {
+        let world = self.world;
+        let mut range = keys::object_dimension_range(self.header.number);
+        if let Some(last) = &writer.progress.kept {
+            range.start = keys::after(last);
+        }
+        loop {
+            let page = world.store.scan(Family::Meta, &range.start..&range.end, 64)?;
+            let Some((last, _)) = page.last() else { return Ok(ControlFlow::Continue(())) };
+            range.start = keys::after(last);
+            for (key, value) in page {
+                let parsed = keys::parse_object_key(&key);
+                let (_, _, name) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, &key))?;
+                if self.reaches(name) {
+                    match world.open_object(self.header.number, name, &value) {
+                        Err(error) if self.leaves_damaged && is_damage(&error) => {
+                            writer.progress.report.lost.push(LostObject { column: None, reason: error.to_string() });
+                        }
+                        object => {
+                            let object = object?;
+                            writer.add(vec![(name.to_owned(), object.version, object.data)])?;
+                            writer.progress.report.objects += 1;
+                        }
+                    }
+                }
+                writer.progress.kept = Some(key);
+                writer.write_if_full()?;
+            }
+            if (self.progress)(&self.done).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+
+    fn reaches(&self, name: &str) -> bool {
+        let area = &self.header.area;
+        let has_height = |y: i64| area.chunk_heights().is_some_and(|heights| heights.contains(&y));
+        match Place::of(name) {
+            Some((Place::Chunk(chunk), _)) => area.reaches(chunk.column()) && has_height(chunk.y),
+            Some((Place::Column(column), _)) => area.reaches(column),
+            None => true,
+        }
+    }
+}
+
+fn tile_of(batch: BatchPos) -> (i64, i64) {
+    (batch.x >> 3, batch.z >> 3)
+}
+
+fn columns_object(((x, z), masks): &Tile) -> Packed {
+    (Name::Columns(*x, *z).to_string(), 0, encode_masks(masks))
+}
+
+fn is_damage(error: &StoreError) -> bool {
+    matches!(error, StoreError::Corrupt { .. } | StoreError::Damaged { .. })
+}
+
+/// The objects of those columns of which nothing is damaged.
+fn whole_columns(
+    ground: &mut Ground<'_>,
+    columns: &[ColumnPos],
+    groups: &[ChunkGroup],
+    lost: &mut Vec<LostObject>,
+) -> Result<BatchObjects> {
+    let mut whole = Vec::new();
+    for column in columns {
+        match ground.objects(&[*column], groups) {
+            Ok(_) => whole.push(*column),
+            Err(error) if is_damage(&error) => {
+                lost.push(LostObject { column: Some(*column), reason: error.to_string() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(ground.objects(&whole, groups)?)
+}
+
+/// The objects that name columns, where some are lost, without those.
+fn without(tiles: Vec<Tile>, lost: &[LostObject]) -> Vec<Packed> {
+    let mut of_tiles: BTreeMap<(i64, i64), Vec<ColumnPos>> = BTreeMap::new();
+    for column in lost.iter().filter_map(|lost| lost.column) {
+        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(column);
+    }
+    let changed = tiles.into_iter().filter_map(|(place, mut masks)| {
+        for (place, bit) in of_tiles.get(&place)?.iter().map(|column| place_of(*column)) {
+            masks[place] &= !(1 << bit);
+        }
+        Some(columns_object(&(place, masks)))
+    });
+    changed.collect()
+}

@@ -1,0 +1,117 @@
+//! The values of an export's objects that are made up of several.
+
+use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::storage::tiles::{BATCHES, Masks};
+use crate::storage::{DimensionOrigin, record};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What every file of an export begins with.
+pub const EXPORT_SIGNATURE: &str = "bevy_terrane export 1";
+
+/// What was exported: the object `export`, the same in all files of an export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    /// When the world was made, in seconds since 1970, and how often it had been opened to be played.
+    pub world: (u64, u64),
+    pub dimension: String,
+    /// The number of the dimension in the world, which its entities name.
+    pub number: DimensionId,
+    pub origin: DimensionOrigin,
+    /// Whether every chunk that was generated is there, also one of air.
+    pub is_sparse: bool,
+    /// The blocks with the lowest and the highest coordinates: whole chunks.
+    pub area: BlockBox,
+    /// Whether the chunks of a group are one object, and all else of a batch.
+    pub is_clustered: bool,
+}
+
+impl Header {
+    /// Whether a column that was never generated can be made of each of the export's.
+    pub fn makes_columns(&self) -> bool {
+        self.has_all_heights() && !self.is_sparse
+    }
+
+    fn has_all_heights(&self) -> bool {
+        (self.area.min.y, self.area.max.y) == (i64::MIN, i64::MAX)
+    }
+
+    /// The chunk heights of which the export says what is there in a column that has chunks at `heights`; all of it is moved
+    /// so far up. In a sparse dimension what has no chunk was not generated, in others it is air.
+    pub fn told_heights(&self, heights: impl Iterator<Item = i64>, by: i64) -> HeightSet {
+        if self.is_sparse {
+            return heights.filter_map(|height| moved(height, by)).collect();
+        }
+        let end = |height: i64| (height >> 4).saturating_add(by).clamp(LOWEST, HIGHEST);
+        match self.has_all_heights() {
+            true => HeightSet::from(ALL_HEIGHTS),
+            false => HeightSet::from(end(self.area.min.y)..end(self.area.max.y) + 1),
+        }
+    }
+}
+
+/// What an export is made of: the object `files` of the first one, which an export has when it is whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Files {
+    /// How many batches are in the files before each.
+    pub starts: Vec<u64>,
+    /// Columns in all of them.
+    pub columns: u64,
+}
+
+/// All chunks that a box reaches.
+pub(super) fn whole_chunks(area: &BlockBox) -> BlockBox {
+    if area.is_empty() {
+        return *area;
+    }
+    let (BlockPos { x, y, z }, max) = (area.min, area.max);
+    BlockBox { min: BlockPos::new(x & !15, y & !15, z & !15), max: BlockPos::new(max.x | 15, max.y | 15, max.z | 15) }
+}
+
+/// An object that is packed with others.
+pub(super) type Packed = (String, u64, Vec<u8>);
+
+/// The stored block ticks of a column: for each chunk that has some its height and the list.
+pub(super) type Ticks = Vec<(i64, Vec<u8>)>;
+
+/// The value of `columns/x,z`.
+pub(super) fn encode_masks(masks: &Masks) -> Vec<u8> {
+    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
+}
+
+pub(super) fn decode_masks(bytes: &[u8]) -> Result<Masks, String> {
+    let bytes: &[u8; 2 * BATCHES] =
+        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * BATCHES))?;
+    let mut masks = [0; BATCHES];
+    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *mask = u16::from_le_bytes(*bytes);
+    }
+    Ok(masks)
+}
+
+/// A record that can be put together: there is no value of these types that has none.
+pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
+    record::encode(value).unwrap_or_default()
+}
+
+/// The lowest and the highest coordinate of a column or a chunk that has blocks.
+const LOWEST: i64 = i64::MIN >> 4;
+const HIGHEST: i64 = i64::MAX >> 4;
+
+/// Every chunk height there is.
+pub(super) const ALL_HEIGHTS: Range<i64> = LOWEST..HIGHEST + 1;
+
+/// Somewhere else, in chunks; `None` where there are no blocks.
+pub(super) fn moved_column(column: ColumnPos, by: [i64; 3]) -> Option<ColumnPos> {
+    Some(ColumnPos::new(moved(column.x, by[0])?, moved(column.z, by[2])?))
+}
+
+pub(super) fn moved_chunk(chunk: ChunkPos, by: [i64; 3]) -> Option<ChunkPos> {
+    Some(ChunkPos::new(moved(chunk.x, by[0])?, moved(chunk.y, by[1])?, moved(chunk.z, by[2])?))
+}
+
+/// A coordinate of a chunk; `None` if the one or the other is none.
+pub(super) fn moved(coordinate: i64, by: i64) -> Option<i64> {
+    let is_one = |coordinate: &i64| (LOWEST..=HIGHEST).contains(coordinate);
+    Some(coordinate).filter(is_one)?.checked_add(by).filter(is_one)
+}

@@ -1,0 +1,238 @@
+//! What a batch of columns is in an export.
+
+use super::format::{Header, Packed, Ticks, encode};
+use super::name::{Name, Part};
+use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
+use crate::storage::tiers::PackedGroups;
+use crate::storage::tiles::{BATCHES, Masks};
+use crate::storage::{ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, WorldStore, envelope, keys};
+use std::collections::BTreeMap;
+
+/// Objects that are larger together stay apart.
+const LARGEST_PACK: usize = 64 << 20;
+
+/// The objects of a batch, and what is in them.
+#[derive(Default)]
+pub(super) struct BatchObjects {
+    pub objects: Vec<Packed>,
+    pub bytes: usize,
+    pub chunks: u64,
+    pub entities: u64,
+}
+
+/// Reads batches out of a world. It must not outlive the lock that keeps groups from moving.
+pub(super) struct Ground<'a> {
+    world: &'a WorldStore,
+    header: &'a Header,
+    /// One for each cold cube over the columns that are read, so that it is read once for all of its groups.
+    cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], PackedGroups<'a>>,
+}
+
+/// More cubes are not held in memory.
+const MOST_CUBES: usize = 8;
+
+/// Which columns of a square of 32 x 32 are there: its x and z, in steps of 32, and a mask for each batch.
+pub(super) type Tile = ((i64, i64), Masks);
+
+/// A chunk as it is stored: how often it changed, and its bytes.
+type Stored = (u64, Vec<u8>);
+
+impl<'a> Ground<'a> {
+    pub fn new(world: &'a WorldStore, header: &'a Header) -> Self {
+        Self { world, header, cubes: BTreeMap::new() }
+    }
+
+    /// The objects of some columns of a batch. `groups` are all that hold chunks of the batch.
+    pub fn objects(&mut self, columns: &[ColumnPos], groups: &[ChunkGroup]) -> Result<BatchObjects, StoreError> {
+        let mut found = BatchObjects::default();
+        let Some(batch) = columns.first().map(|column| column.batch()) else { return Ok(found) };
+        let mut heights: BTreeMap<ColumnPos, Vec<i64>> = columns.iter().map(|column| (*column, Vec::new())).collect();
+        for group in groups {
+            let mut of_group = Vec::new();
+            for (chunk, (version, data)) in self.chunks(*group, columns)? {
+                heights.entry(chunk.column()).or_default().push(chunk.y);
+                of_group.push((Name::Blocks(chunk).to_string(), version, data));
+            }
+            found.chunks += of_group.len() as u64;
+            let ChunkPos { x, y, z } = group.first();
+            self.put(Name::Cluster([x >> 2, y >> 2, z >> 2]), of_group, &mut found.objects);
+        }
+        let mut of_batch = Vec::new();
+        let ticks = self.ticks(batch, columns)?;
+        for (column, mut heights) in heights {
+            heights.sort_unstable();
+            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, encode(&heights)));
+            if let Some(ticks) = ticks.get(&column) {
+                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, encode(ticks)));
+            }
+            if let Some((version, summary)) = self.summary(column)? {
+                of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
+            }
+            let entities = self.entities(column)?;
+            if !entities.is_empty() {
+                found.entities += entities.len() as u64;
+                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, encode(&entities)));
+            }
+        }
+        self.put(Name::Batch(batch), of_batch, &mut found.objects);
+        found.bytes = found.objects.iter().map(|(key, _, data)| key.len() + data.len()).sum();
+        Ok(found)
+    }
+
+    /// Adds objects, as one if they are to be packed.
+    fn put(&self, name: Name, objects: Vec<Packed>, into: &mut Vec<Packed>) {
+        let bytes: usize = objects.iter().map(|(_, _, data)| data.len()).sum();
+        if objects.is_empty() || !self.header.is_clustered || bytes > LARGEST_PACK {
+            into.extend(objects);
+            return;
+        }
+        let newest = objects.iter().map(|(_, version, _)| *version).max().unwrap_or_default();
+        into.push((name.to_string(), newest, encode(&objects)));
+    }
+
+    /// The chunks of a group that lie in these columns and in the box.
+    fn chunks(&mut self, group: ChunkGroup, columns: &[ColumnPos]) -> Result<BTreeMap<ChunkPos, Stored>, StoreError> {
+        let world = self.world;
+        let values = match world.hot_values(group) {
+            // What is damaged may be what is left of keys that are no more.
+            Err(StoreError::Damaged { .. }) => match self.packed_values(group)? {
+                Some(packed) => packed,
+                None => world.values_one_by_one(group, |chunk| columns.contains(&chunk.column()))?,
+            },
+            hot => match hot? {
+                hot if hot.is_empty() => self.packed_values(group)?.unwrap_or_default(),
+                hot => hot,
+            },
+        };
+        let is_wanted = |chunk: &ChunkPos| columns.contains(&chunk.column()) && self.reaches(chunk.y);
+        let opened = values.into_iter().filter(|(chunk, _)| is_wanted(chunk)).map(|(chunk, value)| {
+            let damaged = |error| world.corrupt(StoredItem::Chunk(group.dimension(), chunk), error);
+            let opened = envelope::open(&value).map_err(damaged)?;
+            Ok((chunk, (opened.version, opened.payload.to_vec())))
+        });
+        opened.collect()
+    }
+
+    /// The values of a group that is warm or cold.
+    fn packed_values(&mut self, group: ChunkGroup) -> Result<Option<Vec<(ChunkPos, Vec<u8>)>>, StoreError> {
+        let key = group.cube_key();
+        if !self.cubes.contains_key(&key) && self.cubes.len() >= MOST_CUBES {
+            self.cubes.clear();
+        }
+        let groups = self.cubes.entry(key).or_insert_with(|| PackedGroups::new(self.world));
+        let Some(packed) = groups.find(group)? else { return Ok(None) };
+        let item = StoredItem::Chunk(group.dimension(), group.first());
+        let unpacked = packed.part.unpack().map_err(|error| self.world.corrupt(item, error))?;
+        Ok(Some(unpacked.values().map(|(place, value)| (group.chunk(place), value.to_vec())).collect()))
+    }
+
+    fn reaches(&self, height: i64) -> bool {
+        self.header.area.chunk_heights().is_some_and(|heights| heights.contains(&height))
+    }
+
+    /// The scheduled block ticks of some columns of a batch.
+    fn ticks(&self, batch: BatchPos, columns: &[ColumnPos]) -> Result<BTreeMap<ColumnPos, Ticks>, StoreError> {
+        let (dimension, mut found) = (self.header.number, BTreeMap::<ColumnPos, Ticks>::new());
+        let (first, last) = (batch.column(0), batch.column(15));
+        for x in first.x..=last.x {
+            let range = keys::block_ticks_range(dimension, x, first.z, last.z);
+            self.world.scan_all(Family::Meta, range, |key, value| {
+                let parsed = keys::parse_block_ticks_key(key);
+                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
+                if columns.contains(&chunk.column()) && self.reaches(chunk.y) {
+                    let damaged = |error| self.world.corrupt(StoredItem::BlockTicks(dimension, chunk), error);
+                    let opened = envelope::open(value).map_err(damaged)?;
+                    found.entry(chunk.column()).or_default().push((chunk.y, opened.payload.to_vec()));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    fn summary(&self, column: ColumnPos) -> Result<Option<Stored>, StoreError> {
+        let dimension = self.header.number;
+        let Some(value) = self.world.store.get(Family::Meta, &keys::summary_key(dimension, column))? else {
+            return Ok(None);
+        };
+        let damaged = |error| self.world.corrupt(StoredItem::Summary(dimension, column), error);
+        let opened = envelope::open(&value).map_err(damaged)?;
+        Ok(Some((opened.version, opened.payload.to_vec())))
+    }
+
+    /// The records of the entities that are in the column and in the box.
+    fn entities(&self, column: ColumnPos) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (world, dimension, mut ids) = (self.world, self.header.number, Vec::new());
+        world.scan_all(Family::Meta, keys::place_range(dimension, column.x, column.z, column.z), |key, _| {
+            ids.push(keys::parse_place_key(key).ok_or_else(|| world.unknown_key(Family::Meta, key))?.2);
+            Ok(())
+        })?;
+        let records = world.entity_records(&ids)?.into_iter().flatten();
+        let is_here = |record: &EntityRecord| {
+            record.dimension == dimension && record.column() == column && self.header.area.contains(record.block)
+        };
+        let encode = |record: EntityRecord| {
+            record.to_bytes().map_err(|reason| world.corrupt(StoredItem::Entity(record.id), reason))
+        };
+        records.filter(is_here).map(encode).collect()
+    }
+}
+
+/// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
+/// then z; in each its four squares of 16 x 16, and in those the batches, by ascending z and then x.
+pub(super) fn batches(tiles: &[Tile]) -> Vec<(BatchPos, u16)> {
+    let mut order: Vec<i64> = (0..BATCHES as i64).collect();
+    order.sort_unstable_by_key(|place| (place >> 5, place >> 2 & 1, place >> 3 & 3, place & 3));
+    let of_tile = |((x, z), masks): &Tile| {
+        let batch = |place: i64| (BatchPos::new(x * 8 + place % 8, z * 8 + place / 8), masks[place as usize]);
+        order.iter().map(|place| batch(*place)).filter(|(_, mask)| *mask != 0).collect::<Vec<_>>()
+    };
+    tiles.iter().flat_map(of_tile).collect()
+}
+
+/// The columns of a mask.
+pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
+    batch.columns().zip(0..).filter(|(_, bit)| mask >> bit & 1 == 1).map(|(column, _)| column).collect()
+}
+
+impl WorldStore {
+    /// The pieces of the graph of stored columns that lie in a box.
+    pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<Tile>, StoreError> {
+        let area = area.column_area();
+        let mut found = Vec::new();
+        for (x, z, mut masks) in self.stored_tiles(dimension)? {
+            for (mask, place) in masks.iter_mut().zip(0_i64..) {
+                *mask &= area.mask(BatchPos::new(x * 8 + place % 8, z * 8 + place / 8));
+            }
+            if masks.iter().any(|mask| *mask != 0) {
+                found.push(((x, z), masks));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The values of a group that is hot; none if it is not.
+    fn hot_values(&self, group: ChunkGroup) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
+        let range = group.range();
+        let values = self.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX)?;
+        let chunk = |(key, value): KeyValue| {
+            let parsed = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
+            Ok((parsed.1, value))
+        };
+        values.into_iter().map(chunk).collect()
+    }
+
+    /// The same for a group of which something cannot be read: that is named if it is wanted.
+    fn values_one_by_one(
+        &self,
+        group: ChunkGroup,
+        is_wanted: impl Fn(&ChunkPos) -> bool,
+    ) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
+        let chunks: Vec<ChunkPos> = group.chunks(u64::MAX).filter(is_wanted).collect();
+        let keys: Vec<_> = chunks.iter().map(|chunk| keys::chunk_key(group.dimension(), *chunk)).collect();
+        let by_bytes: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let item = |index: usize| StoredItem::Chunk(group.dimension(), chunks[index]);
+        let values = self.read_named(Family::Chunks, &by_bytes, item)?;
+        Ok(chunks.into_iter().zip(values).filter_map(|(chunk, value)| Some((chunk, value?))).collect())
+    }
+}

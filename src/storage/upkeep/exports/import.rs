@@ -1,0 +1,331 @@
+//! Into a world.
+
+use super::arrival::Arrival;
+use super::format::{encode, moved_chunk, moved_column};
+use super::ground::{Tile, batches, columns_of};
+use super::kept::{object_key, put_object};
+use super::name::{List, Name, Place};
+use super::reader::Reader;
+use super::types::Types;
+use super::{ExistingGround, ImportError, ImportOptions, ImportReport, LostObject};
+use crate::object_store::MOST_KEY_BYTES;
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::tiles::{self, Masks};
+use crate::storage::{Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, record};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+type Result<T> = std::result::Result<T, ImportError>;
+
+/// Kept objects that are written at a time, and bytes of them.
+const KEPT_AT_ONCE: usize = 256;
+const KEPT_BYTES_AT_ONCE: u64 = 4 << 20;
+
+/// How far an import has come, as it is stored in the world.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::storage) struct ImportRecord {
+    /// Which export, and how far it is moved, in chunks.
+    of: (Vec<u8>, [i64; 3]),
+    /// Batches that are in the world.
+    batches: u64,
+    /// The file and the key of the last kept object that is in the world, if that has begun.
+    kept: (u32, String),
+    report: ImportReport,
+}
+
+impl WorldStore {
+    /// Takes an [export](Self::export_dimension) in, whose first file is `path`: its ground becomes that of a dimension, with
+    /// other numbers for its blocks where this world has others. A type of block, or a block component, that the world does not
+    /// know is added to its lists. Objects of unknown keys are [kept](Self::keep_object).
+    ///
+    /// What is changed is the ground that the export has, and nothing around it. Entities come to those that are there; one
+    /// whose id somebody has already, wherever it is, is left out. Summaries are made of the ground as it is then. No game may
+    /// have the world open, nor have said what it has [registered](Self::set_blocks).
+    ///
+    /// Each batch of columns is one atomic write, together with how far the import is. So an import that was stopped, or whose
+    /// process ended, goes on with the same call, and the world becomes what it would have been.
+    ///
+    /// `progress` is told after each batch of columns, in chunks, and can stop it.
+    ///
+    /// # Errors
+    /// Ground that is there already, or that was never generated, unless the options say what to do then: nothing was changed.
+    /// Damage in a file or in the world, unless what is damaged in a file is to be left out: what was written stays.
+    pub fn import_dimension(
+        &self,
+        path: &Path,
+        options: &ImportOptions,
+        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    ) -> Result<ImportReport> {
+        let mut reader = Reader::open(path)?;
+        let tiles = reader.tiles(options.leaves_damaged)?;
+        for (batch, mask) in batches(&tiles) {
+            for column in columns_of(batch, mask) {
+                moved_column(column, options.moved_by).ok_or(ImportError::OutOfRange { column })?;
+            }
+        }
+        let (blocks, components) = (reader.list(List::Blocks)?, reader.list(List::Components)?);
+        let types = Types::new(blocks, components, self.registry_lists()?);
+        let mut types = types.map_err(|reason| reader.damaged(&Name::Registry(List::Blocks).to_string(), reason))?;
+        types.add_entity_types(reader.list(List::EntityTypes)?);
+
+        let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
+        let dimensions = self.dimensions()?;
+        let known = dimensions.iter().find(|dimension| dimension.name == name);
+        let of = (reader.encoded_header().to_vec(), options.moved_by);
+        let number = crc32fast::hash(&encode(&of));
+        let begun = match known {
+            Some(known) => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
+            None => None,
+        };
+        let record = match begun {
+            Some(begun) => begun,
+            None => {
+                let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
+                Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None }
+                    .run(&mut reader, &tiles)?;
+                ImportRecord { of, kept: (1, String::new()), ..ImportRecord::default() }
+            }
+        };
+        let origin = known.map_or(&reader.header.origin, |known| &known.origin);
+        let dimension = self.open_dimension_as(&name, origin, reader.header.is_sparse)?;
+        let names: Vec<(u64, String)> = reader.list(List::Dimensions)?;
+        let to = |(of_export, name): &(u64, String)| {
+            let known = dimensions.iter().find(|known| known.name == *name)?;
+            Some((DimensionId(*of_export), known.id))
+        };
+        let mut others: BTreeMap<DimensionId, DimensionId> = names.iter().filter_map(to).collect();
+        others.insert(reader.header.number, dimension);
+        let mut import = Import { world: self, dimension, number, options, record, done: WalkProgress::default() };
+        let batches = batches(&tiles);
+        let is_sparse = self.is_sparse(dimension)?;
+        let arrival = Arrival { world: self, dimension, is_sparse, header: reader.header.clone(), options, others };
+        let mut end = import.ground(&mut reader, &arrival, &mut types, &batches, &mut progress)?;
+        if end.is_continue() {
+            end = import.kept(&mut reader, &mut progress)?;
+        }
+        if end.is_continue() {
+            import.finish()?;
+        }
+        self.sync()?;
+        Ok(ImportReport { finished: end.is_continue(), ..import.record.report })
+    }
+
+    fn begun_import(&self, dimension: DimensionId, number: u32) -> Result<Option<ImportRecord>> {
+        let value = self.store.get(Family::Meta, &keys::import_key(dimension, number))?;
+        Ok(value.map(|value| self.import_record(dimension, number, &value)).transpose()?)
+    }
+
+    /// How far an import is, by the stored value.
+    pub(in crate::storage) fn import_record(
+        &self,
+        dimension: DimensionId,
+        number: u32,
+        value: &[u8],
+    ) -> std::result::Result<ImportRecord, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Import(dimension, number), reason))
+    }
+}
+
+/// Whether all columns have a place, before anything is changed.
+struct Check<'a> {
+    world: &'a WorldStore,
+    /// `None` if it is not there yet.
+    dimension: Option<DimensionId>,
+    is_sparse: bool,
+    options: &'a ImportOptions,
+    tile: Option<((i64, i64), Option<Masks>)>,
+}
+
+/// Columns that were counted.
+#[derive(Default)]
+struct Found {
+    count: u64,
+    first: Option<ColumnPos>,
+}
+
+impl Found {
+    fn add(&mut self, column: ColumnPos) {
+        self.count += 1;
+        self.first.get_or_insert(column);
+    }
+}
+
+impl Check<'_> {
+    fn run(&mut self, reader: &mut Reader, tiles: &[Tile]) -> Result<()> {
+        let makes_columns = self.is_sparse || reader.header.makes_columns();
+        let (mut occupied, mut ungenerated) = (Found::default(), Found::default());
+        for (number, (batch, mask)) in batches(tiles).into_iter().enumerate() {
+            let mut of_batch = Vec::new();
+            for column in columns_of(batch, mask) {
+                let Some(pos) = moved_column(column, self.options.moved_by) else { continue };
+                match self.is_stored(pos)? {
+                    true => of_batch.push((column, pos)),
+                    false if !makes_columns => ungenerated.add(pos),
+                    false => {}
+                }
+            }
+            if self.options.existing != ExistingGround::Refuse || of_batch.is_empty() {
+                continue;
+            }
+            if !self.is_sparse {
+                of_batch.into_iter().for_each(|(_, pos)| occupied.add(pos));
+                continue;
+            }
+            reader.turn_to_batch(number as u64, batch)?;
+            for (column, pos) in of_batch {
+                if self.has_chunks(reader, column, pos)? {
+                    occupied.add(pos);
+                }
+            }
+        }
+        if let Found { count, first: Some(first) } = occupied {
+            return Err(ImportError::Occupied { count, first });
+        }
+        match ungenerated {
+            Found { count, first: Some(first) } if !self.options.leaves_ungenerated => {
+                Err(ImportError::Ungenerated { count, first })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_stored(&mut self, pos: ColumnPos) -> Result<bool> {
+        let Some(dimension) = self.dimension else { return Ok(false) };
+        let place = (pos.x >> 5, pos.z >> 5);
+        if self.tile.is_none_or(|(tile, _)| tile != place) {
+            self.tile = Some((place, self.world.stored_tile(dimension, place)?));
+        }
+        let masks = self.tile.and_then(|(_, masks)| masks);
+        Ok(masks.is_some_and(|masks| tiles::is_marked(&masks, pos)))
+    }
+
+    /// Whether the sparse dimension has chunks where those of the column are to come.
+    fn has_chunks(&self, reader: &Reader, column: ColumnPos, pos: ColumnPos) -> Result<bool> {
+        let Some(dimension) = self.dimension else { return Ok(false) };
+        let found = match reader.batch().column(column) {
+            Err(ImportError::Damaged { .. }) if self.options.leaves_damaged => return Ok(false),
+            found => found?,
+        };
+        let heights = found.chunks.iter().map(|(height, ..)| *height);
+        let told = reader.header.told_heights(heights, self.options.moved_by[1]);
+        let part = self.world.load_part(dimension, pos, &told)?;
+        Ok(part.column.loaded().is_some_and(|loaded| !loaded.is_empty()))
+    }
+}
+
+/// An import that is under way.
+struct Import<'a> {
+    world: &'a WorldStore,
+    dimension: DimensionId,
+    number: u32,
+    options: &'a ImportOptions,
+    record: ImportRecord,
+    done: WalkProgress,
+}
+
+impl Import<'_> {
+    /// The batches that are not yet in the world.
+    fn ground(
+        &mut self,
+        reader: &mut Reader,
+        arrival: &Arrival<'_>,
+        types: &mut Types,
+        batches: &[(BatchPos, u16)],
+        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
+        for (batch, mask) in &batches[left..] {
+            reader.turn_to_batch(self.record.batches, *batch)?;
+            let report = &mut self.record.report;
+            let (save, mut along) = arrival.batch(reader, types, &columns_of(*batch, *mask), report)?;
+            if let Some(lists) = types.take_changed() {
+                // They come first: no chunk has a number that nobody knows.
+                self.world.save_registry_lists(lists)?;
+            }
+            report.new_types += types.take_added();
+            report.entities += save.entities.len() as u64;
+            let chunks = save.chunks.len() as u64;
+            report.chunks += chunks;
+            self.record.batches += 1;
+            self.put_record(&mut along.writes);
+            let writing = self.world.lock_writes();
+            self.done.bytes += self.world.commit_along(&save, along, Durability::Process)?.bytes;
+            drop(writing);
+            self.done.entries += chunks;
+            self.done.fraction = Some(self.record.batches as f64 / batches.len() as f64);
+            if progress(&self.done).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The objects that are only kept, and are not yet in the world.
+    fn kept(
+        &mut self,
+        reader: &mut Reader,
+        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        for file in self.record.kept.0..=reader.files() {
+            reader.turn_to(file)?;
+            let after = if file == self.record.kept.0 { self.record.kept.1.clone() } else { String::new() };
+            let (mut writes, mut count) = (WriteBatch::default(), 0);
+            let keys = reader.others(&after);
+            for (place, key) in (1..).zip(&keys) {
+                self.keep(reader, key, &mut writes)?;
+                (self.record.kept, count) = ((file, key.clone()), count + 1);
+                let is_full = count >= KEPT_AT_ONCE || writes.bytes() >= KEPT_BYTES_AT_ONCE;
+                if !is_full && place < keys.len() {
+                    continue;
+                }
+                self.put_record(&mut writes);
+                self.world.write(std::mem::take(&mut writes), Durability::Process)?;
+                count = 0;
+                if progress(&self.done).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn keep(&mut self, reader: &Reader, key: &str, writes: &mut WriteBatch) -> Result<()> {
+        let report = &mut self.record.report;
+        let (version, data) = match reader.required(key) {
+            Err(error @ ImportError::Damaged { .. }) if self.options.leaves_damaged => {
+                report.lost.push(LostObject { column: None, reason: error.to_string() });
+                return Ok(());
+            }
+            found => found?,
+        };
+        let by = self.options.moved_by;
+        let moved_key = match Place::of(key) {
+            Some((Place::Chunk(chunk), rest)) => moved_chunk(chunk, by).map(|chunk| Place::Chunk(chunk).key(rest)),
+            Some((Place::Column(column), rest)) => moved_column(column, by).map(|to| Place::Column(to).key(rest)),
+            None => Some(key.to_owned()),
+        };
+        let moved_key = moved_key.filter(|key| key.len() <= MOST_KEY_BYTES);
+        let moved_key = moved_key.ok_or_else(|| reader.damaged(key, "its place cannot be moved so far".into()))?;
+        let is_there = || self.world.store.get(Family::Meta, &object_key(self.dimension, &moved_key));
+        if self.options.existing != ExistingGround::Replace && is_there()?.is_some() {
+            report.known_objects += 1;
+            return Ok(());
+        }
+        put_object(writes, self.dimension, &moved_key, version, &data);
+        report.objects += 1;
+        Ok(())
+    }
+
+    fn put_record(&self, writes: &mut WriteBatch) {
+        writes.put(Family::Meta, keys::import_key(self.dimension, self.number), encode(&self.record));
+    }
+
+    /// Nothing is left to go on with.
+    fn finish(&self) -> Result<()> {
+        let mut writes = WriteBatch::default();
+        writes.delete(Family::Meta, keys::import_key(self.dimension, self.number));
+        Ok(self.world.write(writes, Durability::Process)?)
+    }
+}

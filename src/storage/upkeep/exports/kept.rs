@@ -1,0 +1,90 @@
+//! Objects of exports that a world only keeps: a game's own, and those of later versions.
+
+use super::KeptObjectError;
+use super::name::{Name, Place};
+use crate::object_store::{MOST_KEY_BYTES, Object};
+use crate::space::DimensionId;
+use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
+
+impl WorldStore {
+    /// Keeps an object with a dimension, to be exported with it. Its key has a colon, as `game:weather` or, of what belongs to a
+    /// place, `chunk/1,-2,3/game:claim` and `column/1,3/game:owner`.
+    ///
+    /// # Errors
+    /// Another key; what the store says.
+    pub fn keep_object(
+        &self,
+        dimension: DimensionId,
+        key: &str,
+        version: u64,
+        data: &[u8],
+    ) -> Result<(), KeptObjectError> {
+        if !key.contains(':') || key.len() > MOST_KEY_BYTES || Name::parse(key) != Name::Other {
+            return Err(KeptObjectError::Key { key: key.to_owned() });
+        }
+        let mut writes = WriteBatch::default();
+        put_object(&mut writes, dimension, key, version, data);
+        Ok(self.write(writes, Durability::Sync)?)
+    }
+
+    /// An object that is kept with a dimension; `None` if there is none.
+    ///
+    /// # Errors
+    /// What the store says, or that the object is damaged.
+    pub fn kept_object(&self, dimension: DimensionId, key: &str) -> Result<Option<Object>, StoreError> {
+        let value = self.store.get(Family::Meta, &object_key(dimension, key))?;
+        value.map(|value| self.open_object(dimension, key, &value)).transpose()
+    }
+
+    /// Keys and versions of all objects that are kept with a dimension: those that belong to no place, then the others by
+    /// column.
+    ///
+    /// # Errors
+    /// What the store says, or that one is damaged.
+    pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
+        let mut found = Vec::new();
+        self.scan_all(Family::Meta, keys::object_dimension_range(dimension), |key, value| {
+            let (_, _, name) = keys::parse_object_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            found.push((name.to_owned(), self.open_object(dimension, name, value)?.version));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Removes an object that is kept with a dimension; says whether it was there.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn remove_kept_object(&self, dimension: DimensionId, key: &str) -> Result<bool, StoreError> {
+        let key = object_key(dimension, key);
+        if self.store.get(Family::Meta, &key)?.is_none() {
+            return Ok(false);
+        }
+        let mut writes = WriteBatch::default();
+        writes.delete(Family::Meta, key);
+        self.write(writes, Durability::Sync).map(|()| true)
+    }
+
+    /// The object with this stored value.
+    pub(in crate::storage) fn open_object(
+        &self,
+        dimension: DimensionId,
+        name: &str,
+        value: &[u8],
+    ) -> Result<Object, StoreError> {
+        let damaged = |error| self.corrupt(StoredItem::Object(dimension, name.to_owned()), error);
+        let opened = envelope::open(value).map_err(damaged)?;
+        Ok(Object { version: opened.version, data: opened.payload.to_vec() })
+    }
+}
+
+pub(super) fn object_key(dimension: DimensionId, name: &str) -> Vec<u8> {
+    keys::object_key(dimension, Place::of(name).map(|(place, _)| place.column()), name)
+}
+
+pub(super) fn put_object(writes: &mut WriteBatch, dimension: DimensionId, name: &str, version: u64, data: &[u8]) {
+    let mut value = envelope::unsealed();
+    value.extend_from_slice(data);
+    envelope::seal(&mut value, version);
+    writes.put(Family::Meta, object_key(dimension, name), value);
+}

@@ -1,0 +1,303 @@
+//! The files of an export as they are read.
+
+use super::ImportError;
+use super::format::{EXPORT_SIGNATURE, Files, Header, Packed, Ticks, decode_masks, moved, moved_column};
+use super::ground::Tile;
+use super::name::{COLUMNS, List, Name, Part};
+use super::writer::numbered;
+use crate::object_store::{ObjectStore, ObjectStoreError};
+use crate::space::{BatchPos, ChunkPos, ColumnPos};
+use crate::storage::{EntityRecord, record, tiles};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, ImportError>;
+
+/// The objects of a batch are not larger together: no file can ask for more memory.
+const LARGEST_BATCH: usize = 1 << 30;
+
+/// An export that is whole, and the one of its files that is open.
+pub(super) struct Reader {
+    path: PathBuf,
+    /// As it stands in each of the files.
+    encoded_header: Vec<u8>,
+    pub header: Header,
+    files: Files,
+    store: ObjectStore,
+    number: u32,
+}
+
+/// A column of an export, where it was.
+pub(super) struct FoundColumn {
+    pub pos: ColumnPos,
+    /// Height, version, and bytes.
+    pub chunks: Vec<(i64, u64, Vec<u8>)>,
+    pub ticks: Ticks,
+    pub entities: Vec<EntityRecord>,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Self> {
+        let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE)?;
+        let damaged = |name: Name, reason: String| damaged(path, name.to_string(), reason);
+        let object = read(&store, &Name::Export.to_string())?;
+        let (_, encoded_header) = object.ok_or_else(|| damaged(Name::Export, MISSING.into()))?;
+        let header: Header = record::decode(&encoded_header).map_err(|reason| damaged(Name::Export, reason))?;
+        let Some((_, files)) = read(&store, &Name::Files.to_string())? else {
+            return Err(ImportError::Unfinished { path: path.to_path_buf() });
+        };
+        let files: Files = record::decode(&files).map_err(|reason| damaged(Name::Files, reason))?;
+        let Files { starts, .. } = &files;
+        if starts.first() != Some(&0) || !starts.is_sorted() || u32::try_from(starts.len()).is_err() {
+            return Err(damaged(Name::Files, "it does not count batches from 0 on".into()));
+        }
+        Ok(Self { path: path.to_path_buf(), encoded_header, header, files, store, number: 1 })
+    }
+
+    /// What tells this export from others.
+    pub fn encoded_header(&self) -> &[u8] {
+        &self.encoded_header
+    }
+
+    /// How many files there are.
+    pub fn files(&self) -> u32 {
+        self.files.starts.len() as u32
+    }
+
+    /// A list of the first file.
+    pub fn list<T: DeserializeOwned>(&mut self, list: List) -> Result<Vec<T>> {
+        self.turn_to(1)?;
+        self.value(&Name::Registry(list).to_string())
+    }
+
+    /// Which columns there are. If that is damaged, and may be, it is found out by the keys.
+    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<Vec<Tile>> {
+        match self.stored_tiles() {
+            Err(ImportError::Damaged { .. }) if leaves_damaged => self.tiles_by_keys(),
+            tiles => tiles,
+        }
+    }
+
+    fn stored_tiles(&mut self) -> Result<Vec<Tile>> {
+        self.turn_to(1)?;
+        let mut tiles = Vec::new();
+        for (key, _) in self.store.with_prefix(COLUMNS) {
+            // What is no such name is kept, as other objects are.
+            let Name::Columns(x, z) = Name::parse(key) else { continue };
+            let bytes = self.required(key)?.1;
+            let masks = decode_masks(&bytes).map_err(|reason| self.damaged(key, reason))?;
+            let is_place = |tile: i64| tile.checked_mul(32).and_then(|first| moved(first, 0)).is_some();
+            if !is_place(x) || !is_place(z) {
+                return Err(self.damaged(key, "there are no such columns".into()));
+            }
+            tiles.push(((x, z), masks));
+        }
+        let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
+        if found != self.files.columns {
+            let reason = format!("{} columns are expected, and {found} are there", self.files.columns);
+            return Err(self.damaged(&Name::Files.to_string(), reason));
+        }
+        tiles.sort_unstable_by_key(|(place, _)| *place);
+        Ok(tiles)
+    }
+
+    fn tiles_by_keys(&mut self) -> Result<Vec<Tile>> {
+        let mut tiles = BTreeMap::new();
+        for file in 1..=self.files() {
+            self.turn_to(file)?;
+            for (key, _) in self.store.entries_from(0) {
+                let packed: Vec<Packed> = match Name::parse(key) {
+                    // What of it is damaged is found when it is read.
+                    Name::Batch(_) => self.value(key).unwrap_or_default(),
+                    _ => vec![(key.to_owned(), 0, Vec::new())],
+                };
+                for (key, ..) in packed {
+                    if let Name::Column(column, Part::Chunks) = Name::parse(&key)
+                        && moved_column(column, [0; 3]).is_some()
+                    {
+                        tiles::insert(&mut tiles, column);
+                    }
+                }
+            }
+        }
+        Ok(tiles.into_iter().collect())
+    }
+
+    /// Opens the file that has the batch with this number, in the order of the export.
+    pub fn turn_to_batch(&mut self, number: u64, batch: BatchPos) -> Result<()> {
+        let expected = self.files.starts.partition_point(|start| *start <= number) as u32;
+        self.turn_to(expected)?;
+        if self.has_batch(batch) {
+            return Ok(());
+        }
+        // Of an export of which something is lost, fewer batches may be known.
+        for file in (1..=self.files()).filter(|file| *file != expected) {
+            self.turn_to(file)?;
+            if self.has_batch(batch) {
+                return Ok(());
+            }
+        }
+        self.turn_to(expected)
+    }
+
+    fn has_batch(&self, batch: BatchPos) -> bool {
+        let has = |name: Name| self.store.contains(&name.to_string());
+        has(Name::Batch(batch)) || batch.columns().any(|column| has(Name::Column(column, Part::Chunks)))
+    }
+
+    /// Opens the file with this number.
+    pub fn turn_to(&mut self, number: u32) -> Result<()> {
+        if self.number == number {
+            return Ok(());
+        }
+        let path = numbered(&self.path, number);
+        let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE)?;
+        let header = read(&store, &Name::Export.to_string())?.map(|(_, header)| header);
+        if header.as_ref() != Some(&self.encoded_header) {
+            return Err(damaged(&path, Name::Export.to_string(), "the file is of another export".into()));
+        }
+        (self.store, self.number) = (store, number);
+        Ok(())
+    }
+
+    /// Keys of the open file behind this one, that are nobody's but a game's or another program's: also those of which only
+    /// remains were found.
+    pub fn others(&self, after: &str) -> Vec<String> {
+        let lost = self.store.recovery().into_iter().flat_map(|recovery| &recovery.dropped);
+        let keys = self.store.entries_from(0).map(|(key, _)| key).chain(lost.map(|write| &*write.key));
+        let others: BTreeSet<&str> = keys.filter(|key| *key > after && Name::parse(key) == Name::Other).collect();
+        others.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Version and bytes of an object of the open file.
+    pub fn required(&self, key: &str) -> Result<(u64, Vec<u8>)> {
+        read(&self.store, key)?.ok_or_else(|| self.damaged(key, MISSING.into()))
+    }
+
+    pub fn damaged(&self, key: &str, reason: String) -> ImportError {
+        damaged(self.store.path(), key.to_owned(), reason)
+    }
+
+    pub fn damaged_chunk(&self, chunk: ChunkPos, reason: String) -> ImportError {
+        self.damaged(&Name::Blocks(chunk).to_string(), reason)
+    }
+
+    pub fn damaged_ticks(&self, column: ColumnPos, reason: String) -> ImportError {
+        self.damaged(&Name::Column(column, Part::Ticks).to_string(), reason)
+    }
+
+    fn value<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        record::decode(&self.required(key)?.1).map_err(|reason| self.damaged(key, reason))
+    }
+
+    /// A batch of the open file.
+    pub fn batch(&self) -> BatchReader<'_> {
+        BatchReader { reader: self, packs: BTreeMap::new(), bytes: 0 }
+    }
+}
+
+/// Reads the columns of one batch.
+pub(super) struct BatchReader<'a> {
+    reader: &'a Reader,
+    /// What was read of packs and is not yet used, by the pack's key.
+    packs: BTreeMap<String, BTreeMap<String, (u64, Vec<u8>)>>,
+    bytes: usize,
+}
+
+impl BatchReader<'_> {
+    pub fn column(&mut self, pos: ColumnPos) -> Result<FoundColumn> {
+        let heights: Vec<i64> = self.part(pos, Part::Chunks)?.ok_or_else(|| {
+            let key = Name::Column(pos, Part::Chunks).to_string();
+            self.reader.damaged(&key, MISSING.into())
+        })?;
+        let area = self.reader.header.area.chunk_heights();
+        let has = |height: &i64| area.as_ref().is_some_and(|area| area.contains(height)) && moved(*height, 0).is_some();
+        if !heights.iter().all(has) || !heights.is_sorted_by(|a, b| a < b) {
+            return Err(self.bad(pos, Part::Chunks, "heights are out of order, or not in the box"));
+        }
+        let mut chunks = Vec::with_capacity(heights.len());
+        for height in heights {
+            let chunk = pos.chunk(height);
+            let key = Name::Blocks(chunk).to_string();
+            let ChunkPos { x, y, z } = chunk;
+            let found = self.object(&Name::Cluster([x >> 2, y >> 2, z >> 2]), &key)?;
+            let (version, bytes) = found.ok_or_else(|| self.reader.damaged(&key, MISSING.into()))?;
+            chunks.push((height, version, bytes));
+        }
+        let ticks: Ticks = self.part(pos, Part::Ticks)?.unwrap_or_default();
+        if !ticks.iter().all(|(height, _)| has(height)) {
+            return Err(self.bad(pos, Part::Ticks, "a height is not in the box"));
+        }
+        let records: Vec<Vec<u8>> = self.part(pos, Part::Entities)?.unwrap_or_default();
+        let entities = records.iter().map(|record| self.entity(pos, record)).collect::<Result<_>>()?;
+        Ok(FoundColumn { pos, chunks, ticks, entities })
+    }
+
+    fn entity(&self, pos: ColumnPos, bytes: &[u8]) -> Result<EntityRecord> {
+        let entity = EntityRecord::from_bytes(bytes).and_then(|entity| entity.check().map(|()| entity));
+        let entity = entity.map_err(|reason| self.bad(pos, Part::Entities, &reason))?;
+        let is_here = entity.column() == pos && self.reader.header.area.contains(entity.block);
+        if entity.dimension != self.reader.header.number || !is_here {
+            return Err(self.bad(pos, Part::Entities, &format!("the entity {} is elsewhere", entity.id)));
+        }
+        Ok(entity)
+    }
+
+    fn part<T: DeserializeOwned>(&mut self, pos: ColumnPos, part: Part) -> Result<Option<T>> {
+        let key = Name::Column(pos, part).to_string();
+        let found = self.object(&Name::Batch(pos.batch()), &key)?;
+        let decode =
+            |(_, bytes): (u64, Vec<u8>)| record::decode(&bytes).map_err(|reason| self.reader.damaged(&key, reason));
+        found.map(decode).transpose()
+    }
+
+    /// An object that may be in a pack, or by itself. What is by itself counts.
+    fn object(&mut self, pack: &Name, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
+        let alone = read(&self.reader.store, key)?;
+        if let Some((_, bytes)) = &alone {
+            self.count(key, bytes.len())?;
+            return Ok(alone);
+        }
+        let pack = pack.to_string();
+        if !self.packs.contains_key(&pack) {
+            let mut objects = BTreeMap::new();
+            if let Some((_, bytes)) = read(&self.reader.store, &pack)? {
+                self.count(&pack, bytes.len())?;
+                let packed: Vec<Packed> =
+                    record::decode(&bytes).map_err(|reason| self.reader.damaged(&pack, reason))?;
+                objects.extend(packed.into_iter().map(|(key, version, bytes)| (key, (version, bytes))));
+            }
+            self.packs.insert(pack.clone(), objects);
+        }
+        Ok(self.packs.get_mut(&pack).and_then(|objects| objects.remove(key)))
+    }
+
+    fn count(&mut self, key: &str, bytes: usize) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.bytes <= LARGEST_BATCH {
+            true => Ok(()),
+            false => Err(self.reader.damaged(key, format!("its batch of columns has more than {LARGEST_BATCH} bytes"))),
+        }
+    }
+
+    fn bad(&self, pos: ColumnPos, part: Part, reason: &str) -> ImportError {
+        self.reader.damaged(&Name::Column(pos, part).to_string(), reason.to_owned())
+    }
+}
+
+const MISSING: &str = "it is missing";
+
+fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
+    match store.read(key) {
+        Ok(object) => Ok(object.map(|object| (object.version, object.data))),
+        Err(error @ (ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. })) => {
+            Err(damaged(store.path(), key.to_owned(), error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn damaged(path: &Path, key: String, reason: String) -> ImportError {
+    ImportError::Damaged { path: path.to_path_buf(), key, reason }
+}

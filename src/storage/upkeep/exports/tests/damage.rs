@@ -1,0 +1,232 @@
+use super::*;
+use crate::object_store::ObjectStoreOptions;
+use crate::storage::{Family, keys, record};
+use format::{Files, Header, encode};
+
+fn exported(options: &ExportOptions) -> (tempfile::TempDir, PathBuf, Contents) {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, options);
+    (folder, path, contents(&store, NAME))
+}
+
+/// Changes objects of an export: `None` takes one away.
+fn tamper(path: &Path, changes: &[(&str, Option<Vec<u8>>)]) {
+    let mut file = ObjectStore::open(path, EXPORT_SIGNATURE, ObjectStoreOptions::default()).unwrap();
+    for (key, data) in changes {
+        match data {
+            Some(data) => file.write(key, 0, data).unwrap(),
+            None => drop(file.delete(key).unwrap()),
+        }
+    }
+    file.close().unwrap();
+}
+
+#[test]
+fn a_damaged_column_of_the_world_is_named_or_left_out() {
+    let (store, dimension) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let hot = store.contents().into_iter().find_map(|(family, (key, _))| (family == Family::Chunks).then_some(key));
+    let key = hot.unwrap();
+    let (_, chunk) = keys::parse_chunk_key(&key).unwrap();
+    let expected = contents(&store, NAME);
+    store.tamper(Family::Chunks, &key, |value| value[20] ^= 1);
+    let world = store.world();
+    let error = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).unwrap_err();
+    assert!(error.to_string().contains(&format!("chunk {chunk} of {dimension}")), "{error}");
+    // The same call goes on, and leaves it out.
+    let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
+    let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
+    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [Some(chunk.column())]);
+    assert_eq!(report.columns as usize, expected.columns.len() - 1);
+    let new = TestStore::default();
+    import(&new, &path, &ImportOptions::default()).unwrap();
+    let arrived = contents(&new, NAME);
+    let named = objects(&path)[0].keys().filter(|key| key.ends_with("/chunks")).count();
+    assert_eq!(named, arrived.columns.len());
+    let lost = (chunk.x, chunk.z);
+    assert!(expected.columns.iter().filter(|column| **column != lost).eq(&arrived.columns));
+    for (pos @ (x, _, z), chunk) in &expected.chunks {
+        assert_eq!(arrived.chunks.get(pos), Some(chunk).filter(|_| (*x, *z) != lost));
+    }
+}
+
+#[test]
+fn of_a_damaged_cluster_and_a_damaged_object_nothing_else_is_lost() {
+    let (store, dimension) = small_world();
+    let expected = contents(&store, NAME);
+    let cold =
+        store.contents().into_iter().find_map(|(family, (key, _))| (family == Family::ColdChunks).then_some(key));
+    let key = cold.unwrap();
+    let (_, first) = keys::parse_chunk_key(&key).unwrap();
+    store.tamper(Family::ColdChunks, &key, |value| value.fill(1));
+    let kept = kept::object_key(dimension, "game:weather/5");
+    store.tamper(Family::Meta, &kept, |value| value[5] ^= 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let report = export(&store, &path, &ExportOptions { leaves_damaged: true, ..ExportOptions::default() });
+    let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+    let over = |(x, z): &(i64, i64)| (x >> 4, z >> 4) == (first.x >> 4, first.z >> 4);
+    assert!(!lost.is_empty() && lost.iter().all(over) && report.lost.len() == lost.len() + 1, "{:?}", report.lost);
+    let new = TestStore::default();
+    import(&new, &path, &ImportOptions::default()).unwrap();
+    let arrived = contents(&new, NAME);
+    assert_eq!(arrived.columns, expected.columns.difference(&lost).copied().collect());
+    assert_eq!(arrived.kept.len(), expected.kept.len() - 1);
+    for (pos, chunk) in &arrived.chunks {
+        assert_eq!(Some(chunk), expected.chunks.get(pos));
+    }
+}
+
+#[test]
+fn a_damaged_object_is_named_with_its_file_or_left_out_with_its_column() {
+    let options = ExportOptions { objects_per_file: 120, ..ExportOptions::default() };
+    let (_folder, path, expected) = exported(&options);
+    let files = objects(&path);
+    let find = |part: &str| {
+        let place = files.iter().position(|file| file.keys().any(|key| key.ends_with(part))).unwrap();
+        (numbered(&path, place as u32 + 1), files[place].keys().find(|key| key.ends_with(part)).unwrap().clone())
+    };
+    let mut seen = 0;
+    for part in ["/blocks", "/chunks", "/ticks", "/entities", "columns/-1,-1"] {
+        let (file, key) = find(part);
+        let whole = fs::read(&file).unwrap();
+        for data in [None, Some(b"nonsense".to_vec()), Some(encode(&vec![vec![7_u8]]))] {
+            if data.is_none() && matches!(part, "/ticks" | "/entities") {
+                continue;
+            }
+            tamper(&file, &[(&key, data)]);
+            let new = TestStore::default();
+            let error = import(&new, &path, &ImportOptions::default()).unwrap_err();
+            let is_named = matches!(&error, ImportError::Damaged { path, key: named, .. }
+                if *path == file && (*named == key || part == "columns/-1,-1"));
+            assert!(is_named, "{key}: {error}");
+            let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
+            let report = import(&new, &path, &options).unwrap();
+            let arrived = contents(&new, NAME);
+            let lost: Vec<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+            assert_eq!(lost.len(), usize::from(part != "columns/-1,-1"), "{key}: {:?}", report.lost);
+            assert!(expected.columns.iter().filter(|column| !lost.contains(column)).eq(&arrived.columns), "{key}");
+            for (pos, chunk) in &arrived.chunks {
+                assert_eq!(Some(chunk), expected.chunks.get(pos));
+            }
+            fs::write(&file, &whole).unwrap();
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 13);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whichever_byte_changes_nothing_wrong_comes_into_a_world(
+        is_clustered: bool,
+        flips in vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
+    ) {
+        let layout = if is_clustered { ExportLayout::Clusters } else { ExportLayout::Chunks };
+        let (_folder, path, expected) = exported(&ExportOptions { layout, ..ExportOptions::default() });
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, flip) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        fs::write(&path, bytes).unwrap();
+        for leaves_damaged in [false, true] {
+            let new = TestStore::default();
+            let options = ImportOptions { leaves_damaged, ..ImportOptions::default() };
+            let report = import(&new, &path, &options);
+            let arrived = contents(&new, NAME);
+            for column in &arrived.columns {
+                prop_assert!(expected.columns.contains(column));
+                let chunks = |of: &Contents| {
+                    let mut chunks = of.chunks.clone();
+                    chunks.retain(|(x, _, z), _| (*x, *z) == *column);
+                    chunks
+                };
+                prop_assert_eq!(chunks(&arrived), chunks(&expected));
+            }
+            match report {
+                Ok(report) if report.lost.is_empty() => prop_assert_eq!(&arrived, &expected),
+                Ok(report) => {
+                    prop_assert!(leaves_damaged);
+                    let lost = report.lost.iter().filter(|lost| lost.column.is_some()).count();
+                    prop_assert!(arrived.columns.len() + lost <= expected.columns.len());
+                }
+                Err(error) => {
+                    let is_told = matches!(
+                        error,
+                        ImportError::Damaged { .. } | ImportError::Objects(_) | ImportError::Unfinished { .. }
+                    );
+                    prop_assert!(is_told, "{}", error);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lies_are_refused_before_they_cost_anything() {
+    let (_folder, path, _) = exported(&ExportOptions::default());
+    let whole = fs::read(&path).unwrap();
+    let file = &objects(&path)[0];
+    let header: Header = record::decode(&file["export"].1).unwrap();
+    let lists = |names: &[&str]| encode(&names.iter().map(|name| (*name, Vec::<u64>::new())).collect::<Vec<_>>());
+    let far = i64::MAX >> 9;
+    let a_column = [1_u8, 0].into_iter().chain([0; 126]).collect::<Vec<u8>>();
+    let huge = |lie: &[u8]| {
+        Some([&[record::FORMAT][..], lie, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]].concat())
+    };
+    let columns = file.keys().filter(|key| key.ends_with("/chunks")).count() as u64;
+    let more = |starts: Vec<u64>, columns| Some(encode(&Files { starts, columns }));
+    let column = file.keys().find(|key| key.ends_with("/chunks")).unwrap();
+    let outside = Header { area: BlockBox::of_chunk(ChunkPos::new(99, 99, 99)), ..header.clone() };
+    let cases: [(&str, Option<Vec<u8>>); 13] = [
+        ("export", None),
+        ("export", huge(&[])),
+        ("export", Some(encode(&outside))),
+        ("registry/blocks", Some(lists(&["terrane:air", "terrane:air"]))),
+        ("registry/blocks", Some(lists(&["game:stone"]))),
+        ("registry/blocks", huge(&[])),
+        ("registry/components", Some(encode(&Vec::<u8>::new()))),
+        ("files", more(vec![1], columns)),
+        ("files", more(vec![0], columns + 1)),
+        ("files", more(vec![0, u64::MAX], columns)),
+        (column, huge(&[])),
+        (column, Some(encode(&vec![5_i64, 4]))),
+        (column, Some(encode(&vec![i64::MAX]))),
+    ];
+    for (key, data) in cases {
+        tamper(&path, &[(key, data)]);
+        let new = TestStore::default();
+        let error = import(&new, &path, &ImportOptions::default());
+        let is_refused = match &error {
+            Err(ImportError::Damaged { .. } | ImportError::Objects(_)) => true,
+            // A box that is somewhere else has other heights.
+            Err(ImportError::Ungenerated { .. }) => key == "export",
+            _ => false,
+        };
+        assert!(is_refused, "{key}: {error:?}");
+        fs::write(&path, &whole).unwrap();
+    }
+    for place in [far, -far - 1] {
+        let key = format!("columns/{place},0");
+        tamper(&path, &[(&key, Some(a_column.clone())), ("files", more(vec![0], columns + 1))]);
+        let options = ImportOptions { moved_by: [place.signum() * 600, 0, 0], ..ImportOptions::default() };
+        let error = import(&TestStore::default(), &path, &options).unwrap_err();
+        assert!(matches!(error, ImportError::OutOfRange { .. }), "{error}");
+        let key = format!("columns/{},0", place * 4);
+        tamper(&path, &[(&key, Some(a_column.clone()))]);
+        let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
+        assert!(matches!(error, ImportError::Damaged { .. }), "{error}");
+        fs::write(&path, &whole).unwrap();
+    }
+    for by in [i64::MIN, i64::MAX] {
+        let options = ImportOptions { moved_by: [0, by, 0], ..ImportOptions::default() };
+        let error = import(&TestStore::default(), &path, &options).unwrap_err();
+        assert!(matches!(error, ImportError::OutOfRange { .. }), "{error}");
+    }
+}

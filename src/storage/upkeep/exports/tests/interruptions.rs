@@ -1,0 +1,145 @@
+use super::*;
+use crate::storage::{Family, KeyValue};
+
+/// Exports until it is stopped at this step; says whether it was.
+fn export_steps(store: &TestStore, path: &Path, limits: Limits, most: usize, mut each: impl FnMut(usize)) -> bool {
+    let mut step = 0;
+    // Opened to be looked at, as it is between two sessions.
+    let config = crate::storage::StorageConfig::Custom(Arc::new(store.clone()));
+    let world = WorldStore::open_existing(&config, crate::storage::Access::Read).unwrap();
+    let report = world.export_by(limits, NAME, path, &ExportOptions::default(), |_| {
+        each(step);
+        step += 1;
+        if step > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    !report.unwrap().finished
+}
+
+#[test]
+fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_been() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    for objects_per_file in [100_000, 60] {
+        let limits = steps(objects_per_file);
+        let at = |name: String| folder.path().join(format!("{objects_per_file} {name}"));
+        let whole = at("whole".into());
+        let mut count = 0;
+        assert!(!export_steps(&store, &whole, limits, usize::MAX, |step| {
+            // What a crash leaves at this moment: the index is not written.
+            copy_files(&whole, &at(format!("killed {step}")));
+            count = step + 1;
+        }));
+        let expected = objects(&whole);
+        assert!(count > 10 && (objects_per_file > 100) == (expected.len() == 1), "{count}, {}", expected.len());
+        for step in 0..count {
+            let killed = at(format!("killed {step}"));
+            assert!(!export_steps(&store, &killed, limits, usize::MAX, |_| {}));
+            assert!(objects(&killed) == expected, "killed in step {step}");
+        }
+        let stopped = at("stopped".into());
+        let stops = (0..=count).take_while(|_| export_steps(&store, &stopped, limits, 0, |_| {})).count();
+        assert!(stops >= count - 1, "{stops} of {count}");
+        assert!(objects(&stopped) == expected);
+    }
+}
+
+#[test]
+fn a_new_file_that_was_only_just_made_is_begun_again() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+    let limits = steps(60);
+    export_steps(&store, &whole, limits, usize::MAX, |_| {});
+    fs::write(&cut, b"").unwrap();
+    export_steps(&store, &cut, limits, 0, |_| {});
+    // The next ones were made before anything was written to them.
+    ObjectStore::create(&numbered(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
+    export_steps(&store, &cut, limits, usize::MAX, |_| {});
+    assert!(objects(&cut) == objects(&whole));
+}
+
+#[test]
+fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let world = store.world();
+    let whole = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).unwrap();
+    assert!(whole.finished);
+    let again = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on);
+    assert_eq!(again, Err(ExportError::Exists { path: path.clone() }));
+    let part = ExportOptions { area: BlockBox::of_chunk(ChunkPos::new(0, 0, 0)), ..ExportOptions::default() };
+    let other = world.export_dimension(NAME, &path, &part, go_on);
+    assert_eq!(other, Err(ExportError::OtherExport { path: path.clone() }));
+    let unknown = world.export_dimension("moon", &path, &part, go_on);
+    assert_eq!(unknown, Err(ExportError::UnknownDimension { name: "moon".into() }));
+
+    let path = folder.path().join("begun.objects");
+    let stop = |_: &WalkProgress| ControlFlow::Break(());
+    assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);
+    let unfinished = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
+    assert_eq!(unfinished, ImportError::Unfinished { path: path.clone() });
+    drop(world);
+    // The game was there in between.
+    let later = store.world().export_dimension(NAME, &path, &ExportOptions::default(), go_on);
+    assert_eq!(later, Err(ExportError::OtherExport { path }));
+}
+
+/// What is stored, but for what counts sessions and time.
+fn stored(store: &TestStore) -> Vec<(Family, KeyValue)> {
+    let is_timeless = |(family, (key, _)): &(Family, KeyValue)| {
+        *family != Family::Meta
+            || ![&b"header"[..], b"play time", b"heat:", b"cooling:"].iter().any(|of| key.starts_with(of))
+    };
+    store.contents().into_iter().filter(is_timeless).collect()
+}
+
+#[test]
+fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_been() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions { objects_per_file: 100, ..ExportOptions::default() });
+    let (new, _) = empty_world(&[2, 4], false);
+    let (stopped, begun) = (TestStore::on(new.snapshot()), TestStore::on(new.snapshot()));
+    new.record_writes();
+    let whole = import(&new, &path, &ImportOptions::default()).unwrap();
+    let history = new.take_history();
+    let expected = stored(&new);
+    assert!(history.len() > 15, "{}", history.len());
+    for (step, memory) in history.into_iter().enumerate() {
+        let killed = TestStore::on(memory);
+        match import(&killed, &path, &ImportOptions::default()) {
+            Ok(report) => assert_eq!((report.columns, report.entities), (whole.columns, whole.entities)),
+            // It was done.
+            Err(error) => assert!(matches!(error, ImportError::Occupied { .. }), "{error}"),
+        }
+        assert!(stored(&killed) == expected, "killed after write {step}");
+    }
+    let mut stops = 0;
+    while !stopped
+        .world()
+        .import_dimension(&path, &ImportOptions::default(), |_| ControlFlow::Break(()))
+        .unwrap()
+        .finished
+    {
+        stops += 1;
+        assert_eq!(stopped.world().verify(go_on).unwrap().damage.count, 0);
+    }
+    assert!(stops > 10 && stored(&stopped) == expected);
+
+    // A write that fails changes nothing, and does not hinder the next one.
+    for writes in 0..20 {
+        begun.fail_writes_after(writes);
+        let world = WorldStore::from_store(Box::new(begun.clone()));
+        let failed = world.is_ok_and(|world| world.import_dimension(&path, &ImportOptions::default(), go_on).is_ok());
+        begun.fail_writes(false);
+        if failed {
+            break;
+        }
+    }
+    if stored(&begun) != expected {
+        import(&begun, &path, &ImportOptions::default()).unwrap();
+    }
+    assert!(stored(&begun) == expected);
+}

@@ -1,0 +1,304 @@
+use super::*;
+use crate::storage::record;
+
+/// What of the contents lies in a box of chunks.
+fn within(contents: &Contents, area: &BlockBox) -> Contents {
+    let reaches = |(x, z): &(i64, i64)| area.reaches(ColumnPos::new(*x, *z));
+    let chunk = |(x, y, z): &(i64, i64, i64)| area.contains(ChunkPos::new(*x, *y, *z).min_block());
+    let mut part = contents.clone();
+    part.columns.retain(reaches);
+    part.summaries.retain(|column, _| reaches(column));
+    part.chunks.retain(|pos, _| chunk(pos));
+    part.entities.retain(|_, entity| area.contains(entity.block));
+    part.ticks.retain(|tick| area.contains(tick.block));
+    part.kept.retain(|key, _| match name::Place::of(key) {
+        Some((name::Place::Chunk(ChunkPos { x, y, z }), _)) => chunk(&(x, y, z)),
+        Some((name::Place::Column(ColumnPos { x, z }), _)) => reaches(&(x, z)),
+        None => true,
+    });
+    part
+}
+
+/// The same somewhere else.
+fn moved(contents: &Contents, [dx, dy, dz]: [i64; 3]) -> Contents {
+    let block = |block: BlockPos| BlockPos::new(block.x + dx * 16, block.y + dy * 16, block.z + dz * 16);
+    let column = |(x, z): (i64, i64)| (x + dx, z + dz);
+    let entity = |mut entity: EntityRecord| {
+        entity.block = block(entity.block);
+        for (_, at, _) in entity.children.iter_mut().filter_map(|child| child.place.as_mut()) {
+            *at = block(*at);
+        }
+        (entity.id, entity)
+    };
+    let cell = |cell: Option<(i64, String)>| cell.map(|(height, name)| (height + dy * 16, name));
+    let key = |key: String| match name::Place::of(&key) {
+        Some((name::Place::Chunk(at), rest)) => {
+            name::Place::Chunk(ChunkPos::new(at.x + dx, at.y + dy, at.z + dz)).key(rest)
+        }
+        Some((name::Place::Column(at), rest)) => name::Place::Column(ColumnPos::new(at.x + dx, at.z + dz)).key(rest),
+        None => key,
+    };
+    let Contents { columns, chunks, entities, ticks, summaries, kept } = contents.clone();
+    Contents {
+        columns: columns.into_iter().map(column).collect(),
+        chunks: chunks.into_iter().map(|((x, y, z), chunk)| ((x + dx, y + dy, z + dz), chunk)).collect(),
+        entities: entities.into_values().map(entity).collect(),
+        ticks: ticks.into_iter().map(|tick| StoredBlockTick { block: block(tick.block), ..tick }).collect(),
+        summaries: summaries
+            .into_iter()
+            .map(|(at, cells)| (column(at), cells.into_iter().map(cell).collect()))
+            .collect(),
+        kept: kept.into_iter().map(|(of, object)| (key(of), object)).collect(),
+    }
+}
+
+/// Which batches are in which file, by the keys of their columns: how many come before each.
+fn begins_of(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
+    let batches = |file: &BTreeMap<String, (u64, Vec<u8>)>| {
+        let batches = file.keys().filter_map(|key| match name::Name::parse(key) {
+            name::Name::Batch(batch) => Some(batch),
+            name::Name::Column(column, _) => Some(column.batch()),
+            _ => None,
+        });
+        batches.collect::<BTreeSet<_>>().len() as u64
+    };
+    let sums = files.iter().map(batches).scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count)));
+    sums.collect()
+}
+
+fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
+    record::decode::<format::Files>(&files[0]["files"].1).unwrap().starts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_dimension_is_the_same_by_names_in_a_new_world_and_in_one_with_other_numbers(
+        spec in specs(),
+        is_clustered: bool,
+        objects_per_file in prop_oneof![1..60_usize, Just(100_000)],
+    ) {
+        let (store, _) = spec.make(&[0, 1, 2, 3, 4]);
+        let expected = contents(&store, NAME);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world.objects");
+        let layout = if is_clustered { ExportLayout::Clusters } else { ExportLayout::Chunks };
+        let options = ExportOptions { layout, objects_per_file, ..ExportOptions::default() };
+        let report = export(&store, &path, &options);
+        let files = objects(&path);
+        prop_assert_eq!(report.files as usize, files.len());
+        prop_assert_eq!(begins_of(&files), starts(&files));
+        prop_assert_eq!(report.columns as usize, expected.columns.len());
+        prop_assert_eq!(report.chunks as usize, expected.chunks.len());
+        prop_assert_eq!(report.objects as usize, expected.kept.len());
+        let cells = expected.chunks.values().flat_map(|(_, cells)| cells.values().flatten());
+        let used: BTreeSet<&str> = cells.map(|(name, _)| name.as_str()).filter(|name| *name != "terrane:air").collect();
+        for (number, new) in [TestStore::default(), empty_world(&[2, 4, 1], spec.is_sparse).0].into_iter().enumerate() {
+            let before = new.world().registry_lists().unwrap().blocks;
+            let report = import(&new, &path, &ImportOptions::default()).unwrap();
+            prop_assert_eq!(report.entities as usize, expected.entities.len());
+            prop_assert_eq!(&contents(&new, NAME), &expected);
+            let unknown = used.iter().filter(|name| !before.iter().any(|known| known.name == **name));
+            prop_assert_eq!(report.new_types as usize, unknown.count());
+            let world = new.world();
+            prop_assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
+            prop_assert!(world.registry_lists().unwrap().entity_types.contains(&"game::Cow@1".into()));
+            // And on from there, as if it had always been there.
+            let again = folder.path().join(format!("again {number}"));
+            export(&new, &again, &options);
+            let third = TestStore::default();
+            import(&third, &again, &ImportOptions::default()).unwrap();
+            prop_assert_eq!(&contents(&third, NAME), &expected);
+        }
+    }
+
+    #[test]
+    fn a_box_replaces_what_is_in_it_elsewhere_and_nothing_around_it(
+        spec in specs(),
+        other in specs(),
+        (a, b) in (place(), place()),
+        by in (-3..3_i64, -2..2_i64, -3..3_i64),
+    ) {
+        let (store, _) = Spec { is_sparse: false, ..spec }.make(&[0, 1, 2, 3, 4]);
+        let other = Spec { is_sparse: false, entities: Vec::new(), kept: Vec::new(), ..other };
+        let (target, _) = other.make(&[2, 3, 0, 1, 4]);
+        let corner = |[x, y, z]: [i64; 3]| BlockPos::new(x, y, z);
+        let area = BlockBox::new(corner(a), corner(b));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("box.objects");
+        export(&store, &path, &ExportOptions { area, ..ExportOptions::default() });
+        let moved_by = [by.0, by.1, by.2];
+        let whole = format::whole_chunks(&area);
+        let part = moved(&within(&contents(&store, NAME), &whole), moved_by);
+        let before = contents(&target, NAME);
+        let options = ImportOptions { moved_by, ..ImportOptions::default() };
+        if !part.columns.is_empty() {
+            // Nothing happens that nobody has asked for.
+            let refused = import(&target, &path, &options).unwrap_err();
+            let is_refused = matches!(refused, ImportError::Occupied { .. } | ImportError::Ungenerated { .. });
+            prop_assert!(is_refused, "{}", refused);
+            prop_assert_eq!(&contents(&target, NAME), &before);
+        }
+        let replaces = ImportOptions { existing: ExistingGround::Replace, leaves_ungenerated: true, ..options.clone() };
+        let report = import(&target, &path, &replaces).unwrap();
+        let after = contents(&target, NAME);
+        prop_assert_eq!(&after.columns, &before.columns);
+        let arrived: BTreeSet<_> = part.columns.intersection(&before.columns).copied().collect();
+        prop_assert_eq!(report.columns as usize, arrived.len());
+        prop_assert_eq!(report.ungenerated as usize, part.columns.len() - arrived.len());
+        let heights = whole.min.y / 16 + by.1..=(whole.max.y - 15) / 16 + by.1;
+        let is_told = |(x, y, z): &(i64, i64, i64)| arrived.contains(&(*x, *z)) && heights.contains(y);
+        let blocks = |contents: &Contents, pos: &(i64, i64, i64)| {
+            contents.chunks.get(pos).map(|(_, cells)| cells.clone()).unwrap_or_default()
+        };
+        let all: BTreeSet<_> = [&before, &after, &part].into_iter().flat_map(|of| of.chunks.keys()).copied().collect();
+        for pos in all {
+            let expected = if is_told(&pos) { &part } else { &before };
+            prop_assert_eq!(blocks(&after, &pos), blocks(expected, &pos), "{:?}", pos);
+            let version = |of: &Contents| of.chunks.get(&pos).map(|(version, _)| *version);
+            prop_assert!(version(&after) >= version(&before), "{:?}", pos);
+        }
+        let place = |tick: &StoredBlockTick| {
+            let ChunkPos { x, y, z } = tick.block.chunk();
+            (x, y, z)
+        };
+        let untouched = before.ticks.iter().filter(|tick| !is_told(&place(tick)));
+        let ticks: BTreeSet<_> =
+            untouched.chain(part.ticks.iter().filter(|tick| is_told(&place(tick)))).cloned().collect();
+        prop_assert_eq!(&after.ticks, &ticks);
+        prop_assert_eq!(&after.kept, &part.kept);
+        // Summaries are of the ground as it is now.
+        let world = target.world();
+        let dimension = world.dimensions().unwrap().into_iter().find(|found| found.name == NAME).unwrap().id;
+        for (x, z) in &arrived {
+            let pos = ColumnPos::new(*x, *z);
+            let column = world.load_batch(dimension, pos.batch(), &[pos], -99..99).unwrap().remove(0).column;
+            prop_assert_eq!(world.summaries(dimension, &[pos]).unwrap(), [Some(ColumnSummary::new(&column))]);
+        }
+        // Once more it changes nothing.
+        import(&target, &path, &replaces).unwrap();
+        prop_assert_eq!(contents(&target, NAME), after);
+    }
+}
+
+#[test]
+fn who_lives_elsewhere_is_not_there_twice() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+    let (target, dimension) = empty_world(&[], false);
+    let [known, child] = [1, 2].map(|id| entity(id, dimension, [900, 0, 900]));
+    let child = EntityRecord { id: Uuid::from_u128(2 << 64), ..child };
+    let entities = [&known, &child].map(|entity| (entity.id, Some(entity.clone()))).into();
+    target.world().commit(&SaveBatch { entities, ..SaveBatch::default() }, Durability::Process).unwrap();
+    let report = import(&target, &path, &ImportOptions::default()).unwrap();
+    assert_eq!((report.entities, report.known_entities), (1, 2));
+    assert_eq!(target.world().entity(known.id).unwrap(), Some(known));
+}
+
+#[test]
+fn ground_that_is_there_stays_if_it_is_to() {
+    let (store, _) = small_world();
+    let (target, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let moved_by = [3, 0, 0];
+    export(&store, &path, &ExportOptions::default());
+    let before = contents(&target, NAME);
+    let options = ImportOptions { moved_by, existing: ExistingGround::Keep, ..ImportOptions::default() };
+    let report = import(&target, &path, &options).unwrap();
+    let (after, arriving) = (contents(&target, NAME), moved(&before, moved_by));
+    let all: BTreeSet<_> = before.columns.union(&arriving.columns).copied().collect();
+    assert_eq!(after.columns, all);
+    assert_eq!(report.left as usize, before.columns.len() + arriving.columns.len() - all.len());
+    for (pos @ (x, _, z), chunk) in &after.chunks {
+        let of = if before.columns.contains(&(*x, *z)) { &before } else { &arriving };
+        assert_eq!(Some(chunk), of.chunks.get(pos));
+    }
+}
+
+#[test]
+fn chunks_of_a_sparse_dimension_come_to_the_heights_that_were_not_generated() {
+    let columns = BTreeSet::from([(0, 0), (1, 0)]);
+    let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
+    let (entities, ticks, tiers, kept) = (vec![[3, 5, 3]], vec![[3, 5, 3]], vec![2], Vec::new());
+    let spec = Spec {
+        is_sparse: true,
+        columns,
+        edits: vec![block(5, 0), block(20, 1)],
+        later: Vec::new(),
+        entities,
+        ticks,
+        tiers,
+        kept,
+    };
+    let there =
+        Spec { edits: vec![block(25, 3), block(60, 3)], entities: Vec::new(), ticks: Vec::new(), ..spec.clone() };
+    let (store, _) = spec.make(&[0, 1, 2, 3, 4]);
+    let (target, _) = there.make(&[4, 3, 2, 1, 0]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+    let refused = import(&target, &path, &ImportOptions::default()).unwrap_err();
+    assert_eq!(refused, ImportError::Occupied { count: 1, first: ColumnPos::new(0, 0) });
+    let before = contents(&target, NAME);
+    let keeps = ImportOptions { existing: ExistingGround::Keep, ..ImportOptions::default() };
+    let report = import(&target, &path, &keeps).unwrap();
+    assert_eq!((report.left, report.chunks, report.entities), (1, 1, 1));
+    let (after, of_export) = (contents(&target, NAME), contents(&store, NAME));
+    assert_eq!(after.chunks.keys().copied().collect::<Vec<_>>(), [(0, 0, 0), (0, 1, 0), (0, 3, 0)]);
+    assert_eq!(after.chunks[&(0, 0, 0)], of_export.chunks[&(0, 0, 0)]);
+    assert_eq!(after.chunks[&(0, 1, 0)], before.chunks[&(0, 1, 0)]);
+    let replaces = ImportOptions { existing: ExistingGround::Replace, ..ImportOptions::default() };
+    import(&target, &path, &replaces).unwrap();
+    let after = contents(&target, NAME);
+    assert_eq!(after.chunks[&(0, 1, 0)].1, of_export.chunks[&(0, 1, 0)].1);
+    assert_eq!(after.chunks[&(0, 3, 0)], before.chunks[&(0, 3, 0)]);
+}
+
+#[test]
+fn objects_of_a_game_and_of_other_programs_come_along() {
+    let (store, dimension) = small_world();
+    for key in ["columns/1,2", "chunk/1,2,3/blocks", "weather", &format!("game:{}", "x".repeat(512))] {
+        let error = store.world().keep_object(dimension, key, 0, b"").unwrap_err();
+        assert_eq!(error, KeptObjectError::Key { key: key.to_owned() });
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let options = ExportOptions { objects_per_file: 100, ..ExportOptions::default() };
+    assert!(export(&store, &path, &options).files > 1);
+    assert!(objects(&path).iter().all(|file| (10..=101).contains(&file.len())));
+    let mut file = ObjectStore::open(&numbered(&path, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
+    file.write("chunk/9,9,9/light", 8, b"bright").unwrap();
+    file.write("preview", 1, b"a picture").unwrap();
+    file.close().unwrap();
+    let new = TestStore::default();
+    let report = import(&new, &path, &ImportOptions { moved_by: [1, 0, 0], ..ImportOptions::default() }).unwrap();
+    assert_eq!((report.objects, report.known_objects), (6, 0));
+    let kept = contents(&new, NAME).kept;
+    assert_eq!(kept["chunk/10,9,9/light"], (8, b"bright".to_vec()));
+    assert_eq!(kept["preview"], (1, b"a picture".to_vec()));
+    assert_eq!(kept["column/2,0/game:owner"], (2, b"of 17".to_vec()));
+    let again = folder.path().join("again.objects");
+    export(&new, &again, &ExportOptions::default());
+    assert!(objects(&again)[0].contains_key("chunk/10,9,9/light"));
+    let id = new.world().dimensions().unwrap()[0].id;
+    assert!(new.world().remove_kept_object(id, "preview").unwrap());
+    assert!(!new.world().remove_kept_object(id, "preview").unwrap());
+}
+
+#[test]
+fn a_component_that_has_another_size_in_the_world_is_refused() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+    let (target, _) = empty_world(&[0], false);
+    let mut changed = target.world().registry_lists().unwrap();
+    changed.components.iter_mut().find(|component| component.name == "game:heat").unwrap().size = Some(8);
+    target.world().save_registry_lists(&changed).unwrap();
+    let error = import(&target, &path, &ImportOptions::default()).unwrap_err();
+    assert_eq!(error, ImportError::Component { name: "game:heat".into(), version: 0 });
+}

@@ -1,0 +1,260 @@
+//! The files of an export as they are written, and where an export that was cut short goes on.
+
+use super::format::{EXPORT_SIGNATURE, Files, Packed, encode};
+use super::name::Name;
+use super::{ExportError, ExportReport};
+use crate::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::storage::record;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, ExportError>;
+
+/// How far an export has come: the object `progress` of the file that is written to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// Batches that were come to.
+    pub batches: u64,
+    /// Those of them that are in the files: not all of whose columns are lost.
+    pub written: u64,
+    /// The key in the world of the last kept object that is in the files, if that has begun.
+    pub kept: Option<Vec<u8>>,
+    /// With how many written batches before it each file began.
+    pub starts: Vec<u64>,
+    pub report: ExportReport,
+}
+
+/// How much is written at a time, and in one file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Objects of one change, and bytes of them: with so many it is made.
+    pub objects: usize,
+    pub bytes: usize,
+    /// Objects of a file.
+    pub objects_per_file: usize,
+    /// How much time is spent on making them small.
+    pub level: u32,
+}
+
+/// The file that is written to, and what waits to be written.
+pub(super) struct Writer {
+    path: PathBuf,
+    header: Vec<u8>,
+    limits: Limits,
+    store: ObjectStore,
+    number: u32,
+    waiting: Batch,
+    bytes: usize,
+    pub progress: Progress,
+}
+
+/// What was found in the place of an export.
+pub(super) enum Begun {
+    /// It is to be written, from where it was or from the beginning.
+    Writer(Box<Writer>),
+    /// It is whole, but for telling so.
+    Finished(ExportReport),
+}
+
+/// The file of an export with this number, from 1.
+pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
+    match number {
+        1 => path.to_path_buf(),
+        number => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{number}"));
+            name.into()
+        }
+    }
+}
+
+impl Writer {
+    /// Begins an export, or goes on with one. `first` is what a new one begins with.
+    pub fn open(path: &Path, header: Vec<u8>, limits: Limits, first: impl FnOnce() -> Vec<Packed>) -> Result<Begun> {
+        let mut store = open_or_create(path, limits.level)?;
+        let found = read(&store, &Name::Export)?;
+        if found.is_none() {
+            if !store.is_empty() {
+                return Err(ExportError::OtherExport { path: path.to_path_buf() });
+            }
+            let progress = Progress { starts: vec![0], ..Progress::default() };
+            let mut batch = batch_of(first());
+            batch.write(Name::Export.to_string(), 0, header.clone());
+            batch.write(Name::Progress.to_string(), 0, encode(&progress));
+            store.apply(&batch)?;
+            return Ok(Begun::Writer(Box::new(Self::new(path, header, limits, store, 1, progress))));
+        }
+        if found.is_some_and(|found| found != header) {
+            return Err(ExportError::OtherExport { path: path.to_path_buf() });
+        }
+        let is_finished = store.contains(&Name::Files.to_string());
+        let last = last_with_progress(path, store, limits.level, &header)?;
+        let Some((store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
+        let other = || ExportError::OtherExport { path: numbered(path, number) };
+        let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
+        let progress: Progress = record::decode(&progress).map_err(|_| other())?;
+        let mut writer = Self::new(path, header, limits, store, number, progress);
+        if is_finished {
+            writer.forget_progress()?;
+            return Ok(Begun::Finished(ExportReport { finished: true, ..writer.report() }));
+        }
+        Ok(Begun::Writer(Box::new(writer)))
+    }
+
+    fn new(path: &Path, header: Vec<u8>, limits: Limits, store: ObjectStore, number: u32, progress: Progress) -> Self {
+        let (path, waiting) = (path.to_path_buf(), Batch::default());
+        Self { path, header, limits, store, number, waiting, bytes: 0, progress }
+    }
+
+    /// Adds objects that belong together. They are in one file, the next one if this is full.
+    pub fn add(&mut self, objects: Vec<Packed>) -> Result<()> {
+        let count = self.store.len() + self.waiting.len();
+        // The file's own objects alone are never too many.
+        if count + objects.len() > self.limits.objects_per_file && self.has_begun() {
+            self.begin_file()?;
+        }
+        for (key, version, data) in objects {
+            self.bytes += key.len() + data.len();
+            self.waiting.write(key, version, data);
+        }
+        Ok(())
+    }
+
+    /// Whether anything but its head is in the file.
+    fn has_begun(&self) -> bool {
+        !self.waiting.is_empty()
+            || self.progress.starts.last().is_some_and(|start| *start < self.progress.written)
+            || self.progress.kept.is_some()
+    }
+
+    /// Writes what waits, if it is enough, together with how far the export is.
+    pub fn write_if_full(&mut self) -> Result<()> {
+        match self.bytes >= self.limits.bytes || self.waiting.len() >= self.limits.objects {
+            true => self.write(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what waits, together with how far the export is.
+    pub fn write(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.waiting.write(Name::Progress.to_string(), 0, encode(&self.progress));
+        self.store.apply(&self.waiting)?;
+        (self.waiting, self.bytes) = (Batch::default(), 0);
+        Ok(())
+    }
+
+    fn begin_file(&mut self) -> Result<()> {
+        self.write()?;
+        let path = numbered(&self.path, self.number + 1);
+        let mut next = open_or_create(&path, self.limits.level)?;
+        if !next.is_empty() {
+            return Err(ExportError::OtherExport { path });
+        }
+        self.progress.starts.push(self.progress.written);
+        let mut batch = Batch::default();
+        batch.write(Name::Export.to_string(), 0, self.header.clone());
+        batch.write(Name::Progress.to_string(), 0, encode(&self.progress));
+        // From here on the export goes on there; what is left in the old one is told apart by that.
+        next.apply(&batch)?;
+        self.forget_progress()?;
+        std::mem::replace(&mut self.store, next).close()?;
+        self.number += 1;
+        Ok(())
+    }
+
+    /// Ends the export. `last` is what the first file gets besides.
+    pub fn finish(mut self, last: Vec<Packed>) -> Result<ExportReport> {
+        self.write()?;
+        let mut batch = batch_of(last);
+        let files = Files { starts: self.progress.starts.clone(), columns: self.progress.report.columns };
+        batch.write(Name::Files.to_string(), 0, encode(&files));
+        let report = ExportReport { finished: true, ..self.report() };
+        if self.number == 1 {
+            batch.delete(Name::Progress.to_string());
+            self.store.apply(&batch)?;
+        } else {
+            let mut first = open_or_create(&self.path, self.limits.level)?;
+            first.apply(&batch)?;
+            first.close()?;
+            self.forget_progress()?;
+        }
+        self.store.close()?;
+        Ok(report)
+    }
+
+    /// What was written so far.
+    pub fn report(&self) -> ExportReport {
+        ExportReport { files: self.number, ..self.progress.report.clone() }
+    }
+
+    fn forget_progress(&mut self) -> Result<()> {
+        let mut batch = Batch::default();
+        batch.delete(Name::Progress.to_string());
+        Ok(self.store.apply(&batch)?)
+    }
+}
+
+fn batch_of(objects: Vec<Packed>) -> Batch {
+    let mut batch = Batch::default();
+    for (key, version, data) in objects {
+        batch.write(key, version, data);
+    }
+    batch
+}
+
+/// The last file that says how far the export is, from this first one on; `None` if none does.
+fn last_with_progress(
+    path: &Path,
+    first: ObjectStore,
+    level: u32,
+    header: &[u8],
+) -> Result<Option<(ObjectStore, u32)>> {
+    let is_it = |store: &ObjectStore| store.contains(&Name::Progress.to_string());
+    let mut found = Some((first, 1)).filter(|(store, _)| is_it(store));
+    for number in 2.. {
+        let next = numbered(path, number);
+        if !exists(&next)? {
+            break;
+        }
+        let store = open_or_create(&next, level)?;
+        if read(&store, &Name::Export)?.is_some_and(|of| of != header) {
+            return Err(ExportError::OtherExport { path: next });
+        }
+        if is_it(&store) {
+            found = Some((store, number));
+        }
+    }
+    Ok(found)
+}
+
+fn read(store: &ObjectStore, name: &Name) -> Result<Option<Vec<u8>>> {
+    Ok(store.read(&name.to_string())?.map(|object| object.data))
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    path.try_exists().map_err(|error| failed(path, "look for", &error))
+}
+
+/// A file of no bytes is what is left of one that was never begun.
+fn open_or_create(path: &Path, level: u32) -> Result<ObjectStore> {
+    let options = ObjectStoreOptions { level, ..ObjectStoreOptions::default() };
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() && file.len() == 0 => {
+            fs::remove_file(path).map_err(|error| failed(path, "remove", &error))?;
+        }
+        Ok(_) => return Ok(ObjectStore::open(path, EXPORT_SIGNATURE, options)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(path, "look for", &error)),
+    }
+    Ok(ObjectStore::create(path, EXPORT_SIGNATURE, options)?)
+}
+
+fn failed(path: &Path, action: &'static str, error: &std::io::Error) -> ExportError {
+    let (path, kind) = (path.to_path_buf(), error.kind());
+    ExportError::Objects(ObjectStoreError::Io { path, action, kind, message: error.to_string() })
+}

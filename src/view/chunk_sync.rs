@@ -1,0 +1,11 @@
+//! Keeps multiplayer clients up to date: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
+
+mod client;
+mod peer;
+mod worker;
+
+pub use client::{ChunkSyncClient, SyncCache};
+pub use peer::ChunkSyncPeer;
+
+pub(super) use client::{end_clients, follow_clients, start_clients, take_in};
+pub(super) use peer::{ask, hear, send};

@@ -1,0 +1,207 @@
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::chunk_sync::{ChunkQuestions, FoundChunk, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::coordinator::{AskChunks, ChunksAnswer, FromMain, MainLink};
+use crate::simulation::BlockTypes;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::view::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, Dimension, DimensionOpen, PublishedColumns};
+use bevy::prelude::*;
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Chunks of one client that are looked up at a time.
+const MOST_LOOKED_UP: usize = 256;
+/// Messages that wait for the dimension to open, at most.
+const MOST_EARLY: usize = 1_024;
+/// An answer that has not come by now was dropped.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connected client of a server, which is told of the chunks around it: what it does not have, nearest first, within so many
+/// bytes a second, and whatever changes later.
+///
+/// It has no transport: the game hands it what the client sent ([`receive`](Self::receive)), and sends to the client what is to
+/// be sent ([`take_messages`](Self::take_messages)), reliably and in order. When the client is gone, despawn it. It loads no
+/// ground: that is what a [`Viewer`](crate::simulation::Viewer) where the player is does. Ground that is generated and not loaded
+/// is told from the store.
+///
+/// ```
+/// # use bevy_terrane::prelude::*;
+/// # struct Connection;
+/// # impl Connection { fn received(&mut self) -> Vec<Vec<u8>> { vec![] } fn send(&mut self, _message: Vec<u8>) {} }
+/// # #[derive(Component)] struct Client(Connection);
+/// fn serve(mut clients: Query<(&mut Client, &mut ChunkSyncPeer)>) {
+///     for (mut client, mut peer) in &mut clients {
+///         for message in client.0.received() {
+///             if let Err(error) = peer.receive(&message) {
+///                 warn!("a client sent nonsense: {error}");
+///             }
+///         }
+///         for message in peer.take_messages() {
+///             client.0.send(message);
+///         }
+///     }
+/// }
+/// # bevy::ecs::system::assert_is_system(serve);
+/// ```
+#[derive(Component, Debug)]
+pub struct ChunkSyncPeer {
+    dimension: Entity,
+    limits: SyncLimits,
+    server: Option<SyncServer>,
+    /// Came before the dimension was open.
+    early: Vec<Vec<u8>>,
+    outgoing: Vec<Vec<u8>>,
+    began: Instant,
+    asked: Option<Instant>,
+}
+
+impl ChunkSyncPeer {
+    /// A client that is to be told of this dimension.
+    pub fn new(dimension: Entity) -> Self {
+        let (early, outgoing) = Default::default();
+        let limits = SyncLimits::default();
+        Self { dimension, limits, server: None, early, outgoing, began: Instant::now(), asked: None }
+    }
+
+    /// What it may ask for, and how many bytes a second it is sent.
+    pub fn with_limits(mut self, limits: SyncLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The dimension's entity.
+    pub fn dimension(&self) -> Entity {
+        self.dimension
+    }
+
+    /// Takes in a message of the client.
+    ///
+    /// # Errors
+    /// A message that is none; nothing changes then. A client that sends such a thing is another program.
+    pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
+        match &mut self.server {
+            Some(server) => server.receive(message),
+            None if self.early.len() < MOST_EARLY => {
+                ChunkQuestions::decode(message)?;
+                self.early.push(message.to_vec());
+                Ok(())
+            }
+            None => Err(SyncError::TooLarge { limit: MOST_EARLY }),
+        }
+    }
+
+    /// What is to be sent to the client, in this order. While it is not taken, nothing more is made.
+    pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
+        mem::take(&mut self.outgoing)
+    }
+
+    /// What was done for the client.
+    pub fn progress(&self) -> SyncServerProgress {
+        self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
+    }
+
+    fn changed(&mut self, chunks: impl Iterator<Item = ChunkPos>) {
+        if let Some(server) = &mut self.server {
+            chunks.for_each(|chunk| server.changed(chunk));
+        }
+    }
+}
+
+/// Takes in answers, and what changed.
+pub(in crate::view) fn hear(
+    mut peers: Query<&mut ChunkSyncPeer>,
+    dimensions: Query<&DimensionOpen>,
+    mut answers: MessageReader<ChunksAnswer>,
+    mut loaded: MessageReader<ColumnLoaded>,
+    mut resized: MessageReader<ColumnHeightsChanged>,
+    mut changed: MessageReader<ColumnChanged>,
+) {
+    for ChunksAnswer { asker, chunks, .. } in answers.read() {
+        let Ok(mut peer) = peers.get_mut(*asker) else { continue };
+        peer.asked = None;
+        let Some(server) = &mut peer.server else { continue };
+        for (chunk, state) in chunks {
+            let found = state.as_ref().map_err(|error| warn_once!("a client is not told of a chunk: {error}"));
+            let found =
+                found.map(|state| state.as_ref().map(|it| FoundChunk { version: it.version, bytes: it.bytes.clone() }));
+            server.found(*chunk, found);
+        }
+    }
+    let columns: Vec<(DimensionId, ColumnPos)> = loaded
+        .read()
+        .map(|message| (message.dimension, message.column))
+        .chain(resized.read().map(|message| (message.dimension, message.column)))
+        .collect();
+    let chunks: Vec<(DimensionId, ChunkPos)> =
+        changed.read().map(|message| (message.dimension, message.chunk)).collect();
+    if columns.is_empty() && chunks.is_empty() {
+        return;
+    }
+    for mut peer in &mut peers {
+        let Ok(DimensionOpen { id }) = dimensions.get(peer.dimension) else { continue };
+        let Some(area) = peer.server.as_ref().and_then(SyncServer::area) else { continue };
+        let reach = i64::from(area.vertical);
+        let heights = area.center.y.saturating_sub(reach)..=area.center.y.saturating_add(reach);
+        for (_, column) in columns.iter().filter(|(of, column)| of == id && area.contains_column(*column)) {
+            peer.changed(heights.clone().map(|y| column.chunk(y)));
+        }
+        peer.changed(chunks.iter().filter(|(of, _)| of == id).map(|(_, chunk)| *chunk));
+    }
+}
+
+/// Asks for what clients want to know, and makes their messages.
+pub(in crate::view) fn send(
+    mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
+    dimensions: Query<&Dimension, With<DimensionOpen>>,
+    blocks: Option<Res<BlockTypes>>,
+    mut asks: MessageWriter<AskChunks>,
+) {
+    let Some(blocks) = blocks else { return };
+    for (entity, peer) in &mut peers {
+        let peer = peer.into_inner();
+        let Ok(dimension) = dimensions.get(peer.dimension) else { continue };
+        let server = peer.server.get_or_insert_with(|| {
+            let heights = dimension.heights();
+            let chunk_heights = heights.start >> 4..((heights.end - 1) >> 4) + 1;
+            let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
+            SyncServer::new(dimension.name(), chunk_heights, records, peer.limits)
+        });
+        for message in mem::take(&mut peer.early) {
+            if let Err(error) = server.receive(&message) {
+                warn!("a message of a client is left out: {error}");
+            }
+        }
+        if peer.outgoing.is_empty() {
+            peer.outgoing = server.messages(peer.began.elapsed());
+        }
+        match peer.asked {
+            Some(asked) if asked.elapsed() < PATIENCE => continue,
+            Some(_) => server.lost(),
+            None => {}
+        }
+        let chunks = server.wanted(MOST_LOOKED_UP);
+        peer.asked = (!chunks.is_empty()).then(Instant::now);
+        if !chunks.is_empty() {
+            asks.write(AskChunks { asker: entity, dimension: peer.dimension, chunks });
+        }
+    }
+}
+
+/// What is published goes along: the store may not have it yet.
+pub(in crate::view) fn ask(
+    link: Res<MainLink>,
+    mut asks: MessageReader<AskChunks>,
+    dimensions: Query<&DimensionOpen>,
+    published: Res<PublishedColumns>,
+) {
+    for ask in asks.read() {
+        let dimension = dimensions.get(ask.dimension).ok().map(|open| open.id);
+        let newest = |chunk: &ChunkPos| {
+            let column = published.column(dimension?, chunk.column())?;
+            let air = || Arc::new(Chunk::uniform(BlockId::AIR));
+            column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
+        };
+        link.send(FromMain::AskChunks(ask.clone(), ask.chunks.iter().map(newest).collect()));
+    }
+}

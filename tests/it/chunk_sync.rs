@@ -1,0 +1,218 @@
+//! Clients of a server see its ground, and are sent only what they do not have.
+
+use crate::support::*;
+use bevy_terrane::chunk_sync::SyncLimits;
+use bevy_terrane::prelude::*;
+use std::path::Path;
+
+/// The number of the server's dimension on clients.
+const REMOTE: DimensionId = DimensionId(1 << 32);
+
+struct Server {
+    app: App,
+    dimension: Entity,
+}
+
+/// A server with hills around a viewer.
+fn server(heights: std::ops::Range<i64>) -> Server {
+    let mut app = game(lockstep());
+    let dimension = Dimension::new("overworld", Hills::seeded(3)).with_height(heights);
+    let dimension = app.world_mut().spawn(dimension).id();
+    viewer(&mut app, dimension, 0.0, 0.0, 4);
+    start(&mut app);
+    update(&mut app, 60);
+    Server { app, dimension }
+}
+
+impl Server {
+    fn connect(&mut self) -> Entity {
+        let limits = SyncLimits { bytes_per_second: u64::MAX >> 1, ..SyncLimits::default() };
+        self.app.world_mut().spawn(ChunkSyncPeer::new(self.dimension).with_limits(limits)).id()
+    }
+
+    fn build(&mut self, position: BlockPos) {
+        let block = id_of(self.app.world(), "terrane:stone");
+        self.app.world_mut().write_message(SetBlock { dimension: self.dimension, position, block });
+        update(&mut self.app, 4);
+    }
+}
+
+struct Client {
+    app: App,
+    view: Entity,
+    peer: Option<Entity>,
+}
+
+/// A client whose blocks have other numbers than the server's.
+fn client(cache: &Path, radius: u32) -> Client {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, lockstep().without_basic_blocks()));
+    for name in ["game:own", "terrane:water", "terrane:dirt", "terrane:stone", "terrane:grass", "terrane:sand"] {
+        app.register_block(BlockType::new(name)).unwrap();
+    }
+    let cache = SyncCache { path: cache.to_path_buf(), most_bytes: 64 << 20 };
+    let view = ChunkSyncClient::new(REMOTE).with_radius(radius).with_vertical_radius(2).with_cache(cache);
+    let view = app.world_mut().spawn((view, Transform::default())).id();
+    start(&mut app);
+    Client { app, view, peer: None }
+}
+
+impl Client {
+    fn view(&mut self) -> Mut<'_, ChunkSyncClient> {
+        self.app.world_mut().get_mut(self.view).expect("a view")
+    }
+
+    fn columns(&self) -> usize {
+        self.app.world().resource::<PublishedColumns>().iter().filter(|(of, _)| *of == REMOTE).count()
+    }
+
+    fn end(mut self) {
+        self.app.world_mut().write_message(AppExit::Success);
+        self.app.update();
+    }
+
+    /// Hands messages over until `done`.
+    fn talk(&mut self, server: &mut Server, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        let peer = *self.peer.get_or_insert_with(|| server.connect());
+        update_until(&mut server.app, what, |world| {
+            let mut peer = world.get_mut::<ChunkSyncPeer>(peer).unwrap();
+            peer.take_messages().into_iter().for_each(|message| self.view().receive(message));
+            self.app.update();
+            self.view().take_messages().iter().for_each(|message| peer.receive(message).unwrap());
+            done(self)
+        });
+    }
+
+    /// Until the server has answered for all that is near.
+    fn settle(&mut self, server: &mut Server) {
+        // So that it has seen where it is.
+        self.app.update();
+        self.talk(server, "all is answered", |client| client.view().is_complete());
+        update(&mut self.app, 20);
+    }
+}
+
+fn names(app: &App, dimension: DimensionId, column: ColumnPos, blocks: impl Iterator<Item = BlockPos>) -> Vec<String> {
+    let types = app.world().resource::<BlockTypes>();
+    let published = app.world().resource::<PublishedColumns>();
+    let column = published.column(dimension, column).unwrap_or_else(|| panic!("{column} is not there"));
+    blocks.map(|block| types.block(column.block(block)).name().to_owned()).collect()
+}
+
+/// Some blocks of each column are the same, by their names.
+fn assert_same(server: &Server, client: &Client, radius: i64) {
+    let id = dimension_id(&server.app, server.dimension);
+    for column in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| ColumnPos::new(x, z))) {
+        if column.x.pow(2) + column.z.pow(2) > radius.pow(2) {
+            continue;
+        }
+        let blocks = || (-32..40).map(|y| BlockPos::new(column.x * 16 + 3, y, column.z * 16 + (y & 15)));
+        let there = names(&server.app, id, column, blocks());
+        assert!(there.iter().any(|name| name != "terrane:air"));
+        assert_eq!(names(&client.app, REMOTE, column, blocks()), there, "{column}");
+    }
+}
+
+#[test]
+fn a_client_sees_the_ground_of_the_server_and_every_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let mut client = client(&folder.path().join("cache"), 3);
+    client.settle(&mut server);
+    assert_eq!(client.columns(), 29);
+    assert_same(&server, &client, 3);
+    // Built while it looks on.
+    let high = BlockPos::new(5, 100, 5);
+    server.build(high);
+    client.talk(&mut server, "the block is seen", |client| {
+        names(&client.app, REMOTE, high.column(), [high].into_iter()) == ["terrane:stone"]
+    });
+    let progress = client.view().progress();
+    assert_eq!(progress.received, 29 * 24 + 1);
+    // It walks, and what is behind it goes.
+    client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.x = -200.0;
+    client.settle(&mut server);
+    assert!(client.app.world().resource::<PublishedColumns>().column(REMOTE, ColumnPos::new(3, 0)).is_none());
+    // It leaves.
+    client.app.world_mut().despawn(client.view);
+    update(&mut client.app, 3);
+    assert_eq!(client.columns(), 0);
+}
+
+#[test]
+fn the_second_time_the_cache_is_seen_at_once_and_only_changes_are_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut server = server(-64..320);
+    let mut first = client(&cache, 3);
+    first.settle(&mut server);
+    let before = first.view().progress();
+    first.end();
+    let high = BlockPos::new(5, 100, 5);
+    server.build(high);
+
+    let mut second = client(&cache, 3);
+    // Nothing has passed between the two.
+    update_until(&mut second.app, "the cache is seen", |world| world.resource::<PublishedColumns>().len() == 29);
+    assert_eq!(names(&second.app, REMOTE, high.column(), [high].into_iter()), ["terrane:air"]);
+    second.settle(&mut server);
+    assert_same(&server, &second, 3);
+    assert_eq!(names(&second.app, REMOTE, high.column(), [high].into_iter()), ["terrane:stone"]);
+    let after = second.view().progress();
+    assert_eq!((after.cached, after.current, after.received), (29 * 24, 29 * 24 - 1, 1));
+    assert!(after.message_bytes * 4 < before.message_bytes, "{} of {}", after.message_bytes, before.message_bytes);
+    second.end();
+}
+
+#[test]
+fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let high = BlockPos::new(5, 100, 5);
+    server.build(high);
+    let mut viewers = server.app.world_mut().query_filtered::<Entity, With<Viewer>>();
+    let viewer = viewers.single(server.app.world()).unwrap();
+    move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
+    let dimension = server.dimension;
+    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+
+    let mut client = client(&folder.path().join("cache"), 3);
+    client.settle(&mut server);
+    assert_eq!(client.columns(), 29);
+    assert_eq!(names(&client.app, REMOTE, high.column(), [high].into_iter()), ["terrane:stone"]);
+    // Nobody was there yet.
+    client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.x = -2_000.0;
+    client.settle(&mut server);
+    assert_eq!(client.columns(), 0);
+    move_viewer(&mut server.app, viewer, -2_000.0, 0.0);
+    client.talk(&mut server, "the new ground is seen", |client| client.columns() == 29);
+}
+
+#[test]
+fn of_a_tall_dimension_the_heights_around_are_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-100_000..100_000);
+    let mut client = client(&folder.path().join("cache"), 2);
+    client.settle(&mut server);
+    assert_same(&server, &client, 2);
+    let column = |client: &Client| {
+        let published = client.app.world().resource::<PublishedColumns>();
+        published.column(REMOTE, ColumnPos::new(0, 0)).cloned()
+    };
+    let seen = column(&client).unwrap();
+    assert!(seen.is_loaded(2) && seen.is_loaded(-2) && !seen.is_loaded(5));
+    // Far below there is nothing yet.
+    client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.y = -5_000.0;
+    client.settle(&mut server);
+    assert_eq!(column(&client), None);
+}
+
+#[test]
+fn what_a_client_sends_is_checked() {
+    let mut server = server(-64..320);
+    let peer = server.connect();
+    let mut peer = server.app.world_mut().get_mut::<ChunkSyncPeer>(peer).unwrap();
+    assert!(peer.receive(b"GET / HTTP/1.1").is_err());
+    assert!(peer.receive(&[]).is_err());
+    update(&mut server.app, 3);
+}

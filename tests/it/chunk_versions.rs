@@ -1,0 +1,94 @@
+//! Every chunk has a version: 0 as generated, one more with each saved change.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::view::AskError;
+use std::sync::Arc;
+use std::time::Duration;
+
+const GROUND: ChunkPos = ChunkPos::new(0, -1, 0);
+const SKY: ChunkPos = ChunkPos::new(0, 3, 0);
+
+/// A game that saves only when it is told to.
+fn world(disk: &Arc<MemoryStore>) -> (App, Entity) {
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
+        .with_tick_mode(TickMode::Lockstep)
+        .with_autosave_period(Duration::from_secs(1_000_000));
+    let mut app = game(plugin);
+    listen::<ChunksAnswer>(&mut app);
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    (app, dimension)
+}
+
+fn states(app: &mut App, dimension: Entity, chunks: &[ChunkPos]) -> Vec<Result<Option<ChunkState>, AskError>> {
+    let asker = app.world_mut().spawn_empty().id();
+    app.world_mut().write_message(AskChunks { asker, dimension, chunks: chunks.to_vec() });
+    update(app, 4);
+    let answer = heard::<ChunksAnswer>(app).iter().find(|answer| answer.asker == asker).expect("an answer");
+    assert!(answer.chunks.iter().map(|(chunk, _)| chunk).eq(chunks));
+    answer.chunks.iter().map(|(_, state)| state.clone()).collect()
+}
+
+/// The version of a chunk, and whether it is saved.
+fn version(app: &mut App, dimension: Entity, chunk: ChunkPos) -> (u64, bool) {
+    let state = states(app, dimension, &[chunk]).remove(0).unwrap().expect("a chunk");
+    (state.version, state.is_saved)
+}
+
+fn build(app: &mut App, dimension: Entity, chunk: ChunkPos, block: &str) {
+    let (position, block) = (chunk.min_block(), id_of(app.world(), block));
+    app.world_mut().write_message(SetBlock { dimension, position, block });
+    update(app, 4);
+}
+
+fn save(app: &mut App, request: u64) {
+    app.world_mut().write_message(SaveWorld { request });
+    update_until(app, "it is saved", |world| {
+        let saved = world.resource::<Messages<WorldSaved>>();
+        saved.iter_current_update_messages().any(|saved| saved.request == request)
+    });
+}
+
+#[test]
+fn a_version_counts_saved_changes() {
+    let disk = Arc::<MemoryStore>::default();
+    let (mut app, dimension) = world(&disk);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    // Whether the ground or the air over it: as generated.
+    assert_eq!(version(&mut app, dimension, GROUND).0, 0);
+    assert_eq!(version(&mut app, dimension, SKY).0, 0);
+    save(&mut app, 1);
+    assert_eq!(version(&mut app, dimension, GROUND), (0, true));
+    assert_eq!(version(&mut app, dimension, SKY), (0, true));
+    for (round, block) in (1..).zip(["terrane:dirt", "terrane:grass", "terrane:stone"]) {
+        for chunk in [GROUND, SKY] {
+            build(&mut app, dimension, chunk, block);
+            assert_eq!(version(&mut app, dimension, chunk), (round, false), "{chunk} is changed and not saved");
+        }
+        save(&mut app, 1 + round);
+        for chunk in [GROUND, SKY] {
+            assert_eq!(version(&mut app, dimension, chunk), (round, true), "{chunk}");
+        }
+    }
+    // A save without a change.
+    save(&mut app, 9);
+    assert_eq!(version(&mut app, dimension, GROUND), (3, true));
+    drop(app);
+
+    // Of the next session, and where nothing is loaded.
+    let (mut app, dimension) = world(&disk);
+    viewer(&mut app, dimension, 10_000.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    assert_eq!(version(&mut app, dimension, GROUND), (3, true));
+    assert_eq!(version(&mut app, dimension, SKY), (3, true));
+    assert_eq!(version(&mut app, dimension, ChunkPos::new(0, 4, 0)), (0, true));
+    // Nothing was generated there.
+    assert_eq!(states(&mut app, dimension, &[ChunkPos::new(50, 0, 50)]), [Ok(None)]);
+    let nobody = app.world_mut().spawn_empty().id();
+    assert_eq!(states(&mut app, nobody, &[GROUND]), [Err(AskError::NotOpen)]);
+}

@@ -1,0 +1,269 @@
+//! A dimension goes into files and comes into another game's world, also if the process is killed on the way.
+
+use crate::support::*;
+use bevy::ecs::system::RunSystemOnce;
+use bevy_terrane::object_store::ObjectStore;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions};
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WalkProgress, WorldStore};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+// Its `main` is not called here.
+#[allow(dead_code)]
+#[path = "../../examples/upgrade/main.rs"]
+mod upgrade;
+
+const CHEST: BlockPos = BlockPos::new(3, 10, -5);
+const STATUE: BlockPos = BlockPos::new(4, 10, -5);
+const FENCE: BlockPos = BlockPos::new(5, 10, -5);
+
+fn go_on(_: &WalkProgress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// A game with chests that have items, which registers these blocks before.
+fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
+    let store: Arc<dyn KeyValueStore> = disk.clone();
+    let mut app = game(TerranePlugin::stored_in(StorageConfig::Custom(store)).with_tick_mode(TickMode::Lockstep));
+    for name in before {
+        app.register_block(BlockType::new(*name)).unwrap();
+    }
+    app.register_block_component(BlockComponent::variable("game:items")).unwrap();
+    app.register_block(BlockType::new("game:chest").with_component("game:items")).unwrap();
+    let dimension = flat(&mut app);
+    (app, dimension)
+}
+
+/// Runs something with the blocks of the region around the chest.
+fn ask<T: Send + Sync + 'static>(
+    app: &mut App,
+    dimension: Entity,
+    ask: impl FnOnce(RegionBlocks, &BlockTypes) -> T + Send + Sync + 'static,
+) -> T {
+    let answer = Arc::new(Mutex::new(None));
+    let told = answer.clone();
+    in_region(app, dimension, CHEST, move |region: &mut World| {
+        let mut ask = Some(ask);
+        let said = region.run_system_once(move |blocks: RegionBlocks, types: Res<BlockTypes>| {
+            ask.take().map(|ask| ask(blocks, &types))
+        });
+        *told.lock().unwrap() = said.unwrap();
+    });
+    update(app, 3);
+    answer.lock().unwrap().take().expect("an answer")
+}
+
+/// The names of three blocks and of the one above the second, and the items of the chest.
+fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
+    ask(app, dimension, |blocks, types| {
+        let name = |block| types.block(block).name().to_owned();
+        let mut names = [CHEST, STATUE, FENCE].map(|place| name(blocks.block(place).unwrap())).to_vec();
+        names.extend(blocks.block_at(FENCE, 1).unwrap().map(name));
+        (names, blocks.component(CHEST, 0, types.component("game:items").unwrap()).unwrap().unwrap().to_vec())
+    })
+}
+
+#[test]
+fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
+    let (one, other) = (Arc::<MemoryStore>::default(), Arc::<MemoryStore>::default());
+    let (mut app, dimension) = with_chests(&one, &["game:statue", "game:fence"]);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    update(&mut app, 20);
+    ask(&mut app, dimension, |mut blocks, types| {
+        for (place, name) in [(CHEST, "game:chest"), (STATUE, "game:statue"), (FENCE, "game:fence")] {
+            blocks.set_block(place, types.id(name).unwrap()).unwrap();
+        }
+        blocks.set_block_at(FENCE, 1, types.id("terrane:water").unwrap()).unwrap();
+        blocks.set_component(CHEST, 0, types.component("game:items").unwrap(), b"a map and a spade").unwrap();
+    });
+    spawn_in_region(&mut app, dimension, STATUE, walker("Ada", 0.0));
+    update(&mut app, 5);
+    let built = look(&mut app, dimension);
+    assert_eq!(built.0, ["game:chest", "game:statue", "game:fence", "terrane:water"]);
+    let id = id_of(app.world(), "game:chest");
+    drop(app);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let world = WorldStore::from_store(Box::new(one)).unwrap();
+    let exported = world.export_dimension("overworld", &path, &ExportOptions::default(), go_on).unwrap();
+    assert!(exported.finished && exported.entities == 1 && exported.columns > 10, "{exported:?}");
+
+    // The other game has been played, elsewhere, and knows no statues.
+    let names = ["game:door", "game:lamp", "game:fence"];
+    let (mut app, dimension) = with_chests(&other, &names);
+    viewer(&mut app, dimension, 1_600.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    drop(app);
+    let world = WorldStore::from_store(Box::new(other.clone())).unwrap();
+    let imported = world.import_dimension(&path, &ImportOptions::default(), go_on).unwrap();
+    assert!(imported.finished && imported.entities == 1 && imported.columns == exported.columns, "{imported:?}");
+    assert_eq!(imported.new_types, 1);
+    assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
+    drop(world);
+    let (mut app, dimension) = with_chests(&other, &names);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    update(&mut app, 20);
+    assert!(app.world().get_resource::<WorldFailure>().is_none());
+    assert_eq!(look(&mut app, dimension), built);
+    assert_ne!(id_of(app.world(), "game:chest"), id);
+    assert_eq!(walkers(app.world_mut()).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["Ada"]);
+}
+
+/// All objects of an export's files, but for what tells worlds apart.
+fn objects(path: &Path) -> BTreeMap<String, (u64, Vec<u8>)> {
+    let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE).unwrap();
+    let keys = store.entries_from(0).map(|(key, _)| key.to_owned()).filter(|key| key != "export");
+    let object = |key: String| {
+        let object = store.read(&key).unwrap().unwrap();
+        (key, (object.version, object.data))
+    };
+    keys.map(object).collect()
+}
+
+#[test]
+fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
+    let disk = Arc::<MemoryStore>::default();
+    let (mut app, dimension) = with_chests(&disk, &[]);
+    viewer(&mut app, dimension, 0.0, 0.0, 3);
+    start(&mut app);
+    update(&mut app, 20);
+    drop(app);
+    let world = WorldStore::from_store(Box::new(disk)).unwrap();
+    let id = world.dimensions().unwrap()[0].id;
+    for x in 0..300 {
+        world.keep_object(id, &format!("chunk/{x},4,0/game:owner"), 3, b"Ada").unwrap();
+    }
+    world.keep_object(id, "game:weather", 1, b"rain").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let options = ExportOptions { objects_per_file: 120, ..ExportOptions::default() };
+    let files = world.export_dimension("overworld", &path, &options, go_on).unwrap().files;
+    assert!(files > 3, "{files}");
+    let all = || {
+        let path =
+            |number| if number == 1 { path.clone() } else { PathBuf::from(format!("{}.{number}", path.display())) };
+        (1..=files).flat_map(|number| objects(&path(number))).collect::<BTreeMap<_, _>>()
+    };
+    let upgraded = |(key, (version, data)): (String, (u64, Vec<u8>))| match key.strip_suffix("/game:owner") {
+        Some(place) => (format!("{place}/game:claim"), (version, [&[0; 4][..], &data].concat())),
+        None => (key, (version, data)),
+    };
+    let expected: BTreeMap<_, _> = all().into_iter().map(upgraded).collect();
+    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 300);
+    assert!(all() == expected);
+    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 0, "it is done");
+    let new = WorldStore::open(&StorageConfig::Memory).unwrap();
+    assert_eq!(new.import_dimension(&path, &ImportOptions::default(), go_on).unwrap().objects, 301);
+    let claim = new.kept_object(new.dimensions().unwrap()[0].id, "chunk/7,4,0/game:claim").unwrap().unwrap();
+    assert_eq!((claim.version, &claim.data[..]), (3, &b"\0\0\0\0Ada"[..]));
+}
+
+#[cfg(feature = "rocksdb")]
+mod killed {
+    use super::*;
+    use bevy_terrane::block::BlockRecord;
+    use bevy_terrane::storage::{Access, DimensionOrigin, Durability, RegistryLists, SaveBatch};
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    /// What a process of its own is to do: the folder.
+    const FOLDER: &str = "TERRANE_TEST_EXPORT";
+
+    /// Columns with a chunk of noise each: some megabytes.
+    fn make_world(path: &Path) {
+        let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
+        let record = |number| BlockRecord { name: format!("noise:block_{number}"), components: Vec::new() };
+        let air = BlockRecord { name: "terrane:air".into(), components: Vec::new() };
+        let blocks = [air].into_iter().chain((1..256).map(record)).collect();
+        world.save_registry_lists(&RegistryLists { blocks, ..RegistryLists::default() }).unwrap();
+        let origin = DimensionOrigin { generator: "noise".into(), version: 1, seed: 3 };
+        let dimension = world.open_dimension("overworld", &origin).unwrap();
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            BlockId::new((state >> 33) as u32 % 256)
+        };
+        for x in 0..32 {
+            let mut save = SaveBatch::default();
+            for z in 0..96 {
+                save.chunks.insert((dimension, ChunkPos::new(x, 0, z)), Arc::new(Chunk::from_fn(|_| next())));
+            }
+            if x == 31 {
+                save.tiles = (0..3).map(|z| ((dimension, (0, z)), [u16::MAX; 64])).collect();
+            }
+            world.commit(&save, Durability::Process).unwrap();
+        }
+    }
+
+    /// A path below the folder.
+    fn at(folder: &Path, name: &str) -> PathBuf {
+        folder.join(name)
+    }
+
+    fn export(folder: &Path, from: &str, file: &str, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) {
+        let config = StorageConfig::Path(at(folder, from));
+        let world = WorldStore::open_existing(&config, Access::Read).unwrap();
+        let options = ExportOptions { level: 1, ..ExportOptions::default() };
+        assert!(world.export_dimension("overworld", &at(folder, file), &options, progress).unwrap().finished);
+    }
+
+    fn import(folder: &Path, file: &str, into: &str, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) {
+        let world = WorldStore::open(&StorageConfig::Path(at(folder, into))).unwrap();
+        let report = world.import_dimension(&at(folder, file), &ImportOptions::default(), progress).unwrap();
+        assert!(report.finished);
+    }
+
+    /// Runs only in the processes that the test below starts and kills; by itself it does nothing.
+    #[test]
+    fn process_that_is_killed() {
+        let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+        let step = |_: &WalkProgress| {
+            println!("step");
+            ControlFlow::Continue(())
+        };
+        if !at(&folder, "exported").exists() {
+            export(&folder, "world", "killed.objects", step);
+            std::fs::write(at(&folder, "exported"), "").unwrap();
+        }
+        import(&folder, "killed.objects", "killed", step);
+        std::fs::write(at(&folder, "imported"), "").unwrap();
+    }
+
+    #[test]
+    fn a_killed_export_and_a_killed_import_go_on_and_end_as_if_nothing_had_been() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        make_world(&at(folder, "world"));
+        let mut kills = 0;
+        while !at(folder, "imported").exists() {
+            let mut process = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "exports::killed::process_that_is_killed", "--nocapture"])
+                .env(FOLDER, folder)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+            // An export is not written at each step, so that a process comes a little further than the one before.
+            let steps = lines.filter(|line| line.ends_with("step")).take(40 + 10 * kills).count();
+            process.kill().unwrap();
+            process.wait().unwrap();
+            kills += 1;
+            assert!(kills < 30 && steps > 0, "it does not come further: {steps} steps");
+        }
+        assert!(kills > 3, "{kills}");
+        export(folder, "world", "whole.objects", go_on);
+        assert!(objects(&at(folder, "killed.objects")) == objects(&at(folder, "whole.objects")));
+        import(folder, "whole.objects", "whole", go_on);
+        export(folder, "whole", "of whole.objects", go_on);
+        export(folder, "killed", "of killed.objects", go_on);
+        assert!(objects(&at(folder, "of killed.objects")) == objects(&at(folder, "of whole.objects")));
+    }
+}

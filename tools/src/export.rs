@@ -1,0 +1,142 @@
+//! A dimension, or a box of one, in and out of the files of an export.
+
+use super::arguments::{ExportWorldArguments, ImportWorldArguments};
+use super::display::{Display, open};
+use super::outcome::{End, Outcome, bytes};
+use bevy_terrane::prelude::StorageConfig;
+use bevy_terrane::storage::upkeep::{ExportOptions, ImportError, ImportOptions, ImportReport, LostObject};
+use bevy_terrane::storage::{Access, WorldStore};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
+    let options = ExportOptions {
+        area: arguments.area()?,
+        layout: layout.layout(),
+        objects_per_file: objects_per_file.get(),
+        leaves_damaged: *leave_damaged,
+        ..ExportOptions::default()
+    };
+    let store = open(world, Access::Read)?;
+    let mut display = Display::new("exporting", "chunks", stop);
+    let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
+    drop(display);
+    let report = report.map_err(|error| error.to_string())?;
+    let on_disk: u64 = files(file).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
+    let mut text = format!(
+        "{} chunks in {} columns, {} entities and {} other objects are in {} files, {}\n",
+        report.chunks,
+        report.columns,
+        report.entities,
+        report.objects,
+        report.files,
+        bytes(on_disk),
+    );
+    if !report.finished {
+        text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
+    }
+    text += &lost_text(&report.lost);
+    let json = json!({
+        "columns": report.columns,
+        "chunks": report.chunks,
+        "entities": report.entities,
+        "objects": report.objects,
+        "files": report.files,
+        "bytes": on_disk,
+        "lost": lost_json(&report.lost),
+    });
+    Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
+}
+
+pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+    let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, .. } =
+        arguments;
+    let options = ImportOptions {
+        dimension: dimension.clone(),
+        moved_by: arguments.moved_by()?,
+        existing: existing.existing(),
+        leaves_ungenerated: *only_generated,
+        leaves_damaged: *leave_damaged,
+    };
+    let store = match create {
+        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf())).map_err(|error| error.to_string())?,
+        false => open(world, Access::Write).map_err(|error| format!("{error}; --create makes a world"))?,
+    };
+    let mut display = Display::new("importing", "chunks", stop);
+    let imported = store.import_dimension(file, &options, |progress| display.show(progress));
+    drop(display);
+    let report = imported.map_err(|error| match error {
+        ImportError::Occupied { .. } => format!("{error}; --existing says what becomes of them"),
+        ImportError::Ungenerated { .. } => format!("{error}; --only-generated leaves them out"),
+        error => error.to_string(),
+    })?;
+    let json = json!({
+        "columns": report.columns,
+        "chunks": report.chunks,
+        "entities": report.entities,
+        "known_entities": report.known_entities,
+        "displaced_entities": report.displaced_entities,
+        "objects": report.objects,
+        "known_objects": report.known_objects,
+        "left": report.left,
+        "ungenerated": report.ungenerated,
+        "new_types": report.new_types,
+        "lost": lost_json(&report.lost),
+    });
+    Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
+}
+
+fn import_text(report: &ImportReport) -> String {
+    let ImportReport { columns, chunks, entities, objects, .. } = report;
+    let mut text = format!(
+        "{chunks} chunks in {columns} columns, {entities} entities and {objects} other objects came into the world\n"
+    );
+    if !report.finished {
+        text += "it was stopped: the same command does the rest\n";
+    }
+    for (count, what) in [
+        (report.known_entities, "entities are in the world already"),
+        (report.displaced_entities, "entities are not in the dimension where they were, which the world does not have"),
+        (report.known_objects, "other objects are in the world already"),
+        (report.left, "columns or chunks were there already, and stay"),
+        (report.ungenerated, "columns were never generated, and were left out"),
+        (report.new_types, "types of blocks are new in the world"),
+    ] {
+        text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
+    }
+    text + &lost_text(&report.lost)
+}
+
+fn lost_text(lost: &[LostObject]) -> String {
+    let text = |lost: &LostObject| match lost.column {
+        Some(column) => format!("column {column} is left out: {}\n", lost.reason),
+        None => format!("left out: {}\n", lost.reason),
+    };
+    lost.iter().map(text).collect()
+}
+
+fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {
+    let json =
+        |lost: &LostObject| json!({ "column": lost.column.map(|column| [column.x, column.z]), "reason": lost.reason });
+    lost.iter().map(json).collect()
+}
+
+fn end(is_finished: bool, is_whole: bool) -> End {
+    match (is_finished, is_whole) {
+        (false, _) => End::Stopped,
+        (true, false) => End::Damaged,
+        (true, true) => End::Well,
+    }
+}
+
+/// The files of an export.
+fn files(first: &Path) -> impl Iterator<Item = PathBuf> {
+    let path = |number: u32| match number {
+        1 => first.to_path_buf(),
+        number => PathBuf::from(format!("{}.{number}", first.display())),
+    };
+    (1..).map(path).take_while(|path| path.exists())
+}
