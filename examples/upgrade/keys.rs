@@ -1,4 +1,5 @@
-//! The upgrade. A batch writes the new objects and deletes the old ones: whenever it is killed, each object is there once.
+//! The upgrade of any keys. A batch writes the new objects and deletes the old ones: whenever it is killed, each object is
+//! there once.
 
 use bevy_terrane::object_store::{Batch, MOST_KEY_BYTES, Object, ObjectStore, ObjectStoreError};
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
-//! The example `upgrade_keys`: what it makes of a file, and of one that it was killed over.
+//! The example `upgrade`: what it makes of a file, and of one that it was killed over.
 
 // Its `main` is not called here.
 #[allow(dead_code)]
-#[path = "../../examples/upgrade_keys/main.rs"]
+#[path = "../../examples/upgrade/main.rs"]
 mod tool;
 
 use bevy_terrane::object_store::{Object, ObjectStore, ObjectStoreOptions};
@@ -14,12 +14,17 @@ use std::path::Path;
 
 const SIGNATURE: &str = "game 3";
 
-fn heights(number: usize) -> Vec<u8> {
-    (0..256).map(|cell| (cell * 7 + number) as u8).collect()
+fn owner(number: usize) -> Vec<u8> {
+    format!("player {number}").into_bytes()
+}
+
+/// As the next version has it.
+fn claim(owner: &[u8]) -> Vec<u8> {
+    [&[0; 4], owner].concat()
 }
 
 fn key(number: usize, ending: &str) -> String {
-    format!("column/{},{}/{ending}", number % 40, number / 40)
+    format!("chunk/{},0,{}/game:{ending}", number % 40, number / 40)
 }
 
 /// A file with so many old objects and some others.
@@ -27,9 +32,9 @@ fn make(path: &Path, count: usize) {
     let mut store =
         ObjectStore::create(path, SIGNATURE, ObjectStoreOptions { sync: false, ..Default::default() }).unwrap();
     for number in 0..count {
-        store.write(&key(number, "heights"), number as u64, &heights(number)).unwrap();
+        store.write(&key(number, "owner"), number as u64, &owner(number)).unwrap();
     }
-    store.write("column/0,0/blocks", 4, b"of another kind").unwrap();
+    store.write("chunk/0,0,0/blocks", 4, b"of another kind").unwrap();
     store.close().unwrap();
 }
 
@@ -40,16 +45,14 @@ fn contents(path: &Path) -> BTreeMap<String, Object> {
 
 /// What such a file holds when it is upgraded.
 fn upgraded(count: usize) -> BTreeMap<String, Object> {
-    let new = |number: usize| {
-        let data = heights(number).into_iter().flat_map(|height| i32::from(height).to_le_bytes()).collect();
-        (key(number, "heights.v2"), Object { version: number as u64, data })
-    };
-    let other = ("column/0,0/blocks".to_owned(), Object { version: 4, data: b"of another kind".to_vec() });
+    let new = |number: usize| (key(number, "claim"), Object { version: number as u64, data: claim(&owner(number)) });
+    let other = ("chunk/0,0,0/blocks".to_owned(), Object { version: 4, data: b"of another kind".to_vec() });
     (0..count).map(new).chain([other]).collect()
 }
 
-fn run(path: &Path, arguments: &[&str]) -> Result<tool::Outcome, String> {
-    let line = ["upgrade_keys", path.to_str().unwrap()].into_iter().chain(arguments.iter().copied());
+/// Runs it on a file.
+pub fn run(path: &Path, arguments: &[&str]) -> Result<tool::Outcome, String> {
+    let line = ["upgrade", path.to_str().unwrap()].into_iter().chain(arguments.iter().copied());
     tool::run(&tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())?)
 }
 
@@ -63,6 +66,13 @@ fn all_keys_of_one_ending_get_another_one_with_their_values_and_versions() {
     // There is nothing left to do.
     assert_eq!(run(&path, &[]), Ok(tool::Outcome::default()));
     assert_eq!(contents(&path), upgraded(1_000));
+    assert!(run(&folder.path().join("nothing"), &[]).unwrap_err().contains("cannot open"));
+}
+
+#[test]
+fn without_a_file_it_shows_what_it_does_with_one_of_its_own() {
+    let arguments = tool::Arguments::try_parse_from(["upgrade"]).unwrap();
+    assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, left: Vec::new() }));
 }
 
 #[test]
@@ -73,21 +83,24 @@ fn wherever_an_upgrade_is_killed_each_object_is_there_once_and_the_next_run_goes
     let expected = upgraded(1_000);
     let mut store = ObjectStore::open(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap();
     let mut left = Vec::new();
-    let convert = |old: &[u8]| Ok(old.iter().flat_map(|height| i32::from(*height).to_le_bytes()).collect());
-    let outcome =
-        tool::upgrade(&mut store, tool::Endings::new("/heights", "/heights.v2").unwrap(), convert, |done, all| {
+    let outcome = tool::upgrade(
+        &mut store,
+        tool::Endings::new("/game:owner", "/game:claim").unwrap(),
+        |old| Ok(claim(old)),
+        |done, all| {
             // What a kill would leave at this moment: the index is not written.
             fs::copy(&path, &killed).unwrap();
             let found = contents(&killed);
             assert_eq!(found.len(), expected.len());
             let new = found.iter().filter(|(key, object)| expected.get(*key) == Some(object)).count() - 1;
-            let old = found.keys().filter(|key| key.ends_with("/heights")).count();
+            let old = found.keys().filter(|key| key.ends_with("/game:owner")).count();
             assert_eq!((new, old), (done, all - done));
             assert_eq!(run(&killed, &[]).map(|outcome| outcome.upgraded), Ok(old));
             assert_eq!(contents(&killed), expected);
             left.push(old);
             ControlFlow::Continue(())
-        });
+        },
+    );
     assert_eq!(outcome.unwrap().upgraded, 1_000);
     assert!(left.len() > 2 && left.last() == Some(&0), "{left:?}");
 }
@@ -98,21 +111,21 @@ fn what_cannot_be_upgraded_stays_and_is_named() {
     let path = folder.path().join("store");
     make(&path, 5);
     let mut store = ObjectStore::open(&path, SIGNATURE, ObjectStoreOptions::default()).unwrap();
-    store.write(&key(1, "heights"), 1, &[0; 255]).unwrap();
-    store.write(&key(3, "heights.v2"), 9, b"something else").unwrap();
-    let long = format!("{}/heights", "c".repeat(504));
-    store.write(&long, 1, &heights(0)).unwrap();
+    store.write(&key(1, "owner"), 1, &[0xff; 9]).unwrap();
+    store.write(&key(3, "claim.v2"), 9, b"something else").unwrap();
+    let long = format!("{}/game:owner", "c".repeat(501));
+    store.write(&long, 1, &owner(0)).unwrap();
     store.close().unwrap();
     let before = contents(&path);
-    let outcome = run(&path, &[]).unwrap();
+    let outcome = run(&path, &["--to", "/game:claim.v2"]).unwrap();
     assert_eq!(outcome.upgraded, 3);
     let named: Vec<&str> = outcome.left.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(named, [&long, &key(1, "heights"), &key(3, "heights")]);
+    assert_eq!(named, [&long, &key(1, "owner"), &key(3, "owner")]);
     let after = contents(&path);
-    for key in [&long, &key(1, "heights"), &key(3, "heights"), &key(3, "heights.v2")] {
+    for key in [&long, &key(1, "owner"), &key(3, "owner"), &key(3, "claim.v2")] {
         assert_eq!(after.get(key), before.get(key));
     }
-    assert!(run(&path, &["--from", "s", "--to", "heights"]).unwrap_err().contains("upgraded again"));
+    assert!(run(&path, &["--from", "s", "--to", "owners"]).unwrap_err().contains("upgraded again"));
     assert!(run(&path, &["--from", "", "--to", "x"]).is_err());
     assert_eq!(contents(&path), after);
 }

@@ -5,24 +5,24 @@ use clap::error::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Upgrades all objects of an object store whose keys have one ending: their values are converted, and their keys get
+/// Upgrades all claims of an export: they get the value that the next version of the game wants, and their keys get
 /// another ending.
 ///
 /// It can be killed at any time; the next run goes on.
 ///
 /// Exit codes: 0 all are upgraded, 1 an error, 2 wrong arguments, 3 some stay as they are.
 #[derive(Parser, Clone, Debug)]
-#[command(name = "upgrade_keys", verbatim_doc_comment)]
+#[command(name = "upgrade", verbatim_doc_comment)]
 pub struct Arguments {
-    /// The object store
-    pub file: PathBuf,
+    /// The first file of the export, or an object store; without one it makes one to show it with
+    pub file: Option<PathBuf>,
 
     /// The ending of the keys that are upgraded
-    #[arg(long, default_value = "/heights")]
+    #[arg(long, default_value = "/game:owner")]
     pub from: String,
 
     /// The ending that they have then
-    #[arg(long, default_value = "/heights.v2")]
+    #[arg(long, default_value = "/game:claim")]
     pub to: String,
 }
 
