@@ -59,7 +59,7 @@ impl WorldStore {
         mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
     ) -> Result<ImportReport> {
         let mut reader = Reader::open(path)?;
-        let tiles = reader.tiles(options.leaves_damaged)?;
+        let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
         for (batch, mask) in batches(&tiles) {
             for column in columns_of(batch, mask) {
                 moved_column(column, options.moved_by).ok_or(ImportError::OutOfRange { column })?;
@@ -85,7 +85,10 @@ impl WorldStore {
                 let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
                 Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None }
                     .run(&mut reader, &tiles)?;
-                ImportRecord { of, kept: (1, String::new()), ..ImportRecord::default() }
+                let mut record = ImportRecord { of, kept: (1, String::new()), ..ImportRecord::default() };
+                let lost = lost.map(|error| LostObject { column: None, reason: error.to_string() });
+                record.report.lost.extend(lost);
+                record
             }
         };
         let origin = known.map_or(&reader.header.origin, |known| &known.origin);

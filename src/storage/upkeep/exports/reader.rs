@@ -71,11 +71,16 @@ impl Reader {
         self.value(&Name::Registry(list).to_string())
     }
 
-    /// Which columns there are. If that is damaged, and may be, it is found out by the keys.
-    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<Vec<Tile>> {
+    /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
+    /// not even that is known, and the reason is given.
+    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<Tile>, Option<ImportError>)> {
         match self.stored_tiles() {
-            Err(ImportError::Damaged { .. }) if leaves_damaged => self.tiles_by_keys(),
-            tiles => tiles,
+            Err(ImportError::Damaged { .. }) if leaves_damaged => {
+                let tiles = self.tiles_by_keys()?;
+                let lost = self.check_columns(&tiles).err();
+                Ok((tiles, lost))
+            }
+            tiles => Ok((tiles?, None)),
         }
     }
 
@@ -93,13 +98,19 @@ impl Reader {
             }
             tiles.push(((x, z), masks));
         }
-        let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
-        if found != self.files.columns {
-            let reason = format!("{} columns are expected, and {found} are there", self.files.columns);
-            return Err(self.damaged(&Name::Files.to_string(), reason));
-        }
+        self.check_columns(&tiles)?;
         tiles.sort_unstable_by_key(|(place, _)| *place);
         Ok(tiles)
+    }
+
+    /// Whether these are all columns.
+    fn check_columns(&self, tiles: &[Tile]) -> Result<()> {
+        let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
+        if found == self.files.columns {
+            return Ok(());
+        }
+        let reason = format!("{} columns are expected, and only {found} are known", self.files.columns);
+        Err(damaged(&self.path, Name::Files.to_string(), reason))
     }
 
     fn tiles_by_keys(&mut self) -> Result<Vec<Tile>> {
@@ -108,7 +119,7 @@ impl Reader {
             self.turn_to(file)?;
             for (key, _) in self.store.entries_from(0) {
                 let packed: Vec<Packed> = match Name::parse(key) {
-                    // What of it is damaged is found when it is read.
+                    // A damaged one does not say which columns are in it.
                     Name::Batch(_) => self.value(key).unwrap_or_default(),
                     _ => vec![(key.to_owned(), 0, Vec::new())],
                 };

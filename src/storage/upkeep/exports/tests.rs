@@ -2,6 +2,7 @@
 
 mod damage;
 mod interruptions;
+mod old_formats;
 mod round_trips;
 
 use super::*;

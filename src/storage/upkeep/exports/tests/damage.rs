@@ -147,10 +147,10 @@ proptest! {
                     chunks.retain(|(x, _, z), _| (*x, *z) == *column);
                     chunks
                 };
-                prop_assert_eq!(chunks(&arrived), chunks(&expected));
+                prop_assert!(chunks(&arrived) == chunks(&expected), "{:?}", column);
             }
             match report {
-                Ok(report) if report.lost.is_empty() => prop_assert_eq!(&arrived, &expected),
+                Ok(report) if report.lost.is_empty() => prop_assert!(arrived == expected),
                 Ok(report) => {
                     prop_assert!(leaves_damaged);
                     let lost = report.lost.iter().filter(|lost| lost.column.is_some()).count();
