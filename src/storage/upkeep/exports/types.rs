@@ -65,7 +65,7 @@ impl Types {
 
     /// A chunk of the export as one of the world. The reason, if it is none.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, ImportError> {
-        let chunk = match format::decode_with(&self.registry, bytes) {
+        let mut chunk = match format::decode_with(&self.registry, bytes) {
             Ok(decoded) => decoded.chunk,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -79,12 +79,13 @@ impl Types {
                 self.known_blocks.insert(block, known);
             }
         }
+        let known = |block: BlockId| self.known_blocks.get(&block).copied().unwrap_or_default();
+        // What has no layers and no components, as most have, needs no other cells.
+        if chunk.rename_blocks(known) {
+            return Ok(Ok(chunk));
+        }
         let mut assembly = ChunkAssembly::new();
-        assembly.copy_renamed(
-            &chunk,
-            |block| self.known_blocks.get(&block).copied().unwrap_or_default(),
-            |_, _, component| self.known_components.get(&component).copied(),
-        );
+        assembly.copy_renamed(&chunk, known, |_, _, component| self.known_components.get(&component).copied());
         Ok(Ok(assembly.finish()))
     }
 
