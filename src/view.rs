@@ -65,6 +65,7 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<MirrorIndex>()
         .init_resource::<FarColumns>()
         .init_resource::<receive::Backlog>()
+        .init_resource::<chunk_sync::SyncThreads>()
         .init_resource::<requests::Outgoing>()
         .init_resource::<dimension::Reopening>()
         .init_resource::<pregeneration::PregenerationIndex>()

@@ -69,8 +69,8 @@ pub struct Join {
     #[arg(long, default_value = "target/multiplayer/caches")]
     pub caches: PathBuf,
 
-    /// Columns that are seen around
-    #[arg(long, default_value_t = 10)]
+    /// Columns that are seen around; the server keeps 12 loaded
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=12))]
     pub radius: u32,
 
     /// Build a tower in the middle

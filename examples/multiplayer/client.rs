@@ -25,9 +25,9 @@ const CALM: u32 = 20;
 /// A client that has not connected yet.
 pub fn build(mut arguments: Join) -> Result<App, Box<dyn Error>> {
     arguments.headless |= start::lacks_display();
-    std::fs::create_dir_all(&arguments.caches)?;
     let cache = SyncCache {
-        path: arguments.caches.join(format!("{} of {}", arguments.name, arguments.server.ip())),
+        // One for each server.
+        path: arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port ")),
         most_bytes: MOST_CACHED,
     };
     let mut app = App::new();

@@ -2,6 +2,7 @@ use crate::object_store::{BLOCK_SIZE, Batch, Disk, FileDisk, ObjectStore, Object
 use crate::space::ChunkPos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -48,7 +49,9 @@ pub struct ChunkCache<D: Disk = FileDisk> {
     store: ObjectStore<D>,
     most_bytes: u64,
     held: BTreeMap<StackPos, Held>,
+    /// Stacks that are not written, and about the bytes of them.
     unwritten: usize,
+    unwritten_bytes: u64,
     /// Counts what was asked for, to know what was not for long.
     asked: u64,
 }
@@ -66,13 +69,17 @@ fn options() -> ObjectStoreOptions {
 }
 
 impl ChunkCache {
-    /// The cache in this file, made if there is none. Its file takes about `most_bytes` at the most, and at least 1 MiB. If it
+    /// The cache in this file, made with its folder if there is none. Its file takes about `most_bytes` at the most, and at least 1 MiB. If it
     /// is larger, from when it was allowed to be, it gets smaller with the first [`flush`](Self::flush) and the opening after.
     ///
     /// # Errors
     /// A file that is no cache, or is in use; what the system says.
     pub fn open(path: impl AsRef<Path>, most_bytes: u64) -> Result<Self, ObjectStoreError> {
         let path = path.as_ref();
+        if let Some(folder) = path.parent() {
+            // If that fails, so does what follows, and says why.
+            let _ = fs::create_dir_all(folder);
+        }
         let store = match path.try_exists() {
             Ok(false) => ObjectStore::create(path, CACHE_SIGNATURE, options()),
             _ => ObjectStore::open(path, CACHE_SIGNATURE, options()),
@@ -80,7 +87,8 @@ impl ChunkCache {
         let mut store = store?;
         // What it had when it might be larger is gone, but for its room.
         if store.size() > most_bytes.max(LEAST_BYTES) && store.free_space() > store.size() / 4 {
-            store.compact(|_, _| ControlFlow::Continue(()))?;
+            // What is damaged keeps it as large as it is.
+            let _ = store.compact(|_, _| ControlFlow::Continue(()));
         }
         Ok(Self::new(store, most_bytes))
     }
@@ -89,12 +97,27 @@ impl ChunkCache {
 impl<D: Disk> ChunkCache<D> {
     /// The cache in an object store.
     fn new(store: ObjectStore<D>, most_bytes: u64) -> Self {
-        Self { store, most_bytes: most_bytes.max(LEAST_BYTES), held: BTreeMap::new(), unwritten: 0, asked: 0 }
+        Self {
+            store,
+            most_bytes: most_bytes.max(LEAST_BYTES),
+            held: BTreeMap::new(),
+            unwritten: 0,
+            unwritten_bytes: 0,
+            asked: 0,
+        }
     }
 
     /// The server's first message.
-    pub(super) fn about(&self) -> Result<Option<Vec<u8>>, ObjectStoreError> {
-        Ok(self.store.read(ABOUT)?.map(|object| object.data))
+    pub(super) fn about(&mut self) -> Result<Option<Vec<u8>>, ObjectStoreError> {
+        match self.store.read(ABOUT) {
+            Ok(about) => Ok(about.map(|object| object.data)),
+            // Nobody knows what the numbers in its chunks mean.
+            Err(ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. }) => {
+                self.store.delete(ABOUT)?;
+                self.clear().map(|()| None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Remembers the server's first message.
@@ -105,7 +128,7 @@ impl<D: Disk> ChunkCache<D> {
     /// Forgets all chunks.
     pub fn clear(&mut self) -> Result<(), ObjectStoreError> {
         self.held.clear();
-        self.unwritten = 0;
+        (self.unwritten, self.unwritten_bytes) = (0, 0);
         let mut all = Batch::default();
         for (key, _) in self.store.with_prefix("stack/") {
             all.delete(key);
@@ -126,6 +149,7 @@ impl<D: Disk> ChunkCache<D> {
     /// # Errors
     /// What the system says.
     pub fn put(&mut self, chunk: ChunkPos, cached: CachedChunk) -> Result<(), ObjectStoreError> {
+        self.unwritten_bytes += cached.bytes.len() as u64;
         self.change(chunk, |stack| stack.insert(chunk.y, cached.clone()).as_ref() != Some(&cached))
     }
 
@@ -142,7 +166,8 @@ impl<D: Disk> ChunkCache<D> {
         if change(&mut held.stack) && !std::mem::replace(&mut held.is_unwritten, true) {
             self.unwritten += 1;
         }
-        if self.unwritten >= MOST_UNWRITTEN { self.write(at) } else { Ok(()) }
+        let is_much = self.unwritten >= MOST_UNWRITTEN || self.unwritten_bytes > self.most_bytes / 16;
+        if is_much { self.write(at) } else { Ok(()) }
     }
 
     /// Writes what is not written yet, and the index, so that the cache opens quickly. `center` is what stays when something
@@ -177,7 +202,7 @@ impl<D: Disk> ChunkCache<D> {
                 _ => _ = batch.delete(key),
             }
         }
-        self.unwritten = 0;
+        (self.unwritten, self.unwritten_bytes) = (0, 0);
         if !batch.is_empty() {
             self.make_room(bytes, center)?;
             self.store.apply(&batch)?;
@@ -203,7 +228,9 @@ impl<D: Disk> ChunkCache<D> {
             for (_, key) in stacks.iter().take(farthest) {
                 gone.delete(*key);
             }
-            self.store.apply(&gone)?;
+            if !gone.is_empty() {
+                self.store.apply(&gone)?;
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Questions that wait for their answers at the most, so that what comes near later need not wait for all of them.
 const MOST_UNANSWERED: usize = 4 * MOST_QUESTIONS;
-/// What is so much farther than the radius, in chunks, is let go.
+/// What is farther than the radius by more chunks is let go, if the server allows as much.
 const MARGIN: u32 = 2;
 
 /// Something that a client learned.
@@ -50,7 +50,7 @@ pub struct SyncProgress {
     pub answered: usize,
     /// Chunks that the cache had.
     pub cached: u64,
-    /// Chunks of the cache that the server said are current: they were not sent.
+    /// Chunks that the server said are current: they were not sent.
     pub current: u64,
     /// Their bytes, as they are in the chunk format.
     pub current_bytes: u64,
@@ -72,6 +72,8 @@ pub struct SyncClient<D: Disk = FileDisk> {
     /// Where it is to look, and where it looks, as far as the server lets it.
     wish: Option<SyncArea>,
     area: Option<SyncArea>,
+    /// What is so much farther than the area is kept.
+    margin: u32,
     is_area_sent: bool,
     chunks: FxHashMap<ChunkPos, Held>,
     /// To be read from the cache, and then to be asked for; nearest first.
@@ -100,6 +102,7 @@ impl<D: Disk> SyncClient<D> {
             is_connected: false,
             wish: None,
             area: None,
+            margin: 0,
             is_area_sent: false,
             chunks: FxHashMap::default(),
             unread: VecDeque::new(),
@@ -132,13 +135,14 @@ impl<D: Disk> SyncClient<D> {
             vertical = u32::MAX;
         }
         // So that what is kept beyond the radius is within it for the server.
-        let reach = |wished: u32, most: u32| wished.min(most.saturating_sub(MARGIN));
+        self.margin = MARGIN.min(welcome.radius).min(welcome.vertical);
+        let reach = |wished: u32, most: u32| wished.min(most - self.margin);
         let area =
             SyncArea { center, radius: reach(radius, welcome.radius), vertical: reach(vertical, welcome.vertical) };
         if self.area.replace(area) == Some(area) {
             return;
         }
-        let kept = area.grown(MARGIN);
+        let kept = area.grown(self.margin);
         for (chunk, held) in self.chunks.extract_if(|chunk, _| !kept.contains(*chunk)) {
             self.unanswered -= usize::from(held.is_asked && !held.is_answered);
             self.progress.answered -= usize::from(held.is_answered);
@@ -208,7 +212,7 @@ impl<D: Disk> SyncClient<D> {
             return None;
         }
         self.is_area_sent = true;
-        Some(ChunkQuestions { area: area.grown(MARGIN), questions }.encode())
+        Some(ChunkQuestions { area: area.grown(self.margin), questions }.encode())
     }
 
     /// Takes in what the server sent; [`next_news`](Self::next_news) tells what that is.
@@ -226,6 +230,8 @@ impl<D: Disk> SyncClient<D> {
     }
 
     fn take_welcome(&mut self, welcome: SyncWelcome, message: &[u8]) {
+        // It may be another connection, of which nobody has told.
+        self.disconnected();
         // In a world types are only added, at the end.
         let is_same = |known: &SyncWelcome| {
             let SyncWelcome { blocks, components, .. } = &welcome;
@@ -256,21 +262,26 @@ impl<D: Disk> SyncClient<D> {
 
     fn take_answer(&mut self, ChunkAnswer { chunk, news }: ChunkAnswer) {
         let Some(held) = self.chunks.get_mut(&chunk) else { return };
+        if let ChunkNews::Current(known) = news
+            && held.known != Some(known)
+        {
+            // It is about what it had before something else came.
+            if mem::take(&mut held.is_asked) {
+                self.unanswered -= usize::from(!held.is_answered);
+                self.unasked.push_front(chunk);
+            }
+            return;
+        }
+        let is_first = !held.is_answered;
         if !mem::replace(&mut held.is_answered, true) {
             self.progress.answered += 1;
             self.unanswered -= usize::from(held.is_asked);
         }
         match news {
-            ChunkNews::Current { version } => {
-                self.progress.current += 1;
-                self.progress.current_bytes += held.bytes;
-                let known = held.known.map(|known| KnownVersion { version, ..known });
-                let is_newer = mem::replace(&mut held.known, known) != known;
-                if is_newer {
-                    self.with_cache(|cache| {
-                        let Some(cached) = cache.chunk(chunk)?.cloned() else { return Ok(()) };
-                        cache.put(chunk, CachedChunk { version, ..cached })
-                    });
+            ChunkNews::Current(_) => {
+                if is_first {
+                    self.progress.current += 1;
+                    self.progress.current_bytes += held.bytes;
                 }
                 self.news.push_back(SyncNews::Current(chunk));
             }

@@ -26,12 +26,7 @@ pub enum SyncError {
         /// Bytes at the most.
         limit: usize,
     },
-    /// It asks for more chunks than a message may.
-    #[error("the message asks for {found} chunks, and at most {limit} are allowed")]
-    TooManyQuestions {
-        /// Questions at the most.
-        limit: usize,
-        /// Those of the message.
-        found: usize,
-    },
+    /// A client says something before it was told what it must know.
+    #[error("the message comes before the server has said anything")]
+    Early,
 }

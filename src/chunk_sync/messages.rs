@@ -5,15 +5,21 @@ use crate::block::{BlockRecord, ComponentRecord};
 use crate::space::ChunkPos;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Chunks of a column that is always told as a whole.
 const WHOLE_COLUMN: u64 = 64;
 /// Questions in one message at the most.
 pub const MOST_QUESTIONS: usize = 1_024;
+/// Answers in one message at the most.
+pub(super) const MOST_ANSWERS: usize = 1_024;
+/// Types of blocks that a server may have, and of their components.
+const MOST_TYPES: usize = 1 << 20;
 
 const FORMAT: u8 = 1;
 /// Of a client's message. A question takes up to 46 bytes.
@@ -52,17 +58,15 @@ pub struct ChunkQuestions {
     /// It is told of these chunks until it looks elsewhere.
     pub area: SyncArea,
     /// At most [`MOST_QUESTIONS`], each within the area.
+    #[serde(deserialize_with = "up_to::<_, _, MOST_QUESTIONS>")]
     pub questions: Vec<ChunkQuestion>,
 }
 
 /// What became of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChunkNews {
-    /// The client has the right bytes; this is their version by now.
-    Current {
-        /// The version.
-        version: u64,
-    },
+    /// What the client said that it has is right.
+    Current(KnownVersion),
     /// Here it is.
     Chunk {
         /// Its version. Of changes that are not saved yet it is the one that they will have.
@@ -97,8 +101,10 @@ pub struct SyncWelcome {
     /// The same, up and down.
     pub vertical: u32,
     /// What the numbers of blocks in chunks mean.
+    #[serde(deserialize_with = "up_to::<_, _, MOST_TYPES>")]
     pub blocks: Vec<BlockRecord>,
     /// What the numbers of block components mean.
+    #[serde(deserialize_with = "up_to::<_, _, MOST_TYPES>")]
     pub components: Vec<ComponentRecord>,
 }
 
@@ -107,14 +113,18 @@ pub struct SyncWelcome {
 pub enum ServerMessage {
     /// The first one.
     Welcome(SyncWelcome),
-    /// What became of some chunks.
-    Answers(Vec<ChunkAnswer>),
+    /// What became of some chunks, at most 1,024.
+    Answers(#[serde(deserialize_with = "up_to::<_, _, MOST_ANSWERS>")] Vec<ChunkAnswer>),
+}
+
+pub(super) fn has_whole_columns(chunk_heights: &Range<i64>) -> bool {
+    chunk_heights.end.abs_diff(chunk_heights.start) <= WHOLE_COLUMN
 }
 
 impl SyncWelcome {
     /// Whether columns have so few chunks, at most 64, that a client is always told of all of them.
     pub fn has_whole_columns(&self) -> bool {
-        self.chunk_heights.end.abs_diff(self.chunk_heights.start) <= WHOLE_COLUMN
+        has_whole_columns(&self.chunk_heights)
     }
 }
 
@@ -127,16 +137,12 @@ impl ChunkQuestions {
     /// Reads a message. It needs no more memory than some times its length.
     ///
     /// # Errors
-    /// Bytes that are no such message, or more of them or of questions than there may be.
+    /// Bytes that are no such message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
         if message.len() > MOST_CLIENT_BYTES {
             return Err(SyncError::TooLarge { limit: MOST_CLIENT_BYTES });
         }
-        let read: Self = parse(body(message)?)?;
-        match read.questions.len() {
-            found if found > MOST_QUESTIONS => Err(SyncError::TooManyQuestions { limit: MOST_QUESTIONS, found }),
-            _ => Ok(read),
-        }
+        parse(body(message)?)
     }
 }
 
@@ -146,7 +152,7 @@ impl ServerMessage {
         let plain = postcard::to_extend(self, Vec::new()).unwrap_or_default();
         let mut message = vec![FORMAT];
         // Neither memory to read from nor memory to write to can fail.
-        let _ = ZlibEncoder::new(&plain[..], Compression::new(4)).read_to_end(&mut message);
+        let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
         message
     }
 
@@ -162,7 +168,12 @@ impl ServerMessage {
         if plain.len() > limit {
             return Err(SyncError::TooLarge { limit });
         }
-        parse(&plain)
+        match parse(&plain)? {
+            Self::Welcome(SyncWelcome { chunk_heights, .. }) if chunk_heights.is_empty() => {
+                Err(SyncError::Malformed { reason: "its dimension has no heights".into() })
+            }
+            read => Ok(read),
+        }
     }
 }
 
@@ -172,6 +183,32 @@ fn body(message: &[u8]) -> Result<&[u8], SyncError> {
         Some((&FORMAT, body)) => Ok(body),
         Some((&found, _)) => Err(SyncError::Format { found, known: FORMAT }),
     }
+}
+
+/// A list that is not longer than this.
+fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list: D) -> Result<Vec<T>, D::Error> {
+    struct UpTo<T, const MOST: usize>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+            write!(formatter, "at most {MOST}")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut read = Vec::new();
+            while let Some(next) = list.next_element()? {
+                if read.len() == MOST {
+                    return Err(Error::custom("a list is too long"));
+                }
+                read.push(next);
+            }
+            Ok(read)
+        }
+    }
+
+    list.deserialize_seq(UpTo::<T, MOST>(PhantomData))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {

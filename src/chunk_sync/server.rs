@@ -1,8 +1,9 @@
+use super::messages::MOST_ANSWERS;
 use super::{
     Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,
 };
 use crate::block::{BlockRecord, ComponentRecord};
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, ColumnPos};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -12,8 +13,6 @@ use std::time::Duration;
 
 /// Bytes of chunks that are put into one message, before it is compressed; a larger chunk is alone in one.
 const MESSAGE_BYTES: usize = 48 << 10;
-/// Answers in one message at the most.
-const MESSAGE_ANSWERS: usize = 1_024;
 /// Found chunks that wait to be sent: with so many bytes of them no more are looked up.
 const READY_BYTES: usize = 256 << 10;
 
@@ -23,7 +22,7 @@ const WHOLE_COLUMN_REACH: u32 = 72;
 /// What a client may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncLimits {
-    /// The radius of its area at the most, in columns. About 60 bytes are kept of each chunk of the area.
+    /// The radius of its area at the most, in columns. About a hundred bytes are kept of each chunk of the area.
     pub radius: u32,
     /// How far above and below, in chunks, in a dimension of more than 64 chunks of height; otherwise columns are whole.
     pub vertical: u32,
@@ -38,11 +37,16 @@ impl Default for SyncLimits {
     }
 }
 
+/// The time between two looks at what a moving client has left behind, at least: that takes a while.
+const TIDY: Duration = Duration::from_millis(250);
+/// After this time it is looked whether something is there by now where nothing was.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
+
 /// A chunk as it is on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundChunk {
-    /// Its version.
-    pub version: u64,
+    /// Its version, and the checksum of its bytes.
+    pub known: KnownVersion,
     /// Its bytes, in the chunk format.
     pub bytes: Arc<[u8]>,
 }
@@ -67,7 +71,12 @@ pub struct SyncServerProgress {
 #[derive(Debug)]
 pub struct SyncServer {
     limits: SyncLimits,
+    chunk_heights: Range<i64>,
     area: Option<SyncArea>,
+    /// What is left behind is still there.
+    is_untidy: bool,
+    tidied: Duration,
+    looked_again: Duration,
     interests: FxHashMap<ChunkPos, Interest>,
     /// To be looked up, nearest first.
     queue: BTreeSet<(u128, u64, ChunkPos)>,
@@ -75,8 +84,9 @@ pub struct SyncServer {
     looked_up: usize,
     ready: VecDeque<ChunkAnswer>,
     ready_bytes: usize,
-    /// Messages that wait for bytes of the budget.
+    /// Messages that wait for bytes of the budget, and the answers in them.
     held: VecDeque<Vec<u8>>,
+    held_answers: usize,
     budget: Option<Budget>,
     progress: SyncServerProgress,
 }
@@ -88,6 +98,8 @@ struct Interest {
     stage: Stage,
     /// The client waits for an answer, whatever it is.
     is_asked: bool,
+    /// There is no such chunk, as far as is known.
+    is_gone: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,19 +127,24 @@ impl SyncServer {
         }
         Self {
             limits: SyncLimits { vertical: welcome.vertical, ..limits },
+            chunk_heights: welcome.chunk_heights.clone(),
             area: None,
+            is_untidy: false,
+            tidied: Duration::ZERO,
+            looked_again: Duration::ZERO,
             interests: FxHashMap::default(),
             queue: BTreeSet::new(),
             looked_up: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
             held: VecDeque::from([ServerMessage::Welcome(welcome).encode()]),
+            held_answers: 0,
             budget: None,
             progress: SyncServerProgress::default(),
         }
     }
 
-    /// Takes in what the client sent. Questions for what is not in its area are left out.
+    /// Takes in what the client sent. Questions for what is not in its area, or not in the dimension, are left out.
     ///
     /// # Errors
     /// A message that is none; nothing changes then.
@@ -135,10 +152,11 @@ impl SyncServer {
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
         self.look(area);
         for question in questions {
-            if !self.area.is_some_and(|area| area.contains(question.chunk)) {
+            let is_near = self.area.is_some_and(|area| area.contains(question.chunk));
+            if !is_near || !self.chunk_heights.contains(&question.chunk.y) {
                 continue;
             }
-            let fresh = Interest { client: None, stage: Stage::Told, is_asked: true };
+            let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, is_gone: false };
             let interest = self.interests.entry(question.chunk).or_insert(fresh);
             (interest.client, interest.is_asked) = (question.known, true);
             self.changed(question.chunk);
@@ -150,9 +168,12 @@ impl SyncServer {
         let SyncArea { center, radius, vertical } = area;
         let radius = radius.min(self.limits.radius);
         let area = SyncArea { center, radius, vertical: vertical.min(self.limits.vertical) };
-        if self.area.replace(area) == Some(area) {
-            return;
-        }
+        self.is_untidy |= self.area.replace(area) != Some(area);
+    }
+
+    /// Forgets what is not in the area any more.
+    fn tidy(&mut self) {
+        let Some(area) = self.area.filter(|_| mem::take(&mut self.is_untidy)) else { return };
         self.interests.retain(|chunk, _| area.contains(*chunk));
         let queue = mem::take(&mut self.queue);
         self.queue = queue.into_iter().filter(|(.., chunk)| area.contains(*chunk)).map(|of| area.order(of.2)).collect();
@@ -187,7 +208,9 @@ impl SyncServer {
             && self.looked_up < most
             && let Some((.., chunk)) = self.queue.pop_first()
         {
-            if let Some(interest) = self.interests.get_mut(&chunk) {
+            if !self.area.is_some_and(|area| area.contains(chunk)) {
+                self.interests.remove(&chunk);
+            } else if let Some(interest) = self.interests.get_mut(&chunk) {
                 interest.stage = Stage::LookedUp;
                 self.looked_up += 1;
                 wanted.push(chunk);
@@ -206,14 +229,15 @@ impl SyncServer {
         }
         let is_outdated = mem::replace(&mut interest.stage, Stage::Told) == Stage::Outdated;
         let is_asked = mem::take(&mut interest.is_asked);
+        let was_gone = mem::replace(&mut interest.is_gone, found == Ok(None));
+        let has_come = was_gone && !interest.is_gone;
         let news = match found {
-            Ok(Some(FoundChunk { version, bytes })) => {
-                let known = KnownVersion::of(version, &bytes);
-                let before = interest.client.replace(known);
-                match before {
-                    Some(before) if before == known && !is_asked => None,
-                    Some(before) if before.checksum == known.checksum => Some(ChunkNews::Current { version }),
-                    _ => Some(ChunkNews::Chunk { version, bytes: bytes.to_vec() }),
+            Ok(Some(FoundChunk { known, bytes })) => {
+                let is_known = interest.client.replace(known) == Some(known);
+                match is_known {
+                    true if is_asked => Some(ChunkNews::Current(known)),
+                    true => None,
+                    false => Some(ChunkNews::Chunk { version: known.version, bytes: bytes.to_vec() }),
                 }
             }
             Ok(None) if interest.client.take().is_some() || is_asked => Some(ChunkNews::Gone),
@@ -228,6 +252,36 @@ impl SyncServer {
         if is_outdated {
             self.changed(chunk);
         }
+        if has_come {
+            // With it, most often, its column.
+            self.heights().filter(|y| *y != chunk.y).for_each(|y| self.changed(chunk.column().chunk(y)));
+        }
+    }
+
+    /// The heights of the area that the dimension has.
+    fn heights(&self) -> Range<i64> {
+        let Some(SyncArea { center, vertical, .. }) = self.area else { return 0..0 };
+        let [low, high] =
+            [center.y.saturating_sub_unsigned(vertical.into()), center.y.saturating_add_unsigned(vertical.into())];
+        low.max(self.chunk_heights.start)..high.saturating_add(1).min(self.chunk_heights.end)
+    }
+
+    /// A column may be another now.
+    pub fn column_changed(&mut self, column: ColumnPos) {
+        if self.area.is_some_and(|area| area.contains_column(column)) {
+            self.heights().for_each(|y| self.changed(column.chunk(y)));
+        }
+    }
+
+    /// Where nothing was, something may have been generated without anybody near: one chunk of each column tells.
+    fn look_again(&mut self) {
+        let mut columns = FxHashMap::default();
+        let gone = self.interests.iter().filter(|(_, interest)| interest.is_gone && interest.stage == Stage::Told);
+        for (chunk, _) in gone {
+            let lowest = columns.entry(chunk.column()).or_insert(*chunk);
+            *lowest = (*lowest).min(*chunk);
+        }
+        columns.into_values().for_each(|chunk| self.changed(chunk));
     }
 
     /// What was wanted and is not found yet will not be: it is wanted again.
@@ -244,13 +298,21 @@ impl SyncServer {
 
     /// What is to be sent now, in this order: as many bytes as are allowed. `now` is the time since any fixed moment.
     pub fn messages(&mut self, now: Duration) -> Vec<Vec<u8>> {
+        if now >= self.tidied + TIDY {
+            self.tidied = now;
+            self.tidy();
+        }
+        if now >= self.looked_again + LOOK_AGAIN {
+            self.looked_again = now;
+            self.look_again();
+        }
         let budget = self.budget.get_or_insert_with(|| Budget::new(now));
         budget.refill(now, self.limits.bytes_per_second);
         let mut messages = Vec::new();
         loop {
             if self.held.is_empty() {
                 let (mut answers, mut bytes) = (Vec::new(), 0);
-                while answers.len() < MESSAGE_ANSWERS
+                while answers.len() < MOST_ANSWERS
                     && let Some(answer) = self.ready.pop_front()
                 {
                     let more = answer_bytes(&answer);
@@ -259,7 +321,7 @@ impl SyncServer {
                         break;
                     }
                     match answer.news {
-                        ChunkNews::Current { .. } => self.progress.current += 1,
+                        ChunkNews::Current(_) => self.progress.current += 1,
                         ChunkNews::Chunk { .. } => self.progress.sent += 1,
                         ChunkNews::Gone | ChunkNews::Unreadable => {}
                     }
@@ -270,6 +332,7 @@ impl SyncServer {
                     return messages;
                 }
                 self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
+                self.held_answers = answers.len();
                 self.held.push_back(ServerMessage::Answers(answers).encode());
             }
             let Some(message) = self.held.pop_front() else { return messages };
@@ -278,13 +341,14 @@ impl SyncServer {
                 return messages;
             }
             self.progress.bytes += message.len() as u64;
+            self.held_answers = 0;
             messages.push(message);
         }
     }
 
     /// What was done for the client.
     pub fn progress(&self) -> SyncServerProgress {
-        let waiting = self.queue.len() + self.looked_up + self.ready.len();
+        let waiting = self.queue.len() + self.looked_up + self.ready.len() + self.held_answers;
         SyncServerProgress { waiting, ..self.progress }
     }
 }

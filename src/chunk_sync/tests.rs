@@ -6,7 +6,7 @@ use super::*;
 use crate::block::{BlockRecord, BlockRegistry};
 use crate::space::ChunkPos;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,12 +40,17 @@ fn area(x: i64, z: i64, radius: u32) -> SyncArea {
 /// What the server's world has: a version and bytes.
 type World = BTreeMap<ChunkPos, (u64, Arc<[u8]>)>;
 
-/// A server, a client, and the wire between them.
+/// A server, a client, and the wires between them, on which messages take a while.
 struct Wire {
     server: SyncServer,
     client: SyncClient,
     world: World,
     now: Duration,
+    /// Steps that a message is under way.
+    latency: usize,
+    up: VecDeque<Vec<Vec<u8>>>,
+    down: VecDeque<Vec<Vec<u8>>>,
+    looked_up: VecDeque<Vec<ChunkPos>>,
     /// What the client was told, as it holds now; with whether the server has confirmed it.
     told: FxHashMap<ChunkPos, (Vec<u8>, bool)>,
     /// In which order chunks were told of.
@@ -54,8 +59,16 @@ struct Wire {
 
 impl Wire {
     fn new(limits: SyncLimits, cache: &Path, world: World) -> Self {
-        let (told, order) = Default::default();
-        Self { server: server(limits), client: client(cache), world, now: Duration::ZERO, told, order }
+        let (server, client) = (server(limits), client(cache));
+        let (up, down, looked_up, told, order) = Default::default();
+        Self { server, client, world, now: Duration::ZERO, latency: 0, up, down, looked_up, told, order }
+    }
+
+    /// The connection is lost with all that is under way.
+    fn reconnect(&mut self, limits: SyncLimits) {
+        self.server = server(limits);
+        [&mut self.up, &mut self.down].map(VecDeque::clear);
+        self.looked_up.clear();
     }
 
     fn take_news(&mut self) {
@@ -78,25 +91,41 @@ impl Wire {
     fn step(&mut self) {
         self.now += Duration::from_millis(100);
         self.take_news();
-        while let Some(message) = self.client.next_message() {
-            self.server.receive(&message).unwrap();
+        self.up.push_back(std::iter::from_fn(|| self.client.next_message()).collect());
+        while self.up.len() > self.latency {
+            self.up.pop_front().unwrap().iter().for_each(|message| self.server.receive(message).unwrap());
         }
-        for chunk in self.server.wanted(64) {
-            let found =
-                self.world.get(&chunk).map(|(version, bytes)| FoundChunk { version: *version, bytes: bytes.clone() });
-            self.server.found(chunk, Ok(found));
+        self.looked_up.push_back(self.server.wanted(64));
+        while self.looked_up.len() > self.latency {
+            for chunk in self.looked_up.pop_front().unwrap() {
+                let found = self.world.get(&chunk).map(|(version, bytes)| FoundChunk {
+                    known: KnownVersion::of(*version, bytes),
+                    bytes: bytes.clone(),
+                });
+                self.server.found(chunk, Ok(found));
+            }
         }
-        for message in self.server.messages(self.now) {
-            self.client.receive(&message).unwrap();
+        self.down.push_back(self.server.messages(self.now));
+        while self.down.len() > self.latency {
+            self.down.pop_front().unwrap().iter().for_each(|message| self.client.receive(message).unwrap());
         }
         self.take_news();
     }
 
+    fn is_idle(&self) -> bool {
+        let progress = self.client.progress();
+        self.server.progress().waiting == 0
+            && [&self.up, &self.down].iter().all(|wire| wire.iter().all(Vec::is_empty))
+            && progress.wanted > 0
+            && progress.answered == progress.wanted
+    }
+
     fn settle(&mut self) {
+        let mut idle = 0;
         for _ in 0..10_000 {
             self.step();
-            let progress = self.client.progress();
-            if self.server.progress().waiting == 0 && progress.wanted > 0 && progress.answered == progress.wanted {
+            idle = if self.is_idle() { idle + 1 } else { 0 };
+            if idle > self.latency {
                 return;
             }
         }

@@ -5,9 +5,10 @@ use super::events::ChunksAnswer;
 use super::opacity::AskError;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ComponentError, format};
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
 use bevy::prelude::*;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`] with the same asker tells.
@@ -30,8 +31,16 @@ pub struct ChunkState {
     pub version: u64,
     /// Whether it is saved as it is now.
     pub is_saved: bool,
+    /// The CRC-32 of its bytes: two histories of a world may have the same version of a chunk.
+    pub checksum: u32,
     /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
     pub bytes: Arc<[u8]>,
+}
+
+impl ChunkState {
+    fn new(version: u64, is_saved: bool, bytes: Arc<[u8]>) -> Self {
+        Self { version, is_saved, checksum: crc32fast::hash(&bytes), bytes }
+    }
 }
 
 /// A question, to be answered on another thread.
@@ -76,8 +85,13 @@ impl ChunkStateOrder {
     pub fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> ChunksAnswer {
         let Self { asker, entity, dimension, is_sparse, chunks } = self;
         let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
+        // Before the chunks: what is stored meanwhile must not look like air of a stored column.
+        let mut marks = BTreeMap::new();
+        for column in positions.iter().map(|chunk| chunk.column()) {
+            marks.entry(column).or_insert_with(|| store.is_stored(dimension, column));
+        }
         let stored = store.stored_chunks(dimension, &positions);
-        let reader = Reader { store, blocks, dimension, is_sparse };
+        let reader = Reader { store, blocks, dimension, is_sparse, marks };
         let answer =
             |(chunk, stored): (KnownChunk, _)| (chunk.pos, reader.state(&chunk, stored).map_err(AskError::from));
         ChunksAnswer { asker, entity, chunks: chunks.into_iter().zip(stored).map(answer).collect() }
@@ -89,39 +103,45 @@ struct Reader<'a> {
     blocks: &'a BlockRegistry,
     dimension: DimensionId,
     is_sparse: bool,
+    /// Whether columns are stored.
+    marks: BTreeMap<ColumnPos, Result<bool, StoreError>>,
 }
 
 impl Reader<'_> {
+    /// Whether what is not stored of the column is air.
+    fn is_air(&self, column: ColumnPos) -> Result<bool, StoreError> {
+        if self.is_sparse { Ok(false) } else { self.marks.get(&column).cloned().unwrap_or(Ok(false)) }
+    }
+
     /// `None` if there is no such chunk.
     fn state(
         &self,
         chunk: &KnownChunk,
         stored: Result<Option<StoredChunk>, StoreError>,
     ) -> Result<Option<ChunkState>, StoreError> {
-        let stored = stored?;
         let Some(newest) = &chunk.newest else {
-            if let Some(StoredChunk { version, bytes }) = stored {
-                return Ok(Some(ChunkState { version, is_saved: true, bytes }));
+            if let Some(StoredChunk { version, bytes }) = stored? {
+                return Ok(Some(ChunkState::new(version, true, bytes)));
             }
-            // What is not stored of a stored column is air.
-            let is_air =
-                !self.is_sparse && (chunk.is_generated || self.store.is_stored(self.dimension, chunk.pos.column())?);
+            let is_air = chunk.is_generated && !self.is_sparse || self.is_air(chunk.pos.column())?;
             let air = || self.encode(chunk.pos, &Chunk::uniform(BlockId::AIR));
-            return is_air.then(|| Ok(ChunkState { version: 0, is_saved: true, bytes: air()? })).transpose();
+            return is_air.then(|| Ok(ChunkState::new(0, true, air()?))).transpose();
         };
         let bytes = self.encode(chunk.pos, newest)?;
-        Ok(Some(match stored {
-            Some(stored) if stored.bytes == bytes => ChunkState { version: stored.version, is_saved: true, bytes },
-            Some(stored) => ChunkState { version: stored.version.saturating_add(1), is_saved: false, bytes },
-            None => {
-                let is_air = newest.uniform_block() == Some(BlockId::AIR) && !self.is_sparse;
-                let is_saved = is_air && self.store.is_stored(self.dimension, chunk.pos.column())?;
-                // It was stored as air, and is that no more; or nothing of its column is stored.
-                let is_change =
-                    !is_air && !self.is_sparse && self.store.is_stored(self.dimension, chunk.pos.column())?;
-                ChunkState { version: u64::from(is_change), is_saved, bytes }
+        let (version, is_saved) = match stored {
+            Ok(Some(stored)) if stored.bytes == bytes => (stored.version, true),
+            Ok(Some(stored)) => (stored.version.saturating_add(1), false),
+            Ok(None) => {
+                // It is stored as air, or nothing of its column is stored.
+                let (was_air, is_air) =
+                    (self.is_air(chunk.pos.column())?, newest.uniform_block() == Some(BlockId::AIR));
+                (u64::from(was_air && !is_air), was_air && is_air)
             }
-        }))
+            // What is in memory takes its place with the next save, with a version that no count of changes has reached.
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => (1 << 32, false),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(ChunkState::new(version, is_saved, bytes)))
     }
 
     fn encode(&self, pos: ChunkPos, chunk: &Chunk) -> Result<Arc<[u8]>, StoreError> {

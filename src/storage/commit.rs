@@ -228,7 +228,7 @@ impl GroupWriter<'_> {
 impl WorldStore {
     /// Saves the whole batch or, on an error, nothing of it.
     ///
-    /// A chunk has version 0 as it is generated; one that changes a stored one gets its version + 1. A chunk of air that nothing is stored of stays so,
+    /// A chunk has version 0 as it is stored with its new column; each change that is stored later adds 1. A chunk of air that nothing is stored of stays so,
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();

@@ -7,5 +7,5 @@ mod worker;
 pub use client::{ChunkSyncClient, SyncCache};
 pub use peer::ChunkSyncPeer;
 
-pub(super) use client::{end_clients, follow_clients, start_clients, take_in};
+pub(super) use client::{SyncThreads, end_clients, follow_clients, start_clients, take_in};
 pub(super) use peer::{ask, hear, send};

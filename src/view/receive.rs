@@ -6,6 +6,7 @@ use super::{
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
 use crate::simulation::Exclusive;
 use crate::simulation::StableId;
+use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::mem;
 use uuid::Uuid;
@@ -18,6 +19,13 @@ impl Backlog {
     /// Adds what is newer.
     pub fn add(&mut self, newer: Published) {
         self.0.get().append(newer);
+    }
+
+    /// What waits of a dimension's ground is not told any more.
+    pub fn forget(&mut self, dimension: DimensionId) {
+        let waiting = self.0.get();
+        waiting.columns.retain(|(of, _), _| *of != dimension);
+        waiting.chunks.retain(|(of, _), _| *of != dimension);
     }
 }
 

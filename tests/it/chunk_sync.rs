@@ -208,9 +208,84 @@ fn of_a_tall_dimension_the_heights_around_are_seen() {
 }
 
 #[test]
+fn ground_that_is_only_stored_is_told_when_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let mut client = client(&folder.path().join("cache"), 2);
+    client.app.world_mut().get_mut::<Transform>(client.view).unwrap().translation.x = -2_000.0;
+    client.settle(&mut server);
+    assert_eq!(client.columns(), 0);
+    let area = ColumnArea::Disc { center: ColumnPos::new(-125, 0), radius: 6 };
+    server.app.world_mut().spawn(Pregeneration { dimension: server.dimension, area });
+    client.talk(&mut server, "the new ground is seen", |client| client.columns() == 13);
+}
+
+#[test]
+fn a_client_that_comes_back_at_once_finds_its_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut server = server(-64..320);
+    let mut client = client(&cache, 3);
+    client.settle(&mut server);
+    // Another one takes its place: the old one may still be writing.
+    let again = |dimension| {
+        let cache = SyncCache { path: cache.clone(), most_bytes: 64 << 20 };
+        ChunkSyncClient::new(dimension).with_radius(3).with_cache(cache)
+    };
+    const OTHER: DimensionId = DimensionId(1 << 33);
+    client.app.world_mut().entity_mut(client.view).insert(again(OTHER));
+    update_until(&mut client.app, "the cache is seen", |world| {
+        let published = world.resource::<PublishedColumns>();
+        published.iter().count() == 29 && published.iter().all(|(of, _)| of == OTHER)
+    });
+    assert_eq!(client.app.world().get::<DimensionOpen>(client.view).map(|open| open.id), Some(OTHER));
+    client.app.world_mut().entity_mut(client.view).remove::<ChunkSyncClient>();
+    update(&mut client.app, 3);
+    assert_eq!(client.app.world().resource::<PublishedColumns>().len(), 0);
+    assert_eq!(client.app.world().get::<DimensionOpen>(client.view), None);
+}
+
+#[test]
+fn a_client_that_leaves_at_once_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let mut server = server(-64..320);
+    let mut first = client(&cache, 3);
+    first.settle(&mut server);
+    first.end();
+    let mut second = client(&cache, 3);
+    update_until(&mut second.app, "something is seen", |world| !world.resource::<PublishedColumns>().is_empty());
+    second.app.world_mut().despawn(second.view);
+    update(&mut second.app, 10);
+    assert_eq!(second.columns(), 0);
+}
+
+#[test]
+fn a_dimension_that_closes_and_opens_again_is_told_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let mut client = client(&folder.path().join("cache"), 2);
+    client.settle(&mut server);
+    let dimension = Dimension::new("overworld", Hills::seeded(3));
+    server.app.world_mut().entity_mut(server.dimension).remove::<Dimension>();
+    update(&mut server.app, 20);
+    server.app.world_mut().entity_mut(server.dimension).insert(dimension);
+    update(&mut server.app, 60);
+    let high = BlockPos::new(5, 100, 5);
+    server.build(high);
+    client.talk(&mut server, "the block is seen", |client| {
+        let published = client.app.world().resource::<PublishedColumns>();
+        published.column(REMOTE, high.column()).is_some_and(|column| column.block(high) != BlockId::AIR)
+    });
+    client.settle(&mut server);
+    assert_same(&server, &client, 2);
+}
+
+#[test]
 fn what_a_client_sends_is_checked() {
     let mut server = server(-64..320);
     let peer = server.connect();
+    update(&mut server.app, 2);
     let mut peer = server.app.world_mut().get_mut::<ChunkSyncPeer>(peer).unwrap();
     assert!(peer.receive(b"GET / HTTP/1.1").is_err());
     assert!(peer.receive(&[]).is_err());

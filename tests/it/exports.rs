@@ -11,11 +11,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-// Its `main` is not called here.
-#[allow(dead_code)]
-#[path = "../../examples/upgrade/main.rs"]
-mod upgrade;
-
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 const STATUE: BlockPos = BlockPos::new(4, 10, -5);
 const FENCE: BlockPos = BlockPos::new(5, 10, -5);
@@ -156,9 +151,9 @@ fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
         None => (key, (version, data)),
     };
     let expected: BTreeMap<_, _> = all().into_iter().map(upgraded).collect();
-    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 300);
+    assert_eq!(crate::upgrade::run(&path, &[]).unwrap().upgraded, 300);
     assert!(all() == expected);
-    assert_eq!(upgrade::upgrade_all(&path).unwrap(), 0, "it is done");
+    assert_eq!(crate::upgrade::run(&path, &[]).unwrap().upgraded, 0, "it is done");
     let new = WorldStore::open(&StorageConfig::Memory).unwrap();
     assert_eq!(new.import_dimension(&path, &ImportOptions::default(), go_on).unwrap().objects, 301);
     let claim = new.kept_object(new.dimensions().unwrap()[0].id, "chunk/7,4,0/game:claim").unwrap().unwrap();

@@ -8,6 +8,7 @@ use bevy_terrane::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_
 use bevy_terrane::chunk::format::{EncodedChunk, decode_with, encode_with};
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::generation::DistanceGraph;
+use bevy_terrane::object_store::{Batch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits, WriteOptions};
 use bevy_terrane::space::HeightSet;
@@ -18,7 +19,9 @@ use bevy_terrane::storage::{
 use proptest::prelude::any;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -259,6 +262,48 @@ fn schematics_of_any_bytes_are_read_or_refused() {
             }
         }
     });
+}
+
+/// Reads all that a file holds, if it is an object store.
+fn read_objects(path: &Path) -> usize {
+    let Ok(signature) = ObjectStore::signature_of(path) else { return 0 };
+    let Ok(store) = ObjectStore::open_to_read(path, &signature) else { return 0 };
+    let damaged = store.verify(|_, _| ControlFlow::Continue(()));
+    store.len() - damaged.len()
+}
+
+#[test]
+fn object_stores_of_any_bytes_are_read_or_refused() {
+    let whole = include_bytes!("../fixtures/object_store_1.objects").to_vec();
+    let mut without_index = whole.clone();
+    without_index[4_059] = 0;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    fuzz("object store", 4 * MEBIBYTE, &[whole, without_index], |bytes| {
+        std::fs::write(&path, bytes).unwrap();
+        assert!(read_objects(&path) <= bytes.len() / 4_096);
+    });
+}
+
+#[test]
+fn a_batch_that_names_many_keys_takes_little_memory_when_an_index_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, crashed] = ["store", "crashed"].map(|name| folder.path().join(name));
+    let mut store = ObjectStore::create(&path, "fuzz 1", ObjectStoreOptions::default()).unwrap();
+    store.write("gone", 1, b"").unwrap();
+    let mut batch = Batch::default();
+    batch.write("kept", 1, *b"one").delete("gone");
+    (0..200_000_u32).for_each(|number| _ = batch.delete(format!("{number:x}")));
+    store.apply(&batch).unwrap();
+    // As a crash leaves it.
+    std::fs::copy(&path, &crashed).unwrap();
+    let peak = peak_bytes(|| {
+        let store = ObjectStore::open_to_read(&crashed, "fuzz 1").unwrap();
+        assert!(store.recovery().is_some());
+        assert_eq!(store.entries_from(0).collect::<Vec<_>>(), [("kept", 1)]);
+    });
+    // Each of them by itself would take a string.
+    assert!(peak < 200_000 * size_of::<String>(), "it took {peak} bytes");
 }
 
 const HERE: DimensionId = DimensionId(0);

@@ -55,3 +55,4 @@ mod talk;
 mod terrane_tool;
 mod tiers;
 mod travel;
+mod upgrade;

@@ -170,7 +170,7 @@ fn whatever_a_killed_process_was_told_is_written_is_there() {
     let mut random = SplitMix64::new(7);
     let mut model = Model::new();
     let (mut acknowledged, mut without_index, mut dropped) = (0, 0, 0);
-    for round in 0..rounds(20) {
+    for round in 0..rounds(40) {
         let count = kill_one(&path, round, &mut random);
         let mut steps = Steps::of_round(round);
         steps.by_ref().take(count).for_each(|step| step.imagine(&mut model));
@@ -190,5 +190,5 @@ fn whatever_a_killed_process_was_told_is_written_is_there() {
         model = found;
     }
     println!("{acknowledged} steps; {without_index} files without an index, {dropped} writes that were not whole");
-    assert!(acknowledged as u64 > 10 * rounds(20) && without_index > rounds(20) / 2);
+    assert!(acknowledged as u64 > 10 * rounds(40) && without_index > rounds(40) / 2);
 }

@@ -144,13 +144,20 @@ fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
     wire.client.look(area(0, 0, 4));
     wire.step();
     wire.client.disconnected();
-    wire.server = server(SyncLimits::default());
+    wire.reconnect(SyncLimits::default());
     wire.edit(ChunkPos::new(0, 0, 0), b"meanwhile");
     wire.settle();
     wire.assert_right(area(0, 0, 4));
     let received = wire.client.progress().received;
+    // This time nobody tells the client.
+    wire.reconnect(SyncLimits::default());
+    wire.edit(ChunkPos::new(1, 0, 0), b"meanwhile");
+    (0..5).for_each(|_| wire.step());
+    wire.settle();
+    wire.assert_right(area(0, 0, 4));
+    let received = received + 1;
     wire.client.disconnected();
-    wire.server = server(SyncLimits::default());
+    wire.reconnect(SyncLimits::default());
     wire.settle();
     assert_eq!(wire.client.progress().received, received);
 }
@@ -184,6 +191,39 @@ fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
 }
 
+#[test]
+fn what_a_server_hardly_allows_is_answered_all_the_same() {
+    for radius in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = SyncLimits { radius, ..SyncLimits::default() };
+        let mut wire = Wire::new(limits, &folder.path().join("cache"), world(4));
+        wire.client.look(area(0, 0, 3));
+        wire.settle();
+        wire.assert_right(area(0, 0, 0));
+        // What comes back into the area is as it is then.
+        wire.client.look(area(2, 0, 3));
+        wire.settle();
+        wire.edit(ChunkPos::new(0, 0, 0), b"behind it");
+        wire.client.look(area(0, 0, 3));
+        wire.settle();
+        wire.assert_right(area(0, 0, 0));
+    }
+}
+
+#[test]
+fn what_is_generated_without_being_loaded_is_told_a_moment_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wire = Wire::new(SyncLimits::default(), &folder.path().join("cache"), World::new());
+    wire.client.look(area(0, 0, 3));
+    wire.settle();
+    assert_eq!(wire.told.len(), 0);
+    // Nobody tells the server.
+    wire.world = world(3);
+    (0..60).for_each(|_| wire.step());
+    wire.assert_right(area(0, 0, 3));
+    assert_eq!(wire.told.len(), 29 * 5);
+}
+
 #[derive(Clone, Debug)]
 enum Deed {
     Edit(ChunkPos, u8),
@@ -212,11 +252,12 @@ proptest! {
 
     /// Whatever happens, in the end the client knows what the world has.
     #[test]
-    fn in_the_end_the_client_is_right(deeds in deeds(), bytes_per_second in 2_000..200_000u64) {
+    fn in_the_end_the_client_is_right(deeds in deeds(), bytes_per_second in 2_000..200_000u64, latency in 0..4_usize) {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("cache");
         let limits = SyncLimits { bytes_per_second, ..SyncLimits::default() };
         let mut wire = Wire::new(limits, &cache, world(3));
+        wire.latency = latency;
         let mut last = area(0, 0, 2);
         wire.client.look(last);
         for deed in deeds {
@@ -233,14 +274,14 @@ proptest! {
                 Deed::Step => wire.step(),
                 Deed::Disconnect => {
                     wire.client.disconnected();
-                    wire.server = server(limits);
+                    wire.reconnect(limits);
                 }
                 Deed::Reopen => {
                     wire.client.flush();
                     let placeholder = SyncClient::new(None);
                     drop(std::mem::replace(&mut wire.client, placeholder));
                     wire.client = client(&cache);
-                    wire.server = server(limits);
+                    wire.reconnect(limits);
                     wire.told.clear();
                     wire.client.look(last);
                 }

@@ -56,6 +56,53 @@ fn a_cache_that_may_not_be_so_large_any_more_gets_smaller() {
 }
 
 #[test]
+fn whole_columns_at_once_do_not_make_a_cache_larger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a folder/that is not there/cache");
+    let bound = 1 << 20;
+    let mut cache = ChunkCache::open(&path, bound).unwrap();
+    for x in 0..40_i64 {
+        for y in 0..16 {
+            cache.put(ChunkPos::new(x, y, 0), CachedChunk { version: 1, bytes: noise(x * 16 + y, 8_000) }).unwrap();
+        }
+    }
+    cache.flush(ChunkPos::new(39, 0, 0)).unwrap();
+    assert!(cache.size() <= bound + bound / 2, "{}", cache.size());
+    drop(cache);
+    let mut cache = ChunkCache::open(&path, bound).unwrap();
+    assert!(cache.chunk(ChunkPos::new(39, 3, 0)).unwrap().is_some());
+}
+
+#[test]
+fn a_cache_that_does_not_know_its_server_any_more_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let mut wire = Wire::new(SyncLimits::default(), &path, world(1));
+    wire.client.look(area(0, 0, 1));
+    wire.settle();
+    wire.client.flush();
+    let Wire { world, client, .. } = wire;
+    drop(client);
+    let mut bytes = fs::read(&path).unwrap();
+    // The object is in a block of its own, whose trailer ends in its key.
+    let blocks = bytes.chunks_exact_mut(4_096).skip(1);
+    let about = blocks.filter(|block| block[4_053..4_058] == *b"about").last().unwrap();
+    about[100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+
+    let mut wire = Wire::new(SyncLimits::default(), &path, world);
+    assert_eq!(wire.client.take_cache_error(), None);
+    wire.client.look(area(0, 0, 1));
+    wire.settle();
+    wire.assert_right(area(0, 0, 1));
+    assert_eq!(wire.client.progress().cached, 0);
+    wire.client.flush();
+    drop(wire.client);
+    let mut cache = ChunkCache::open(&path, CACHE_BYTES).unwrap();
+    assert!(cache.chunk(ChunkPos::new(0, 0, 0)).unwrap().is_some());
+}
+
+#[test]
 fn a_damaged_byte_costs_chunks_and_never_changes_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache");

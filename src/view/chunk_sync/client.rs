@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustc_hash::FxHashMap;
 use std::mem;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// Where a client remembers chunks until it comes again.
@@ -45,6 +46,8 @@ pub struct SyncCache {
 /// ```
 #[derive(Component, Debug)]
 pub struct ChunkSyncClient {
+    /// Of two that an entity has one after the other, which.
+    life: u64,
     dimension: DimensionId,
     radius: u32,
     vertical: u32,
@@ -63,14 +66,19 @@ pub struct ChunkSyncClient {
 struct Worker {
     orders: Sender<ToWorker>,
     told: Receiver<FromWorker>,
-    thread: JoinHandle<()>,
 }
+
+/// The threads of all workers, those too whose clients have left and that may still write.
+#[derive(Resource, Default)]
+pub(in crate::view) struct SyncThreads(Vec<JoinHandle<()>>);
 
 impl ChunkSyncClient {
     /// A view of 12 columns around, and 8 chunks above and below in tall dimensions, without a cache. Its dimension has this
     /// number in this app, which no other may have: those of an own world begin at 0.
     pub fn new(dimension: DimensionId) -> Self {
+        static LIVES: AtomicU64 = AtomicU64::new(0);
         Self {
+            life: LIVES.fetch_add(1, Ordering::Relaxed),
             dimension,
             radius: 12,
             vertical: 8,
@@ -145,21 +153,24 @@ impl ChunkSyncClient {
 
 /// Starts workers; the blocks are known when the app runs.
 pub(in crate::view) fn start_clients(
-    mut clients: Query<(Entity, &mut ChunkSyncClient), Added<ChunkSyncClient>>,
+    mut clients: Query<&mut ChunkSyncClient>,
     blocks: Option<Res<BlockTypes>>,
-    mut commands: Commands,
+    mut threads: ResMut<SyncThreads>,
 ) {
     let Some(blocks) = blocks else { return };
-    for (entity, mut client) in &mut clients {
+    for mut client in clients.iter_mut().filter(|client| client.worker.is_none()) {
         let (orders, from_main) = unbounded();
         let (to_main, told) = unbounded();
         let (cache, blocks) = (client.cache.clone(), blocks.0.clone());
         let run = move || worker::run(cache, blocks, &from_main, &to_main);
         match std::thread::Builder::new().name("terrane chunk sync".into()).spawn(run) {
-            Ok(thread) => client.worker = Some(Worker { orders, told, thread }),
-            Err(error) => error!("nothing of a server can be seen: {error}"),
+            Ok(thread) => {
+                threads.0.retain(|thread| !thread.is_finished());
+                threads.0.push(thread);
+                client.worker = Some(Worker { orders, told });
+            }
+            Err(error) => error_once!("nothing of a server can be seen: {error}"),
         }
-        commands.entity(entity).insert(DimensionOpen { id: client.dimension });
     }
 }
 
@@ -194,19 +205,26 @@ pub(in crate::view) fn take_in(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
     mut backlog: ResMut<Backlog>,
     published: Res<PublishedColumns>,
-    mut known: Local<FxHashMap<Entity, DimensionId>>,
+    mut known: Local<FxHashMap<Entity, (u64, DimensionId)>>,
+    mut commands: Commands,
 ) {
     let mut news = Published::default();
-    known.retain(|entity, dimension| {
-        let is_here = clients.contains(*entity);
+    known.retain(|entity, (life, dimension)| {
+        let is_here = clients.get(*entity).is_ok_and(|(_, client)| client.life == *life);
         if !is_here {
+            backlog.forget(*dimension);
             news.append(unloaded(&published, *dimension));
+            if let Ok(mut entity) = commands.get_entity(*entity) {
+                entity.try_remove::<DimensionOpen>();
+            }
         }
         is_here
     });
     for (entity, mut client) in &mut clients {
         let dimension = client.dimension;
-        known.insert(entity, dimension);
+        if known.insert(entity, (client.life, dimension)).is_none() {
+            commands.entity(entity).insert(DimensionOpen { id: dimension });
+        }
         let client = &mut *client;
         for told in client.worker.iter().flat_map(|worker| worker.told.try_iter()) {
             match told {
@@ -233,13 +251,15 @@ fn unloaded(published: &PublishedColumns, dimension: DimensionId) -> Published {
 }
 
 /// The process may end right after the app: caches are written before.
-pub(in crate::view) fn end_clients(mut clients: Query<&mut ChunkSyncClient>, exits: MessageReader<AppExit>) {
+pub(in crate::view) fn end_clients(
+    mut clients: Query<&mut ChunkSyncClient>,
+    mut threads: ResMut<SyncThreads>,
+    exits: MessageReader<AppExit>,
+) {
     if exits.is_empty() {
         return;
     }
-    for Worker { orders, thread, .. } in clients.iter_mut().filter_map(|mut client| client.worker.take()) {
-        drop(orders);
-        // Whatever it panicked with was printed.
-        let _ = thread.join();
-    }
+    clients.iter_mut().for_each(|mut client| drop(client.worker.take()));
+    // Whatever one panicked with was printed.
+    threads.0.drain(..).for_each(|thread| _ = thread.join());
 }

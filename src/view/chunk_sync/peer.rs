@@ -1,19 +1,20 @@
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{ChunkQuestions, FoundChunk, SyncError, SyncLimits, SyncServer, SyncServerProgress};
-use crate::coordinator::{AskChunks, ChunksAnswer, FromMain, MainLink};
+use crate::chunk_sync::{FoundChunk, KnownVersion, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MainLink};
 use crate::simulation::BlockTypes;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::view::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, Dimension, DimensionOpen, PublishedColumns};
+use crate::view::{
+    ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
+};
 use bevy::prelude::*;
+use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Chunks of one client that are looked up at a time.
 const MOST_LOOKED_UP: usize = 256;
-/// Messages that wait for the dimension to open, at most.
-const MOST_EARLY: usize = 1_024;
 /// An answer that has not come by now was dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -49,8 +50,8 @@ pub struct ChunkSyncPeer {
     dimension: Entity,
     limits: SyncLimits,
     server: Option<SyncServer>,
-    /// Came before the dimension was open.
-    early: Vec<Vec<u8>>,
+    /// For which dimension that is.
+    known: Option<DimensionId>,
     outgoing: Vec<Vec<u8>>,
     began: Instant,
     asked: Option<Instant>,
@@ -59,9 +60,8 @@ pub struct ChunkSyncPeer {
 impl ChunkSyncPeer {
     /// A client that is to be told of this dimension.
     pub fn new(dimension: Entity) -> Self {
-        let (early, outgoing) = Default::default();
-        let limits = SyncLimits::default();
-        Self { dimension, limits, server: None, early, outgoing, began: Instant::now(), asked: None }
+        let (limits, outgoing) = Default::default();
+        Self { dimension, limits, server: None, known: None, outgoing, began: Instant::now(), asked: None }
     }
 
     /// What it may ask for, and how many bytes a second it is sent.
@@ -78,17 +78,10 @@ impl ChunkSyncPeer {
     /// Takes in a message of the client.
     ///
     /// # Errors
-    /// A message that is none; nothing changes then. A client that sends such a thing is another program.
+    /// A message that is none, or that comes before the client was sent anything; nothing changes then. A client that sends such
+    /// a thing is another program.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
-        match &mut self.server {
-            Some(server) => server.receive(message),
-            None if self.early.len() < MOST_EARLY => {
-                ChunkQuestions::decode(message)?;
-                self.early.push(message.to_vec());
-                Ok(())
-            }
-            None => Err(SyncError::TooLarge { limit: MOST_EARLY }),
-        }
+        self.server.as_mut().ok_or(SyncError::Early)?.receive(message)
     }
 
     /// What is to be sent to the client, in this order. While it is not taken, nothing more is made.
@@ -100,78 +93,74 @@ impl ChunkSyncPeer {
     pub fn progress(&self) -> SyncServerProgress {
         self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
     }
-
-    fn changed(&mut self, chunks: impl Iterator<Item = ChunkPos>) {
-        if let Some(server) = &mut self.server {
-            chunks.for_each(|chunk| server.changed(chunk));
-        }
-    }
 }
 
 /// Takes in answers, and what changed.
 pub(in crate::view) fn hear(
     mut peers: Query<&mut ChunkSyncPeer>,
-    dimensions: Query<&DimensionOpen>,
     mut answers: MessageReader<ChunksAnswer>,
     mut loaded: MessageReader<ColumnLoaded>,
     mut resized: MessageReader<ColumnHeightsChanged>,
     mut changed: MessageReader<ColumnChanged>,
+    mut unloaded: MessageReader<ColumnUnloaded>,
 ) {
     for ChunksAnswer { asker, chunks, .. } in answers.read() {
+        // While the dimension is closed nobody can tell.
+        let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
         let Ok(mut peer) = peers.get_mut(*asker) else { continue };
+        let peer = &mut *peer;
+        let Some(server) = peer.server.as_mut().filter(|_| is_open) else { continue };
         peer.asked = None;
-        let Some(server) = &mut peer.server else { continue };
         for (chunk, state) in chunks {
             let found = state.as_ref().map_err(|error| warn_once!("a client is not told of a chunk: {error}"));
-            let found =
-                found.map(|state| state.as_ref().map(|it| FoundChunk { version: it.version, bytes: it.bytes.clone() }));
+            let found = found.map(|state| {
+                let ChunkState { version, checksum, bytes, .. } = state.as_ref()?;
+                let known = KnownVersion { version: *version, checksum: *checksum };
+                Some(FoundChunk { known, bytes: bytes.clone() })
+            });
             server.found(*chunk, found);
         }
     }
-    let columns: Vec<(DimensionId, ColumnPos)> = loaded
+    // What changed just before its column was unloaded is told by that alone.
+    let columns: FxHashSet<(DimensionId, ColumnPos)> = loaded
         .read()
         .map(|message| (message.dimension, message.column))
         .chain(resized.read().map(|message| (message.dimension, message.column)))
+        .chain(unloaded.read().map(|message| (message.dimension, message.column)))
         .collect();
-    let chunks: Vec<(DimensionId, ChunkPos)> =
+    let chunks: FxHashSet<(DimensionId, ChunkPos)> =
         changed.read().map(|message| (message.dimension, message.chunk)).collect();
     if columns.is_empty() && chunks.is_empty() {
         return;
     }
     for mut peer in &mut peers {
-        let Ok(DimensionOpen { id }) = dimensions.get(peer.dimension) else { continue };
-        let Some(area) = peer.server.as_ref().and_then(SyncServer::area) else { continue };
-        let reach = i64::from(area.vertical);
-        let heights = area.center.y.saturating_sub(reach)..=area.center.y.saturating_add(reach);
-        for (_, column) in columns.iter().filter(|(of, column)| of == id && area.contains_column(*column)) {
-            peer.changed(heights.clone().map(|y| column.chunk(y)));
-        }
-        peer.changed(chunks.iter().filter(|(of, _)| of == id).map(|(_, chunk)| *chunk));
+        let peer = &mut *peer;
+        let (Some(id), Some(server)) = (peer.known, &mut peer.server) else { continue };
+        columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
+        chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
     }
 }
 
 /// Asks for what clients want to know, and makes their messages.
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
-    dimensions: Query<&Dimension, With<DimensionOpen>>,
+    dimensions: Query<(Ref<Dimension>, &DimensionOpen)>,
     blocks: Option<Res<BlockTypes>>,
     mut asks: MessageWriter<AskChunks>,
 ) {
     let Some(blocks) = blocks else { return };
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
-        let Ok(dimension) = dimensions.get(peer.dimension) else { continue };
+        let Ok((dimension, open)) = dimensions.get(peer.dimension) else { continue };
+        if peer.known.replace(open.id) != Some(open.id) || dimension.is_added() {
+            (peer.server, peer.asked) = (None, None);
+        }
         let server = peer.server.get_or_insert_with(|| {
             let heights = dimension.heights();
             let chunk_heights = heights.start >> 4..((heights.end - 1) >> 4) + 1;
             let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
             SyncServer::new(dimension.name(), chunk_heights, records, peer.limits)
         });
-        for message in mem::take(&mut peer.early) {
-            if let Err(error) = server.receive(&message) {
-                warn!("a message of a client is left out: {error}");
-            }
-        }
         if peer.outgoing.is_empty() {
             peer.outgoing = server.messages(peer.began.elapsed());
         }

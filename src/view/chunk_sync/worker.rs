@@ -5,15 +5,21 @@ use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
 use crate::chunk_sync::{ChunkCache, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
 use crate::coordinator::ColumnUpdate;
+use crate::object_store::ObjectStoreError;
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::log::{info, warn};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After so long without news the cache is written.
 const QUIET: Duration = Duration::from_millis(500);
+
+/// News after which it is looked whether there is something else to do: what the cache has may be a lot.
+const NEWS_AT_ONCE: usize = 256;
+/// Whoever had the cache before may still be writing it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the client's entity tells the worker.
 #[derive(Debug)]
@@ -44,20 +50,18 @@ pub(super) fn run(
     orders: &Receiver<ToWorker>,
     told: &Sender<FromWorker>,
 ) {
-    let cache = cache.and_then(|SyncCache { path, most_bytes }| {
-        let opened = ChunkCache::open(&path, most_bytes);
-        opened.map_err(|error| warn!("chunks are not cached: {error}")).ok()
-    });
+    let cache = cache.and_then(|cache| open(&cache, PATIENCE));
     let mut client = SyncClient::new(cache);
     let mut ground = Ground::new(blocks);
     let mut is_written = true;
+    let mut is_busy = false;
     loop {
-        let order = match orders.recv_timeout(QUIET) {
+        let order = match orders.recv_timeout(if is_busy { Duration::ZERO } else { QUIET }) {
             Ok(order) => Some(order),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        if order.is_none() && !is_written {
+        if order.is_none() && !is_written && !is_busy {
             client.flush();
             is_written = true;
         }
@@ -73,7 +77,12 @@ pub(super) fn run(
                 }
             }
         }
-        while let Some(news) = client.next_news() {
+        is_busy = true;
+        for _ in 0..NEWS_AT_ONCE {
+            let Some(news) = client.next_news() else {
+                is_busy = false;
+                break;
+            };
             ground.take_in(news, told);
         }
         while let Some(message) = client.next_message() {
@@ -89,13 +98,23 @@ pub(super) fn run(
     client.flush();
 }
 
+fn open(SyncCache { path, most_bytes }: &SyncCache, patience: Duration) -> Option<ChunkCache> {
+    let began = Instant::now();
+    loop {
+        match ChunkCache::open(path, *most_bytes) {
+            Err(ObjectStoreError::Locked { .. }) if began.elapsed() < patience => std::thread::sleep(patience / 100),
+            opened => return opened.map_err(|error| warn!("chunks are not cached: {error}")).ok(),
+        }
+    }
+}
+
 /// The columns as the game sees them.
 struct Ground {
     /// Those of the game.
     blocks: Arc<BlockRegistry>,
     server: Option<Numbers>,
-    /// What is known of whole columns that are not complete, and the heights that are there of others.
-    incomplete: FxHashMap<ColumnPos, FxHashMap<i64, Option<Arc<Chunk>>>>,
+    /// What is known of columns, by height; `None` where there is no chunk.
+    known: FxHashMap<ColumnPos, FxHashMap<i64, Option<Arc<Chunk>>>>,
     /// Columns that the game was told of.
     shown: FxHashSet<ColumnPos>,
     has_named_unknown: bool,
@@ -110,8 +129,8 @@ struct Numbers {
 
 impl Ground {
     fn new(blocks: Arc<BlockRegistry>) -> Self {
-        let (incomplete, shown) = Default::default();
-        Self { blocks, server: None, incomplete, shown, has_named_unknown: false }
+        let (known, shown) = Default::default();
+        Self { blocks, server: None, known, shown, has_named_unknown: false }
     }
 
     fn take_in(&mut self, news: SyncNews, told: &Sender<FromWorker>) {
@@ -130,7 +149,7 @@ impl Ground {
             }
             SyncNews::Left(chunk) => self.let_go(chunk, told),
             SyncNews::AnotherWorld => {
-                self.incomplete.clear();
+                self.known.clear();
                 for column in self.shown.drain() {
                     let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
                 }
@@ -140,6 +159,7 @@ impl Ground {
     }
 
     fn meet(&mut self, welcome: SyncWelcome) {
+        self.server = None;
         let registry = BlockRegistry::from_records(welcome.blocks.clone(), welcome.components.clone());
         let registry = match registry {
             Ok(registry) => registry,
@@ -162,83 +182,206 @@ impl Ground {
     }
 
     fn knows(&self, chunk: ChunkPos) -> bool {
-        let column = chunk.column();
-        self.shown.contains(&column) || self.incomplete.get(&column).is_some_and(|known| known.contains_key(&chunk.y))
+        self.known.get(&chunk.column()).is_some_and(|known| known.contains_key(&chunk.y))
     }
 
     /// A chunk as it is now; `None` if there is none.
     fn put(&mut self, chunk: ChunkPos, blocks: Option<Arc<Chunk>>, told: &Sender<FromWorker>) {
         let Some(Numbers { welcome, .. }) = &self.server else { return };
         let column = chunk.column();
-        if !welcome.has_whole_columns() {
-            return self.put_part(chunk, blocks, told);
-        }
-        if self.shown.contains(&column) {
-            let _ = match blocks {
-                Some(blocks) => told.send(FromWorker::Chunk(chunk, blocks)),
-                // Nothing is generated there any more.
-                None => {
-                    self.shown.remove(&column);
-                    told.send(FromWorker::Column(column, ColumnUpdate::Unloaded))
-                }
-            };
-            return;
-        }
-        let known = self.incomplete.entry(column).or_default();
-        known.insert(chunk.y, blocks);
-        let heights = welcome.chunk_heights.end.abs_diff(welcome.chunk_heights.start);
-        if (known.len() as u64) < heights || known.values().any(Option::is_none) {
-            return;
-        }
-        let mut blocks = Column::new(column);
-        for (y, chunk) in self.incomplete.remove(&column).unwrap_or_default() {
-            if let Some(chunk) = chunk.filter(|chunk| chunk.uniform_block() != Some(BlockId::AIR)) {
-                blocks.set_chunk(y, chunk);
-            }
-        }
-        let is_new = self.shown.insert(column);
-        let _ = told.send(FromWorker::Column(column, ColumnUpdate::Loaded { blocks, is_new }));
-    }
-
-    /// The same in a dimension so tall that of a column only parts are known.
-    fn put_part(&mut self, chunk: ChunkPos, blocks: Option<Arc<Chunk>>, told: &Sender<FromWorker>) {
-        let column = chunk.column();
-        let parts = self.incomplete.entry(column).or_default();
-        let was_there = match &blocks {
-            Some(_) => parts.insert(chunk.y, None).is_some(),
-            None => parts.remove(&chunk.y).is_some(),
-        };
-        if parts.is_empty() {
-            self.incomplete.remove(&column);
-            if self.shown.remove(&column) {
-                let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
-            }
-            return;
-        }
-        let mut gained = Column::partial(column, HeightSet::new());
-        if let Some(blocks) = blocks {
-            if was_there {
+        let known = self.known.entry(column).or_default();
+        let before = known.insert(chunk.y, blocks.clone());
+        let is_shown = self.shown.contains(&column);
+        let height = HeightSet::from(chunk.y..chunk.y.saturating_add(1));
+        let update = match (before.flatten(), blocks) {
+            (None, None) => None,
+            (Some(_), Some(blocks)) if is_shown => {
                 let _ = told.send(FromWorker::Chunk(chunk, blocks));
                 return;
             }
-            gained.set_chunk(chunk.y, blocks);
-        }
-        let update = match self.shown.insert(column) {
-            true => ColumnUpdate::Loaded { blocks: gained, is_new: true },
-            false => ColumnUpdate::Changed { lost: HeightSet::from(chunk.y..chunk.y.saturating_add(1)), gained },
+            // Of a column that is told as a whole, the game hears when all of it is known.
+            _ if welcome.has_whole_columns() => {
+                let is_known = known.len() as u64 >= welcome.chunk_heights.end.abs_diff(welcome.chunk_heights.start);
+                is_known.then(|| whole(column, known)).flatten()
+            }
+            (_, Some(blocks)) => Some(part(column, height, blocks, is_shown)),
+            (Some(_), None) if known.values().any(Option::is_some) => {
+                Some(ColumnUpdate::Changed { lost: height, gained: Column::partial(column, HeightSet::new()) })
+            }
+            (Some(_), None) => None,
         };
-        let _ = told.send(FromWorker::Column(column, update));
+        let is_there = known.values().any(Option::is_some);
+        if let Some(update) = update {
+            self.shown.insert(column);
+            let _ = told.send(FromWorker::Column(column, update));
+        } else if is_shown && !is_there && self.shown.remove(&column) {
+            let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+        }
     }
 
+    /// It is too far away.
     fn let_go(&mut self, chunk: ChunkPos, told: &Sender<FromWorker>) {
         let column = chunk.column();
         let is_whole = self.server.as_ref().is_none_or(|server| server.welcome.has_whole_columns());
         if !is_whole {
-            return self.put_part(chunk, None, told);
+            self.put(chunk, None, told);
         }
-        self.incomplete.remove(&column);
-        if self.shown.remove(&column) {
-            let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+        let Some(known) = self.known.get_mut(&column) else { return };
+        known.remove(&chunk.y);
+        if is_whole || known.is_empty() {
+            self.known.remove(&column);
+            if self.shown.remove(&column) {
+                let _ = told.send(FromWorker::Column(column, ColumnUpdate::Unloaded));
+            }
         }
+    }
+}
+
+/// A column of which all is known: those of its heights that are there; `None` if none is.
+fn whole(column: ColumnPos, known: &FxHashMap<i64, Option<Arc<Chunk>>>) -> Option<ColumnUpdate> {
+    let mut blocks = match known.values().all(Option::is_some) {
+        true => Column::new(column),
+        false => Column::partial(column, known.iter().filter(|(_, chunk)| chunk.is_some()).map(|(y, _)| *y).collect()),
+    };
+    for (y, chunk) in known.iter().filter_map(|(y, chunk)| Some((*y, chunk.as_ref()?))) {
+        if chunk.uniform_block() != Some(BlockId::AIR) {
+            blocks.set_chunk(y, chunk.clone());
+        }
+    }
+    let is_there = known.values().any(Option::is_some);
+    is_there.then_some(ColumnUpdate::Loaded { blocks, is_new: false })
+}
+
+/// One more height of a column.
+fn part(column: ColumnPos, height: HeightSet, blocks: Arc<Chunk>, is_shown: bool) -> ColumnUpdate {
+    let mut gained = Column::partial(column, height.clone());
+    height.iter().for_each(|y| _ = gained.set_chunk(y, blocks.clone()));
+    match is_shown {
+        true => ColumnUpdate::Changed { lost: height, gained },
+        false => ColumnUpdate::Loaded { blocks: gained, is_new: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockRecord, BlockType};
+    use crossbeam_channel::unbounded;
+
+    const COLUMN: ColumnPos = ColumnPos::new(3, 4);
+
+    /// The ground of a dimension with these heights, and what the game is told of it.
+    struct Seen {
+        ground: Ground,
+        told: Sender<FromWorker>,
+        hears: Receiver<FromWorker>,
+        column: Option<Column>,
+    }
+
+    fn seen(chunk_heights: std::ops::Range<i64>) -> Seen {
+        let mut registry = BlockRegistry::new();
+        registry.register(BlockType::new("game:stone")).unwrap();
+        let blocks: Vec<BlockRecord> = registry.block_records().collect();
+        let dimension = "overworld".into();
+        let mut ground = Ground::new(Arc::new(registry));
+        ground.meet(SyncWelcome { dimension, chunk_heights, radius: 9, vertical: 9, blocks, components: Vec::new() });
+        let (told, hears) = unbounded();
+        Seen { ground, told, hears, column: None }
+    }
+
+    impl Seen {
+        fn take_in(&mut self, news: SyncNews) {
+            self.ground.take_in(news, &self.told);
+            for told in self.hears.try_iter() {
+                match told {
+                    FromWorker::Column(_, ColumnUpdate::Loaded { blocks, .. }) => self.column = Some(blocks),
+                    FromWorker::Column(_, ColumnUpdate::Unloaded) => self.column = None,
+                    FromWorker::Column(_, ColumnUpdate::Changed { lost, gained }) => {
+                        let column = self.column.as_mut().expect("a column that is there");
+                        column.cut(&lost);
+                        column.extend(&gained);
+                    }
+                    FromWorker::Chunk(chunk, blocks) => {
+                        let column = self.column.as_mut().expect("a column that is there");
+                        assert!(column.is_loaded(chunk.y));
+                        column.set_chunk(chunk.y, blocks);
+                    }
+                    FromWorker::Message(_) | FromWorker::Nonsense(_) | FromWorker::Progress(..) => unreachable!(),
+                }
+            }
+        }
+
+        fn chunk(&mut self, y: i64, block: u32) {
+            let mut bytes = Vec::new();
+            format::encode(&Chunk::uniform(BlockId::new(block)), &[], &mut bytes);
+            self.take_in(SyncNews::Chunk { chunk: COLUMN.chunk(y), bytes, is_cached: false });
+        }
+
+        /// The blocks of the chunks at these heights; `None` for what is not there.
+        fn found(&self, heights: std::ops::Range<i64>) -> Vec<Option<u32>> {
+            let block = |y| {
+                let column = self.column.as_ref().filter(|column| column.is_loaded(y))?;
+                Some(column.block(COLUMN.chunk(y).min_block()).index())
+            };
+            heights.map(block).collect()
+        }
+    }
+
+    #[test]
+    fn a_whole_column_is_seen_when_all_of_it_is_known() {
+        let mut seen = seen(0..3);
+        seen.chunk(0, 1);
+        seen.chunk(2, 1);
+        assert!(seen.column.is_none());
+        seen.chunk(1, 0);
+        assert_eq!(seen.found(-1..4), [0, 1, 0, 1, 0].map(Some));
+        seen.chunk(1, 1);
+        assert_eq!(seen.found(0..3), [Some(1); 3]);
+        seen.take_in(SyncNews::Left(COLUMN.chunk(2)));
+        assert!(seen.column.is_none());
+    }
+
+    #[test]
+    fn a_column_of_which_something_is_gone_for_a_while_comes_back_whole() {
+        let mut seen = seen(0..3);
+        (0..3).for_each(|y| seen.chunk(y, 1));
+        seen.take_in(SyncNews::Gone(COLUMN.chunk(1)));
+        seen.take_in(SyncNews::Current(COLUMN.chunk(2)));
+        assert_eq!(seen.found(-1..4), [None, Some(1), None, Some(1), None]);
+        seen.chunk(1, 1);
+        assert_eq!(seen.found(-1..4), [0, 1, 1, 1, 0].map(Some));
+        (0..3).for_each(|y| seen.take_in(SyncNews::Gone(COLUMN.chunk(y))));
+        assert!(seen.column.is_none());
+        (0..3).for_each(|y| seen.chunk(y, 1));
+        assert_eq!(seen.found(0..3), [Some(1); 3]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_hole_or_what_it_was() {
+        let mut seen = seen(0..3);
+        seen.chunk(0, 1);
+        seen.take_in(SyncNews::Unreadable(COLUMN.chunk(1)));
+        seen.chunk(2, 1);
+        assert_eq!(seen.found(0..3), [Some(1), None, Some(1)]);
+        seen.take_in(SyncNews::Unreadable(COLUMN.chunk(2)));
+        assert_eq!(seen.found(0..3), [Some(1), None, Some(1)]);
+    }
+
+    #[test]
+    fn of_a_tall_dimension_parts_of_columns_come_and_go() {
+        let mut seen = seen(-1_000..1_000);
+        seen.take_in(SyncNews::Gone(COLUMN.chunk(6)));
+        assert!(seen.column.is_none());
+        seen.chunk(5, 1);
+        seen.chunk(7, 0);
+        assert_eq!(seen.found(4..9), [None, Some(1), None, Some(0), None]);
+        seen.chunk(7, 1);
+        seen.chunk(6, 1);
+        seen.take_in(SyncNews::Left(COLUMN.chunk(5)));
+        assert_eq!(seen.found(4..9), [None, None, Some(1), Some(1), None]);
+        seen.take_in(SyncNews::Gone(COLUMN.chunk(6)));
+        seen.take_in(SyncNews::Left(COLUMN.chunk(6)));
+        seen.take_in(SyncNews::Left(COLUMN.chunk(7)));
+        assert!(seen.column.is_none() && seen.ground.known.is_empty());
     }
 }

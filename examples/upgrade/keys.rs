@@ -1,0 +1,89 @@
+//! The upgrade of any keys. A batch writes the new objects and deletes the old ones: whenever it is killed, each object is
+//! there once.
+
+use bevy_terrane::object_store::{Batch, MOST_KEY_BYTES, Object, ObjectStore, ObjectStoreError};
+use std::ops::ControlFlow;
+
+/// Objects of a batch at the most, and the bytes of their values beyond which it is applied: this is how much work a kill
+/// costs, and about how much memory it takes.
+const MOST_OBJECTS: usize = 256;
+const MANY_BYTES: usize = 4 << 20;
+
+/// What the keys end with before and after.
+#[derive(Clone, Copy, Debug)]
+pub struct Endings<'a> {
+    from: &'a str,
+    to: &'a str,
+}
+
+impl<'a> Endings<'a> {
+    /// What is upgraded must be told from what is not.
+    pub fn new(from: &'a str, to: &'a str) -> Result<Self, String> {
+        match from.is_empty() || to.ends_with(from) {
+            true => Err(format!("keys that end with {to:?} would be upgraded again, for they end with {from:?}")),
+            false => Ok(Self { from, to }),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Objects that have the new ending now.
+    pub upgraded: usize,
+    /// Keys that stay as they are, and why.
+    pub left: Vec<(String, String)>,
+}
+
+/// Upgrades all that have the old ending. `progress` hears how many of how many objects are done, and may break it off.
+pub fn upgrade(
+    store: &mut ObjectStore,
+    Endings { from, to }: Endings<'_>,
+    convert: impl Fn(&[u8]) -> Result<Vec<u8>, String>,
+    mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Outcome, ObjectStoreError> {
+    let keys = store.entries_from(0).map(|(key, _)| key).filter(|key| key.ends_with(from));
+    let keys: Vec<String> = keys.map(str::to_owned).collect();
+    let (mut outcome, mut batch, mut bytes) = (Outcome::default(), Batch::default(), 0);
+    for (done, key) in (1..).zip(&keys) {
+        let new_key = [key.strip_suffix(from).unwrap_or(key), to].concat();
+        match upgraded(store, key, &new_key, &convert)? {
+            // Its version counts how often the object changed: it did not.
+            Ok(Object { version, data }) => {
+                bytes += data.len();
+                batch.write(new_key, version, data).delete(key);
+                outcome.upgraded += 1;
+            }
+            Err(reason) => outcome.left.push((key.clone(), reason)),
+        }
+        if batch.len() >= 2 * MOST_OBJECTS || bytes >= MANY_BYTES || done == keys.len() {
+            store.apply(&batch)?;
+            (batch, bytes) = (Batch::default(), 0);
+            if progress(done, keys.len()).is_break() {
+                break;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// What becomes of an object, or why nothing does. What is damaged or in the way is no reason to stop.
+fn upgraded(
+    store: &ObjectStore,
+    key: &str,
+    new_key: &str,
+    convert: impl Fn(&[u8]) -> Result<Vec<u8>, String>,
+) -> Result<Result<Object, String>, ObjectStoreError> {
+    if store.contains(new_key) {
+        return Ok(Err(format!("{new_key} is there already")));
+    }
+    if new_key.len() > MOST_KEY_BYTES {
+        return Ok(Err(format!("the new key would have {} bytes", new_key.len())));
+    }
+    let object = match store.read(key) {
+        Ok(object) => object.ok_or_else(|| "it is gone".to_owned()),
+        Err(error @ (ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. })) => Err(error.to_string()),
+        Err(error) => return Err(error),
+    };
+    Ok(object.and_then(|object| Ok(Object { data: convert(&object.data)?, ..object })))
+}

@@ -1,0 +1,32 @@
+//! A file to show the upgrade with.
+
+use super::{Endings, Outcome, upgrade_all};
+use bevy_terrane::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use std::path::Path;
+
+/// Upgrades a file that is made for it, and shows a part of it before and after.
+pub fn rehearse(endings: Endings<'_>) -> Result<Outcome, ObjectStoreError> {
+    let path = std::env::temp_dir().join(format!("upgrade-{}.objects", std::process::id()));
+    let mut store = ObjectStore::create(&path, "a game's claims", ObjectStoreOptions::default())?;
+    let mut batch = Batch::default();
+    for x in -500..500 {
+        batch.write(format!("chunk/{x},4,0/game:owner"), 3, *b"Ada");
+    }
+    batch.write("game:weather", 1, *b"rain");
+    store.apply(&batch)?;
+    store.close()?;
+    let upgraded =
+        show(&path).and_then(|()| upgrade_all(&path, endings)).and_then(|outcome| show(&path).map(|()| outcome));
+    // It is not needed any more, whatever became of it.
+    let _ = std::fs::remove_file(&path);
+    upgraded
+}
+
+fn show(path: &Path) -> Result<(), ObjectStoreError> {
+    let store = ObjectStore::open_to_read(path, &ObjectStore::signature_of(path)?)?;
+    for (key, version) in store.with_prefix("chunk/7,4,0/").chain(store.with_prefix("game:")) {
+        let bytes = store.read(key)?.map_or(0, |object| object.data.len());
+        println!("{key}, version {version}: {bytes} bytes");
+    }
+    Ok(())
+}
