@@ -68,7 +68,6 @@ impl WorldStore {
         let (blocks, components) = (reader.list(List::Blocks)?, reader.list(List::Components)?);
         let types = Types::new(blocks, components, self.registry_lists()?);
         let mut types = types.map_err(|reason| reader.damaged(&Name::Registry(List::Blocks).to_string(), reason))?;
-        types.add_entity_types(reader.list(List::EntityTypes)?);
 
         let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
         let dimensions = self.dimensions()?;
@@ -243,6 +242,7 @@ impl Import<'_> {
             reader.turn_to_batch(self.record.batches, *batch)?;
             let report = &mut self.record.report;
             let (save, mut along) = arrival.batch(reader, types, &columns_of(*batch, *mask), report)?;
+            save.entities.values().flatten().for_each(|entity| types.add_entity_types(entity));
             if let Some(lists) = types.take_changed() {
                 // They come first: no chunk has a number that nobody knows.
                 self.world.save_registry_lists(lists)?;

@@ -252,6 +252,10 @@ impl BatchReader<'_> {
         if entity.dimension != self.reader.header.number || !is_here {
             return Err(self.bad(pos, Part::Entities, &format!("the entity {} is elsewhere", entity.id)));
         }
+        if let Some(name) = entity.player() {
+            // It would be taken for the player of this name.
+            return Err(self.bad(pos, Part::Entities, &format!("the player {name:?} belongs to no column")));
+        }
         Ok(entity)
     }
 

@@ -61,7 +61,7 @@ fn lists(blocks: &BlockRegistry) -> RegistryLists {
     RegistryLists {
         blocks: blocks.block_records().collect(),
         components: blocks.component_records().cloned().collect(),
-        entity_types: vec!["game::Cow@1".into()],
+        entity_types: vec!["game::Cow".into(), "game::Pig@9".into()],
         ..RegistryLists::default()
     }
 }

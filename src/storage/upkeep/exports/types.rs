@@ -3,7 +3,7 @@
 use super::ImportError;
 use crate::block::{BlockId, BlockRecord, BlockRegistry, ComponentId, ComponentRecord};
 use crate::chunk::{Chunk, ChunkAssembly, format};
-use crate::storage::RegistryLists;
+use crate::storage::{EntityRecord, RegistryLists};
 use std::collections::BTreeMap;
 
 /// What the blocks of an export are in a world. Types that the world does not know are added to its lists when the first
@@ -43,11 +43,13 @@ impl Types {
         Ok(Self { registry, blocks, components, known_blocks, known_components, lists, added, is_changed })
     }
 
-    /// Adds types of entity components that the world does not know.
-    pub fn add_entity_types(&mut self, types: Vec<String>) {
-        for name in types {
-            if !self.lists.entity_types.contains(&name) {
-                self.lists.entity_types.push(name);
+    /// Adds types of components that the entity has and the world does not know. Not those of the export that no entity has: a
+    /// game that cannot read one of them does not open the world.
+    pub fn add_entity_types(&mut self, entity: &EntityRecord) {
+        let of_children = entity.children.iter().flat_map(|child| &child.components);
+        for (name, _) in entity.components.iter().chain(of_children) {
+            if !self.lists.entity_types.contains(name) {
+                self.lists.entity_types.push(name.clone());
                 self.is_changed = true;
             }
         }
@@ -65,7 +67,7 @@ impl Types {
 
     /// A chunk of the export as one of the world. The reason, if it is none.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, ImportError> {
-        let chunk = match format::decode_with(&self.registry, bytes) {
+        let mut chunk = match format::decode_with(&self.registry, bytes) {
             Ok(decoded) => decoded.chunk,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -79,12 +81,13 @@ impl Types {
                 self.known_blocks.insert(block, known);
             }
         }
+        let known = |block: BlockId| self.known_blocks.get(&block).copied().unwrap_or_default();
+        // What has no layers and no components, as most have, needs no other cells.
+        if chunk.rename_blocks(known) {
+            return Ok(Ok(chunk));
+        }
         let mut assembly = ChunkAssembly::new();
-        assembly.copy_renamed(
-            &chunk,
-            |block| self.known_blocks.get(&block).copied().unwrap_or_default(),
-            |_, _, component| self.known_components.get(&component).copied(),
-        );
+        assembly.copy_renamed(&chunk, known, |_, _, component| self.known_components.get(&component).copied());
         Ok(Ok(assembly.finish()))
     }
 

@@ -79,6 +79,10 @@ impl Writer {
             if !store.is_empty() {
                 return Err(ExportError::OtherExport { path: path.to_path_buf() });
             }
+            let next = numbered(path, 2);
+            if exists(&next)? {
+                return Err(ExportError::OtherExport { path: next });
+            }
             let progress = Progress { starts: vec![0], ..Progress::default() };
             let mut batch = batch_of(first());
             batch.write(Name::Export.to_string(), 0, header.clone());

@@ -1,6 +1,6 @@
 use super::*;
 use crate::object_store::ObjectStoreOptions;
-use crate::storage::{Family, keys, record};
+use crate::storage::{Family, keys, player_component, record};
 use format::{Files, Header, encode};
 
 fn exported(options: &ExportOptions) -> (tempfile::TempDir, PathBuf, Contents) {
@@ -184,7 +184,18 @@ fn lies_are_refused_before_they_cost_anything() {
     let more = |starts: Vec<u64>, columns| Some(encode(&Files { starts, columns }));
     let column = file.keys().find(|key| key.ends_with("/chunks")).unwrap();
     let outside = Header { area: BlockBox::of_chunk(ChunkPos::new(99, 99, 99)), ..header.clone() };
-    let cases: [(&str, Option<Vec<u8>>); 13] = [
+    let entities = file.keys().find(|key| key.ends_with("/entities")).unwrap();
+    let records: Vec<Vec<u8>> = record::decode(&file[entities].1).unwrap();
+    let changed = |change: &dyn Fn(&mut EntityRecord)| {
+        let mut entity = EntityRecord::from_bytes(&records[0]).unwrap();
+        change(&mut entity);
+        Some(encode(&vec![entity.to_bytes().unwrap()]))
+    };
+    let cases: [(&str, Option<Vec<u8>>); 17] = [
+        (entities, changed(&|entity| entity.block.x += 16)),
+        (entities, changed(&|entity| entity.dimension.0 += 1)),
+        (entities, changed(&|entity| entity.children[0].parent = Some(5))),
+        (entities, changed(&|entity| entity.components.push(player_component("Ada")))),
         ("export", None),
         ("export", huge(&[])),
         ("export", Some(encode(&outside))),

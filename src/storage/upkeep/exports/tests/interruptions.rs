@@ -74,6 +74,12 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let unknown = world.export_dimension("moon", &path, &part, go_on);
     assert_eq!(unknown, Err(ExportError::UnknownDimension { name: "moon".into() }));
 
+    // What would be in the way later is told before anything is written.
+    let (path, second) = (folder.path().join("new.objects"), folder.path().join("new.objects.2"));
+    fs::write(&second, b"mine").unwrap();
+    let in_the_way = world.export_dimension(NAME, &path, &ExportOptions::default(), go_on);
+    assert_eq!(in_the_way, Err(ExportError::OtherExport { path: second }));
+
     let path = folder.path().join("begun.objects");
     let stop = |_: &WalkProgress| ControlFlow::Break(());
     assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);

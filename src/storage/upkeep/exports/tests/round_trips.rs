@@ -1,4 +1,5 @@
 use super::*;
+use crate::space::ColumnArea;
 use crate::storage::record;
 
 /// What of the contents lies in a box of chunks.
@@ -103,7 +104,9 @@ proptest! {
             prop_assert_eq!(report.new_types as usize, unknown.count());
             let world = new.world();
             prop_assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
-            prop_assert!(world.registry_lists().unwrap().entity_types.contains(&"game::Cow@1".into()));
+            let types = world.registry_lists().unwrap().entity_types;
+            let brought: &[&str] = if expected.entities.is_empty() { &[] } else { &["game::Cow"] };
+            prop_assert_eq!(types, if before.is_empty() { brought } else { &["game::Cow", "game::Pig@9"][..] });
             // And on from there, as if it had always been there.
             let again = folder.path().join(format!("again {number}"));
             export(&new, &again, &options);
@@ -301,4 +304,18 @@ fn a_component_that_has_another_size_in_the_world_is_refused() {
     target.world().save_registry_lists(&changed).unwrap();
     let error = import(&target, &path, &ImportOptions::default()).unwrap_err();
     assert_eq!(error, ImportError::Component { name: "game:heat".into(), version: 0 });
+}
+
+#[test]
+fn kept_objects_go_with_their_ground() {
+    let (store, dimension) = small_world();
+    let world = store.world();
+    let keys = || world.kept_objects(dimension).unwrap().into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+    let all = ["game:weather/1", "game:weather/5", "chunk/-4,0,3/game:claim", "column/1,0/game:owner"];
+    assert_eq!(keys(), all);
+    let keep = ColumnArea::Box { min: ColumnPos::new(0, 0), max: ColumnPos::new(4, 4) };
+    assert!(world.prune(dimension, &keep, false, go_on).unwrap().finished);
+    assert_eq!(keys(), [all[0], all[1], all[3]]);
+    assert!(world.remove_dimension(NAME, |_| ControlFlow::Continue(())).unwrap().finished);
+    assert_eq!(keys(), [""; 0]);
 }
