@@ -1,0 +1,38 @@
+//! Whatever the other side sends, a server and a client of it go on; and what is read as a message is written and read again alike.
+
+#![no_main]
+
+use bevy_terrane::chunk_sync::{ChunkQuestions, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer};
+use bevy_terrane::object_store::FileDisk;
+use bevy_terrane::space::ChunkPos;
+use libfuzzer_sys::fuzz_target;
+use std::time::Duration;
+
+fuzz_target!(|message: &[u8]| {
+    if let Ok(questions) = ChunkQuestions::decode(message) {
+        assert_eq!(ChunkQuestions::decode(&questions.encode()).as_ref(), Ok(&questions));
+    }
+    if let Ok(read) = ServerMessage::decode(message) {
+        assert_eq!(ServerMessage::decode(&read.encode()).as_ref(), Ok(&read));
+    }
+    let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), SyncLimits::default());
+    server.messages(Duration::ZERO);
+    let welcome = server.messages(Duration::from_secs(1));
+    let mut client = SyncClient::<FileDisk>::new(None);
+    client.look(SyncArea { center: ChunkPos::new(0, 0, 0), radius: 2, vertical: 2 });
+    // As it comes, and after the right first message.
+    for message in [message].into_iter().chain(welcome.iter().map(Vec::as_slice)).chain([message]) {
+        let _ = client.receive(message);
+        while client.next_news().is_some() {}
+        while let Some(asked) = client.next_message() {
+            server.receive(&asked).expect("what a client says");
+        }
+    }
+    let _ = server.receive(message);
+    for (chunk, second) in server.wanted(64).into_iter().zip(2..) {
+        server.found(chunk, Ok(None));
+        for answer in server.messages(Duration::from_secs(second)) {
+            client.receive(&answer).expect("what a server says");
+        }
+    }
+});
