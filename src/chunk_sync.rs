@@ -7,8 +7,8 @@
 //! * [`SyncServer`] is one client as the server sees it: it answers "current", "here it is" or "gone", nearest first, within so
 //!   many bytes a second, and tells of chunks that change later.
 //!
-//! A chunk is known by its version *and* the CRC-32 of its bytes, so a server that was set back to a backup, or lost its last
-//! changes in a crash, never takes old ground for current. The bytes are those of the [chunk format](mod@crate::chunk::format)
+//! A chunk is current only if its version *and* the CRC-32 of its bytes are the same, so that a server which was set back to a
+//! backup, or lost its last changes in a crash, does not take other ground for current. The bytes are those of the [chunk format](mod@crate::chunk::format)
 //! with the numbers of the server's world; the first message of a server says what they mean.
 //!
 //! In an app, [`ChunkSyncPeer`](crate::view::ChunkSyncPeer) and [`ChunkSyncClient`](crate::view::ChunkSyncClient) connect this

@@ -46,7 +46,9 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     start::add_bevy(&mut app, "Arena", arguments.headless);
     app.add_plugins((ChunkRenderPlugin::default(), scene::ScenePlugin, fight::FightPlugin, rounds::RoundsPlugin));
     match arguments.headless {
-        true => app.add_plugins(picture::PicturePlugin { folder: arguments.pictures.clone() }),
+        true => {
+            app.add_plugins(picture::PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_280, 720) })
+        }
         false => app.add_systems(Update, scene::circle),
     };
     app.world_mut().spawn(Dimension::new(coliseum::DIMENSION, coliseum::Coliseum).with_height(-16..64));

@@ -40,9 +40,9 @@ pub struct Arguments {
     #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [150.0, 13.0], allow_negative_numbers = true)]
     pub look: Vec<f32>,
 
-    /// The picture's file, without a window
-    #[arg(long, default_value = "target/horizon/horizon.png")]
-    pub picture: PathBuf,
+    /// Where the picture goes, without a window
+    #[arg(long, default_value = "target/horizon")]
+    pub pictures: PathBuf,
 
     /// Open no window, and leave a picture
     #[arg(long)]

@@ -7,20 +7,24 @@
 //! | `main.rs` | a `FarView` beside a `Viewer` that generates as far, and what draws it |
 //! | `land.rs` | a height map |
 //! | `scene.rs` | light, sky, and haze that hides the end of the land |
-//! | `picture.rs` | a run without a window that leaves a picture |
+//! | `visit.rs` | a run without a window, until all is there |
 //! | `arguments.rs` | the command line |
 //! | `../shared/start.rs` | a window, or none |
+//! | `../shared/picture.rs` | pictures of a run without a window |
 
 mod arguments;
 mod land;
+#[path = "../shared/picture.rs"]
 mod picture;
 mod scene;
 #[path = "../shared/start.rs"]
 mod start;
+mod visit;
 
 use arguments::Arguments;
 use bevy::input::mouse::AccumulatedMouseMotion;
 use bevy_terrane::prelude::*;
+use picture::PicturePlugin;
 use std::error::Error;
 
 fn main() -> AppExit {
@@ -43,7 +47,10 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     start::add_bevy(&mut app, "To the horizon", arguments.headless);
     app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin::default(), scene::ScenePlugin));
     match arguments.headless {
-        true => app.add_plugins(picture::PicturePlugin),
+        true => {
+            let pictures = PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_600, 900) };
+            app.add_plugins((pictures, visit::VisitPlugin))
+        }
         false => app.add_systems(Update, (fly, turn)),
     };
     app.world_mut().spawn(Dimension::new(land::NAME, ground.clone()).with_height(heights));

@@ -39,7 +39,7 @@ pub fn build(mut arguments: Join) -> Result<App, Box<dyn Error>> {
         .add_systems(Update, visit)
         .add_systems(PostUpdate, send.before(RenetSend).run_if(resource_exists::<RenetClient>));
     if arguments.headless {
-        app.add_plugins(PicturePlugin { folder: arguments.pictures.clone() });
+        app.add_plugins(PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_280, 720) });
     }
     let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache);
     app.world_mut().spawn((view, Unsent::default(), Transform::from_translation(scene::MIDDLE)));

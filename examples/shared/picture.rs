@@ -7,16 +7,15 @@ use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const SIZE: UVec2 = UVec2::new(1_280, 720);
-
-/// Takes pictures with the camera, and puts them into a folder.
+/// Takes pictures of this size with the camera, and puts them into a folder.
 pub struct PicturePlugin {
     pub folder: PathBuf,
+    pub size: UVec2,
 }
 
 impl Plugin for PicturePlugin {
     fn build(&self, app: &mut App) {
-        app.insert_resource(Pictures { folder: self.folder.clone(), ..default() })
+        app.insert_resource(Pictures { folder: self.folder.clone(), size: self.size, ..default() })
             // By then there is a camera.
             .add_systems(PostStartup, prepare)
             .add_systems(Update, take);
@@ -27,6 +26,7 @@ impl Plugin for PicturePlugin {
 #[derive(Resource, Default)]
 pub struct Pictures {
     folder: PathBuf,
+    size: UVec2,
     wanted: Option<String>,
     is_taking: bool,
     taken: BTreeSet<String>,
@@ -50,9 +50,11 @@ struct Canvas(Handle<Image>);
 fn prepare(
     mut commands: Commands,
     mut images: ResMut<Assets<Image>>,
+    pictures: Res<Pictures>,
     mut camera: Single<(Entity, &mut Camera), With<Camera3d>>,
 ) {
-    let canvas = images.add(Image::new_target_texture(SIZE.x, SIZE.y, TextureFormat::Rgba8UnormSrgb, None));
+    let UVec2 { x, y } = pictures.size;
+    let canvas = images.add(Image::new_target_texture(x, y, TextureFormat::Rgba8UnormSrgb, None));
     camera.1.is_active = false;
     commands.entity(camera.0).insert(RenderTarget::from(canvas.clone()));
     commands.insert_resource(Canvas(canvas));

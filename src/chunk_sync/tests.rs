@@ -67,7 +67,8 @@ impl Wire {
     /// The connection is lost with all that is under way.
     fn reconnect(&mut self, limits: SyncLimits) {
         self.server = server(limits);
-        [&mut self.up, &mut self.down].map(VecDeque::clear);
+        self.up.clear();
+        self.down.clear();
         self.looked_up.clear();
     }
 
