@@ -472,6 +472,9 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (from, file, new) = (path("world"), path("world.objects"), path("new"));
     let export = ["export", &from, &file, "-d", "overworld"];
+    let open = WorldStore::open(&StorageConfig::Path(world.clone())).unwrap();
+    assert!(try_run(&export, false).unwrap_err().contains("restore the backup"));
+    drop(open);
     assert_eq!(ending(&try_run(&export, true).unwrap()), "stopped");
     let unfinished = try_run(&["import", &file, &new, "--create"], false).unwrap_err();
     assert!(unfinished.contains("not whole"), "{unfinished}");

@@ -5,7 +5,7 @@ use super::display::{Display, open};
 use super::outcome::{End, Outcome, bytes};
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{ExportOptions, ImportError, ImportOptions, ImportReport, LostObject};
-use bevy_terrane::storage::{Access, WorldStore};
+use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,13 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
         leaves_damaged: *leave_damaged,
         ..ExportOptions::default()
     };
-    let store = open(world, Access::Read)?;
+    let store = WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Read);
+    let store = store.map_err(|error| match error {
+        WorldOpenError::Locked { .. } => {
+            format!("{error}, or back it up, restore the backup elsewhere and export that")
+        }
+        error => error.to_string(),
+    })?;
     let mut display = Display::new("exporting", "chunks", stop);
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);

@@ -101,7 +101,7 @@ impl Writer {
         let progress: Progress = record::decode(&progress).map_err(|_| other())?;
         let mut writer = Self::new(path, header, limits, store, number, progress);
         if is_finished {
-            writer.forget_progress()?;
+            forget_progress(&mut writer.store)?;
             return Ok(Begun::Finished(ExportReport { finished: true, ..writer.report() }));
         }
         Ok(Begun::Writer(Box::new(writer)))
@@ -165,7 +165,7 @@ impl Writer {
         batch.write(Name::Progress.to_string(), 0, encode(&self.progress));
         // From here on the export goes on there; what is left in the old one is told apart by that.
         next.apply(&batch)?;
-        self.forget_progress()?;
+        forget_progress(&mut self.store)?;
         std::mem::replace(&mut self.store, next).close()?;
         self.number += 1;
         Ok(())
@@ -185,7 +185,7 @@ impl Writer {
             let mut first = open_or_create(&self.path, self.limits.level)?;
             first.apply(&batch)?;
             first.close()?;
-            self.forget_progress()?;
+            forget_progress(&mut self.store)?;
         }
         self.store.close()?;
         Ok(report)
@@ -194,12 +194,6 @@ impl Writer {
     /// What was written so far.
     pub fn report(&self) -> ExportReport {
         ExportReport { files: self.number, ..self.progress.report.clone() }
-    }
-
-    fn forget_progress(&mut self) -> Result<()> {
-        let mut batch = Batch::default();
-        batch.delete(Name::Progress.to_string());
-        Ok(self.store.apply(&batch)?)
     }
 }
 
@@ -229,11 +223,21 @@ fn last_with_progress(
         if read(&store, &Name::Export)?.is_some_and(|of| of != header) {
             return Err(ExportError::OtherExport { path: next });
         }
-        if is_it(&store) {
-            found = Some((store, number));
+        if is_it(&store)
+            && let Some((mut older, _)) = found.replace((store, number))
+        {
+            // That is as far as the beginning of a file had come.
+            forget_progress(&mut older)?;
+            older.close()?;
         }
     }
     Ok(found)
+}
+
+fn forget_progress(store: &mut ObjectStore) -> Result<()> {
+    let mut batch = Batch::default();
+    batch.delete(Name::Progress.to_string());
+    Ok(store.apply(&batch)?)
 }
 
 fn read(store: &ObjectStore, name: &Name) -> Result<Option<Vec<u8>>> {

@@ -56,6 +56,27 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     ObjectStore::create(&numbered(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
     export_steps(&store, &cut, limits, usize::MAX, |_| {});
     assert!(objects(&cut) == objects(&whole));
+
+    // The older file has not heard of the next one yet.
+    let begun = folder.path().join("begun");
+    export_steps(&store, &begun, limits, 0, |_| {});
+    let older = objects(&begun)[0]["progress"].1.clone();
+    while objects(&begun).len() < 2 {
+        export_steps(&store, &begun, limits, 0, |_| {});
+    }
+    let mut first = ObjectStore::open(&begun, EXPORT_SIGNATURE, Default::default()).unwrap();
+    first.write("progress", 0, &older).unwrap();
+    first.close().unwrap();
+    export_steps(&store, &begun, limits, usize::MAX, |_| {});
+    assert!(objects(&begun) == objects(&whole));
+
+    // The first file says that it is whole, and the last one does not know.
+    let last = numbered(&whole, objects(&whole).len() as u32);
+    let mut file = ObjectStore::open(&last, EXPORT_SIGNATURE, Default::default()).unwrap();
+    file.write("progress", 0, &older).unwrap();
+    file.close().unwrap();
+    assert!(!export_steps(&store, &whole, limits, 0, |_| panic!("nothing is left to do")));
+    assert!(objects(&begun) == objects(&whole));
 }
 
 #[test]
