@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 /// Of the side of a cube over the square of a graph's tile, as a power of two.
 const CUBE_SHIFT: u32 = 5;
+/// So many cubes of which nothing can be read are looked into: if it were all, there would be no end.
+const MOST_DAMAGED: u32 = 64;
 /// What is read at a time of a cube.
 const PAGE: PageLimit = PageLimit { entries: 4096, bytes: 4 << 20 };
 
@@ -62,7 +64,7 @@ impl Moves<'_> {
 }
 
 impl WorldStore {
-    /// The groups in which something is stored, in the cube of 32 chunks a side that holds `chunk`.
+    /// The groups in which something is stored, in the cube of 32 chunks a side from `chunk` on.
     fn groups_in_cube(
         &self,
         dimension: DimensionId,
@@ -73,7 +75,19 @@ impl WorldStore {
         for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
             loop {
-                let page = self.store.scan_page(family, &range.start..&range.end, PAGE)?;
+                let page = match self.store.scan_page(family, &range.start..&range.end, PAGE) {
+                    // Nobody can tell which of them are in it.
+                    Err(StoreError::Damaged { .. }) if has_damaged => {
+                        let side = || (0..8).map(|group| group * 4);
+                        let planes = side().flat_map(|x| side().map(move |y| (x, y)));
+                        let all = planes.flat_map(|(x, y)| side().map(move |z| (x, y, z)));
+                        groups.extend(all.map(|(x, y, z)| {
+                            ChunkGroup::of(dimension, ChunkPos::new(chunk.x | x, chunk.y | y, chunk.z | z))
+                        }));
+                        break;
+                    }
+                    page => page?,
+                };
                 let Some((last, _)) = page.last() else { break };
                 range.start = keys::after(last);
                 for (key, value) in &page {
@@ -105,13 +119,20 @@ impl WorldStore {
         has_damaged: bool,
     ) -> Result<Vec<ChunkGroup>, StoreError> {
         // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
-        let (mut groups, mut cubes) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)]);
+        let (mut groups, mut cubes, mut damaged) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)], 0);
         while let Some((bottom, shift)) = cubes.pop() {
             let chunk = ChunkPos::new(x << CUBE_SHIFT, bottom, z << CUBE_SHIFT);
             let range = keys::chunk_cube_range(dimension, chunk, shift);
             let mut is_empty = true;
             for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
-                is_empty = is_empty && self.store.scan(family, &range.start..&range.end, 1)?.is_empty();
+                is_empty = is_empty
+                    && match self.store.scan(family, &range.start..&range.end, 1) {
+                        Err(StoreError::Damaged { .. }) if has_damaged && damaged < MOST_DAMAGED => {
+                            damaged += u32::from(shift == CUBE_SHIFT);
+                            false
+                        }
+                        found => found?.is_empty(),
+                    };
             }
             if is_empty {
                 continue;

@@ -77,8 +77,10 @@ pub struct ExportReport {
     pub objects: u64,
     /// Files.
     pub files: u32,
-    /// What was left out because it is damaged.
+    /// What was left out because it is damaged: the first thousand.
     pub lost: Vec<LostObject>,
+    /// How many more there are than those.
+    pub more_lost: u64,
 }
 
 /// How an export comes into a world.
@@ -95,10 +97,12 @@ pub struct ImportOptions {
     pub leaves_ungenerated: bool,
     /// Whether columns of which something in the files is damaged are left out. Without, that is an error.
     pub leaves_damaged: bool,
+    /// Whether an import of the same export that was stopped is forgotten. What it brought is then ground that is there already.
+    pub begins_anew: bool,
 }
 
 /// What becomes of ground that is there already, where other ground is to come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExistingGround {
     /// That is an error, which comes before anything is changed.
     #[default]
@@ -128,14 +132,18 @@ pub struct ImportReport {
     pub objects: u64,
     /// Objects that the world keeps already, and that stay as they are.
     pub known_objects: u64,
+    /// Objects whose ground was left out, and they with it.
+    pub left_objects: u64,
     /// Columns, or chunks of a sparse dimension, that were there already and stay.
     pub left: u64,
     /// Columns that were never generated and were left out.
     pub ungenerated: u64,
     /// Types of blocks that are new in the world's list.
     pub new_types: u64,
-    /// What was left out because it is damaged.
+    /// What was left out because it is damaged: the first thousand.
     pub lost: Vec<LostObject>,
+    /// How many more there are than those.
+    pub more_lost: u64,
 }
 
 /// Something that was left out of an export, or of an import.
@@ -145,4 +153,26 @@ pub struct LostObject {
     pub column: Option<ColumnPos>,
     /// What is damaged, and where.
     pub reason: String,
+}
+
+/// What a report lists of what was lost: it is written again and again.
+const MOST_LOST: usize = 1_000;
+
+impl ExportReport {
+    fn lose(&mut self, lost: LostObject) {
+        lose(lost, &mut self.lost, &mut self.more_lost);
+    }
+}
+
+impl ImportReport {
+    fn lose(&mut self, column: Option<ColumnPos>, error: &ImportError) {
+        lose(LostObject { column, reason: error.to_string() }, &mut self.lost, &mut self.more_lost);
+    }
+}
+
+fn lose(object: LostObject, listed: &mut Vec<LostObject>, more: &mut u64) {
+    match listed.len() < MOST_LOST {
+        true => listed.push(object),
+        false => *more += 1,
+    }
 }

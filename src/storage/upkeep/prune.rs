@@ -74,6 +74,9 @@ impl WorldStore {
     ) -> Result<PruneReport, StoreError> {
         let mut report = PruneReport::default();
         let tiles = self.stored_tiles(dimension)?;
+        if !is_trial {
+            self.forget_imports(dimension)?;
+        }
         let mut done = WalkProgress::default();
         for (number, (x, z, _)) in tiles.iter().enumerate() {
             let writes = WriteBatch::default();

@@ -3,7 +3,7 @@
 use super::format::{ALL_HEIGHTS, Header, moved, moved_column};
 use super::reader::{FoundColumn, Reader};
 use super::types::Types;
-use super::{ExistingGround, ImportError, ImportOptions, ImportReport, LostObject};
+use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::commit::Along;
@@ -56,7 +56,7 @@ impl Arrival<'_> {
             let column = found.column(*pos).and_then(|column| self.translated(reader, types, column));
             match column {
                 Err(error @ ImportError::Damaged { .. }) if self.options.leaves_damaged => {
-                    report.lost.push(LostObject { column: Some(*pos), reason: error.to_string() });
+                    report.lose(Some(*pos), &error);
                 }
                 column => self.put(column?, &mut save, &mut along, report)?,
             }
@@ -123,6 +123,12 @@ impl Arrival<'_> {
         }
         for tick in block_ticks.iter().filter(|tick| arriving.told.contains(tick.block.chunk().y)) {
             save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
+        }
+        if self.is_sparse && !self.header.is_sparse {
+            // What is air in the export would be generated here if it had no chunk.
+            for height in arriving.told.iter() {
+                save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
+            }
         }
         for (height, version, chunk) in arriving.chunks {
             column.set_chunk(height, chunk.clone());
@@ -193,6 +199,7 @@ impl Arrival<'_> {
             return Err(ImportError::Occupied { count: 1, first: pos });
         }
         report.left += existing.len();
+        arriving.told.remove_all(&existing);
         arriving.chunks.retain(|(height, ..)| !existing.contains(*height));
         arriving.ticks.retain(|(height, _)| !existing.contains(*height));
         arriving.entities.retain(|entity| !existing.contains(entity.block.chunk().y));

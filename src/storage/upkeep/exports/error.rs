@@ -40,7 +40,7 @@ pub enum ExportError {
     /// The file holds something else than the beginning of this export.
     #[error(
         "{} is not the beginning of this export: it has another dimension, box or kind of objects, or the world was opened to \
-         be played since; remove it, or choose another file", path.display()
+         be played or was changed since; remove it, or choose another file", path.display()
     )]
     OtherExport {
         /// The file.
@@ -104,6 +104,15 @@ pub enum ImportError {
         /// The dimension.
         dimension: DimensionId,
     },
+    /// It was begun with other options: for ground that is there, or that was never generated.
+    #[error("it was begun with other options: go on with those, or begin anew")]
+    OtherOptions,
+    /// The dimension's chunks are generated one by one, and the export's columns as a whole: all air of its box has to be stored.
+    #[error("chunks of this dimension are generated one by one: it takes in boxes of at most {most} chunks in height")]
+    TooHigh {
+        /// Heights of chunks.
+        most: u64,
+    },
     /// A component of blocks has other sizes in the two worlds.
     #[error("the component {name:?} in version {version} has values of another size in this world")]
     Component {
@@ -117,6 +126,13 @@ pub enum ImportError {
     Dimension(#[from] StoredDimensionError),
 }
 
+impl ImportError {
+    /// Whether it is of an object or a file of the export, and not of the world.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Objects(_))
+    }
+}
+
 /// Why a world does not keep an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeptObjectError {
@@ -124,7 +140,9 @@ pub enum KeptObjectError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The key is kept for the format, or cannot be one.
-    #[error("{key:?} is no key of a game's own: those have 1 to 512 bytes, and a colon")]
+    #[error(
+        "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
+    )]
     Key {
         /// The key.
         key: String,

@@ -1,13 +1,13 @@
 //! Out of a world.
 
 use super::format::{Header, MOST_LISTED, Packed, encode, encode_masks, whole_chunks};
-use super::ground::{BatchObjects, Ground, Tile, batches, columns_of};
+use super::ground::{BatchObjects, Ground, Tile, batches, columns_of, is_damage};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::tiles::place_of;
-use crate::storage::{ChunkGroup, Family, StoreError, WalkProgress, WorldStore, keys};
+use crate::storage::{ChunkGroup, Family, WalkProgress, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -83,6 +83,11 @@ impl WorldStore {
             return Err(ExportError::TooLarge { what: "the list of types".into() });
         }
         let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
+        // Each save goes on in time, and ground that comes or goes without one is in the graph.
+        let played = self.play_time().as_nanos().to_le_bytes();
+        let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
+        let sums = [crc32fast::hash(&played), crc32fast::hash(&encode(&(&masks, &lists.blocks)))];
+        let state = u64::from(sums[0]) << 32 | u64::from(sums[1]);
         let first = || {
             let lists = [
                 (List::Blocks, encode(&lists.blocks)),
@@ -91,9 +96,9 @@ impl WorldStore {
                 (List::Dimensions, encode(&names)),
             ];
             let lists = lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value));
-            lists.chain(tiles.iter().map(columns_object)).collect()
+            lists.chain(masks).collect()
         };
-        let mut writer = match Writer::open(path, encode(&header), limits, first)? {
+        let mut writer = match Writer::open(path, encode(&header), state, limits, first)? {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
@@ -105,7 +110,7 @@ impl WorldStore {
         };
         match walked {
             Ok(ControlFlow::Continue(())) => {
-                let last = without(tiles, &writer.progress.report.lost);
+                let last = without(tiles, &writer.progress.lost_columns);
                 writer.finish(last)
             }
             Ok(ControlFlow::Break(())) => {
@@ -143,7 +148,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 groups.entry(group.batch()).or_default().push(group);
             }
             let _resting = self.world.groups_at_rest();
-            let mut ground = Ground::new(self.world, self.header);
+            let mut ground = Ground::new(self.world, self.header, self.leaves_damaged);
             for (batch, mask) in of_tile {
                 let groups = groups.remove(batch).unwrap_or_default();
                 let columns = columns_of(*batch, *mask);
@@ -158,21 +163,22 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 if !found.fits() {
                     return Err(ExportError::TooLarge { what: format!("what is in the column {at} and beside it") });
                 }
-                let BatchObjects { objects, bytes, chunks, entities, .. } = found;
+                let BatchObjects { objects, bytes, chunks, entities, lost_summaries, .. } = found;
                 writer.add(objects)?;
                 let report = &mut writer.progress.report;
                 let written = (columns.len() - lost.len()) as u64;
                 report.columns += written;
                 report.chunks += chunks;
                 report.entities += entities;
-                report.lost.append(&mut lost);
+                writer.progress.lost_columns.extend(lost.iter().filter_map(|lost| lost.column));
+                lost.into_iter().for_each(|lost| report.lose(lost));
+                lost_summaries.into_iter().for_each(|reason| report.lose(LostObject { column: None, reason }));
                 writer.progress.batches += 1;
                 writer.progress.written += u64::from(written > 0);
                 writer.write_if_full()?;
                 self.done.entries += chunks;
                 self.done.bytes += bytes as u64;
-                let report = &writer.progress.report;
-                let come_to = report.columns + report.lost.len() as u64;
+                let come_to = writer.progress.report.columns + writer.progress.lost_columns.len() as u64;
                 self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);
                 if (self.progress)(&self.done).is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -199,7 +205,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
                         Err(error) if self.leaves_damaged && is_damage(&error) => {
-                            writer.progress.report.lost.push(LostObject { column: None, reason: error.to_string() });
+                            writer.progress.report.lose(LostObject { column: None, reason: error.to_string() });
                         }
                         object => {
                             let object = object?;
@@ -236,10 +242,6 @@ fn columns_object(((x, z), masks): &Tile) -> Packed {
     (Name::Columns(*x, *z).to_string(), 0, encode_masks(masks))
 }
 
-fn is_damage(error: &StoreError) -> bool {
-    matches!(error, StoreError::Corrupt { .. } | StoreError::Damaged { .. })
-}
-
 /// The objects of those columns of which nothing is damaged.
 fn whole_columns(
     ground: &mut Ground<'_>,
@@ -261,10 +263,10 @@ fn whole_columns(
 }
 
 /// The objects that name columns, where some are lost, without those.
-fn without(tiles: Vec<Tile>, lost: &[LostObject]) -> Vec<Packed> {
+fn without(tiles: Vec<Tile>, lost: &[ColumnPos]) -> Vec<Packed> {
     let mut of_tiles: BTreeMap<(i64, i64), Vec<ColumnPos>> = BTreeMap::new();
-    for column in lost.iter().filter_map(|lost| lost.column) {
-        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(column);
+    for column in lost {
+        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(*column);
     }
     let changed = tiles.into_iter().filter_map(|(place, mut masks)| {
         for (place, bit) in of_tiles.get(&place)?.iter().map(|column| place_of(*column)) {

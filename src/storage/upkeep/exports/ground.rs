@@ -20,6 +20,8 @@ pub(super) struct BatchObjects {
     pub entities: u64,
     /// The length of the longest list in them.
     pub longest: usize,
+    /// Damage of summaries that are left out.
+    pub lost_summaries: Vec<String>,
 }
 
 impl BatchObjects {
@@ -33,6 +35,8 @@ impl BatchObjects {
 pub(super) struct Ground<'a> {
     world: &'a WorldStore,
     header: &'a Header,
+    /// Whether a damaged summary is left out. Of other damage it is an error.
+    leaves_damaged: bool,
     /// One for each cold cube over the columns that are read, so that it is read once for all of its groups.
     cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], PackedGroups<'a>>,
 }
@@ -47,8 +51,8 @@ pub(super) type Tile = ((i64, i64), Masks);
 type Stored = (u64, Vec<u8>);
 
 impl<'a> Ground<'a> {
-    pub fn new(world: &'a WorldStore, header: &'a Header) -> Self {
-        Self { world, header, cubes: BTreeMap::new() }
+    pub fn new(world: &'a WorldStore, header: &'a Header, leaves_damaged: bool) -> Self {
+        Self { world, header, leaves_damaged, cubes: BTreeMap::new() }
     }
 
     /// The objects of some columns of a batch. `groups` are all that hold chunks of the batch.
@@ -76,8 +80,14 @@ impl<'a> Ground<'a> {
                 found.longest = found.longest.max(ticks.len());
                 of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, encode(ticks)));
             }
-            if let Some((version, summary)) = self.summary(column)? {
-                of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
+            match self.summary(column) {
+                // It is made of the ground again wherever that comes to.
+                Err(error) if self.leaves_damaged && is_damage(&error) => found.lost_summaries.push(error.to_string()),
+                summary => {
+                    if let Some((version, summary)) = summary? {
+                        of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
+                    }
+                }
             }
             let entities = self.entities(column)?;
             if !entities.is_empty() {
@@ -188,6 +198,10 @@ impl<'a> Ground<'a> {
         };
         records.filter(is_here).map(encode).collect()
     }
+}
+
+pub(super) fn is_damage(error: &StoreError) -> bool {
+    matches!(error, StoreError::Corrupt { .. } | StoreError::Damaged { .. })
 }
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and

@@ -1,13 +1,13 @@
 //! Into a world.
 
 use super::arrival::Arrival;
-use super::format::{encode, moved_chunk, moved_column};
+use super::format::{encode, moved_column};
 use super::ground::{Tile, batches, columns_of};
 use super::kept::{object_key, put_object};
 use super::name::{List, Name, Place};
 use super::reader::Reader;
 use super::types::Types;
-use super::{ExistingGround, ImportError, ImportOptions, ImportReport, LostObject};
+use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::tiles::{self, Masks};
@@ -23,14 +23,20 @@ type Result<T> = std::result::Result<T, ImportError>;
 const KEPT_AT_ONCE: usize = 256;
 const KEPT_BYTES_AT_ONCE: u64 = 4 << 20;
 
+/// Heights of a column that are stored as air where what is not stored would be generated.
+const MOST_AIR: u64 = 4_096;
+
 /// How far an import has come, as it is stored in the world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::storage) struct ImportRecord {
     /// Which export, and how far it is moved, in chunks.
     of: (Vec<u8>, [i64; 3]),
+    /// What becomes of ground that is there, and whether what was never generated is left out.
+    with: (ExistingGround, bool),
     /// Batches that are in the world.
     batches: u64,
-    /// The file and the key of the last kept object that is in the world, if that has begun.
+    /// The file and the key of the last kept object that is in the world. They come first, as long as the world tells which
+    /// ground was there before.
     kept: (u32, String),
     report: ImportReport,
 }
@@ -77,21 +83,26 @@ impl WorldStore {
         {
             return Err(ImportError::LostGraph { dimension: known.id });
         }
+        let told = reader.header.told_heights([].into_iter(), options.moved_by[1]).len();
+        let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
+        if is_sparse && !reader.header.is_sparse && told > MOST_AIR {
+            return Err(ImportError::TooHigh { most: MOST_AIR });
+        }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&encode(&of));
         let begun = match known {
-            Some(known) => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
-            None => None,
+            Some(known) if !options.begins_anew => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
+            _ => None,
         };
+        let with = (options.existing, options.leaves_ungenerated);
         let record = match begun {
+            Some(begun) if begun.with != with => return Err(ImportError::OtherOptions),
             Some(begun) => begun,
             None => {
-                let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
                 Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None }
                     .run(&mut reader, &tiles)?;
-                let mut record = ImportRecord { of, kept: (1, String::new()), ..ImportRecord::default() };
-                let lost = lost.map(|error| LostObject { column: None, reason: error.to_string() });
-                record.report.lost.extend(lost);
+                let mut record = ImportRecord { of, with, kept: (1, String::new()), ..ImportRecord::default() };
+                lost.iter().for_each(|error| record.report.lose(None, error));
                 record
             }
         };
@@ -104,13 +115,14 @@ impl WorldStore {
         };
         let mut others: BTreeMap<DimensionId, DimensionId> = names.iter().filter_map(to).collect();
         others.insert(reader.header.number, dimension);
-        let mut import = Import { world: self, dimension, number, options, record, done: WalkProgress::default() };
+        let (makes_columns, done) = (reader.header.makes_columns(), WalkProgress::default());
+        let mut import =
+            Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
         let batches = batches(&tiles);
-        let is_sparse = self.is_sparse(dimension)?;
         let arrival = Arrival { world: self, dimension, is_sparse, header: reader.header.clone(), options, others };
-        let mut end = import.ground(&mut reader, &arrival, &mut types, &batches, &mut progress)?;
+        let mut end = import.kept(&mut reader, &mut progress)?;
         if end.is_continue() {
-            end = import.kept(&mut reader, &mut progress)?;
+            end = import.ground(&mut reader, &arrival, &mut types, &batches, &mut progress)?;
         }
         if end.is_continue() {
             import.finish()?;
@@ -122,6 +134,22 @@ impl WorldStore {
     fn begun_import(&self, dimension: DimensionId, number: u32) -> Result<Option<ImportRecord>> {
         let value = self.store.get(Family::Meta, &keys::import_key(dimension, number))?;
         Ok(value.map(|value| self.import_record(dimension, number, &value)).transpose()?)
+    }
+
+    /// Forgets imports into a dimension that are not finished: what they brought is not what it was.
+    pub(in crate::storage::upkeep) fn forget_imports(
+        &self,
+        dimension: DimensionId,
+    ) -> std::result::Result<(), StoreError> {
+        let mut writes = WriteBatch::default();
+        self.scan_all(Family::Meta, keys::import_range(dimension), |key, _| {
+            writes.delete(Family::Meta, key);
+            Ok(())
+        })?;
+        match writes.is_empty() {
+            true => Ok(()),
+            false => self.write(writes, Durability::Process),
+        }
     }
 
     /// How far an import is, by the stored value.
@@ -180,7 +208,11 @@ impl Check<'_> {
                 of_batch.into_iter().for_each(|(_, pos)| occupied.add(pos));
                 continue;
             }
-            reader.turn_to_batch(number as u64, batch)?;
+            match reader.turn_to_batch(number as u64, batch) {
+                // Nothing comes from there.
+                Err(error) if self.options.leaves_damaged && error.is_damage() => continue,
+                turned => turned?,
+            }
             for (column, pos) in of_batch {
                 if self.has_chunks(reader, column, pos)? {
                     occupied.add(pos);
@@ -194,8 +226,26 @@ impl Check<'_> {
             Found { count, first: Some(first) } if !self.options.leaves_ungenerated => {
                 Err(ImportError::Ungenerated { count, first })
             }
-            _ => Ok(()),
+            _ => self.check_kept(reader),
         }
+    }
+
+    /// Whether all objects that are only kept have a place.
+    fn check_kept(&self, reader: &mut Reader) -> Result<()> {
+        let is_left_out = |error: &ImportError| self.options.leaves_damaged && error.is_damage();
+        for file in 1..=reader.files() {
+            match reader.turn_to(file) {
+                Err(error) if is_left_out(&error) => continue,
+                turned => turned?,
+            }
+            for key in reader.others("") {
+                match moved_key(reader, &key, self.options.moved_by) {
+                    Err(error) if is_left_out(&error) => {}
+                    moved => drop(moved?),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_stored(&mut self, pos: ColumnPos) -> Result<bool> {
@@ -227,7 +277,11 @@ struct Import<'a> {
     world: &'a WorldStore,
     dimension: DimensionId,
     number: u32,
+    is_sparse: bool,
+    /// Whether columns that were never generated are made of the export's.
+    makes_columns: bool,
     options: &'a ImportOptions,
+    tiles: &'a [Tile],
     record: ImportRecord,
     done: WalkProgress,
 }
@@ -244,9 +298,17 @@ impl Import<'_> {
     ) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
-            reader.turn_to_batch(self.record.batches, *batch)?;
-            let report = &mut self.record.report;
-            let (save, mut along) = arrival.batch(reader, types, &columns_of(*batch, *mask), report)?;
+            let (report, columns) = (&mut self.record.report, columns_of(*batch, *mask));
+            let (save, mut along) = match reader.turn_to_batch(self.record.batches, *batch) {
+                Err(error) if self.options.leaves_damaged && error.is_damage() => {
+                    columns.iter().for_each(|column| report.lose(Some(*column), &error));
+                    Default::default()
+                }
+                turned => {
+                    turned?;
+                    arrival.batch(reader, types, &columns, report)?
+                }
+            };
             save.entities.values().flatten().for_each(|entity| types.add_entity_types(entity));
             if let Some(lists) = types.take_changed() {
                 // They come first: no chunk has a number that nobody knows.
@@ -277,7 +339,13 @@ impl Import<'_> {
         progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         for file in self.record.kept.0..=reader.files() {
-            reader.turn_to(file)?;
+            match reader.turn_to(file) {
+                Err(error) if self.options.leaves_damaged && error.is_damage() => {
+                    self.record.report.lose(None, &error);
+                    continue;
+                }
+                turned => turned?,
+            }
             let after = if file == self.record.kept.0 { self.record.kept.1.clone() } else { String::new() };
             let (mut writes, mut count) = (WriteBatch::default(), 0);
             let keys = reader.others(&after);
@@ -288,6 +356,9 @@ impl Import<'_> {
                 if !is_full && place < keys.len() {
                     continue;
                 }
+                if place == keys.len() {
+                    self.record.kept = (file + 1, String::new());
+                }
                 self.put_record(&mut writes);
                 self.world.write(std::mem::take(&mut writes), Durability::Process)?;
                 count = 0;
@@ -296,34 +367,52 @@ impl Import<'_> {
                 }
             }
         }
+        self.record.kept = (reader.files() + 1, String::new());
         Ok(ControlFlow::Continue(()))
     }
 
     fn keep(&mut self, reader: &Reader, key: &str, writes: &mut WriteBatch) -> Result<()> {
-        let report = &mut self.record.report;
-        let (version, data) = match reader.required(key) {
-            Err(error @ ImportError::Damaged { .. }) if self.options.leaves_damaged => {
-                report.lost.push(LostObject { column: None, reason: error.to_string() });
+        let found = moved_key(reader, key, self.options.moved_by);
+        let (key, (version, data)) = match found.and_then(|moved_key| Ok((moved_key, reader.required(key)?))) {
+            Err(error) if self.options.leaves_damaged && error.is_damage() => {
+                self.record.report.lose(None, &error);
                 return Ok(());
             }
             found => found?,
         };
-        let by = self.options.moved_by;
-        let moved_key = match Place::of(key) {
-            Some((Place::Chunk(chunk), rest)) => moved_chunk(chunk, by).map(|chunk| Place::Chunk(chunk).key(rest)),
-            Some((Place::Column(column), rest)) => moved_column(column, by).map(|to| Place::Column(to).key(rest)),
-            None => Some(key.to_owned()),
-        };
-        let moved_key = moved_key.filter(|key| key.len() <= MOST_KEY_BYTES);
-        let moved_key = moved_key.ok_or_else(|| reader.damaged(key, "its place cannot be moved so far".into()))?;
-        let is_there = || self.world.store.get(Family::Meta, &object_key(self.dimension, &moved_key));
-        if self.options.existing != ExistingGround::Replace && is_there()?.is_some() {
-            report.known_objects += 1;
+        if self.is_left_out(&key)? {
+            self.record.report.left_objects += 1;
             return Ok(());
         }
-        put_object(writes, self.dimension, &moved_key, version, &data);
-        report.objects += 1;
+        let is_there = || self.world.store.get(Family::Meta, &object_key(self.dimension, &key));
+        if self.options.existing != ExistingGround::Replace && is_there()?.is_some() {
+            self.record.report.known_objects += 1;
+            return Ok(());
+        }
+        put_object(writes, self.dimension, &key, version, &data);
+        self.record.report.objects += 1;
         Ok(())
+    }
+
+    /// Whether an object belongs to ground of the export that will not come. Its place is that in the world.
+    fn is_left_out(&self, key: &str) -> Result<bool> {
+        let Some((place, _)) = Place::of(key) else { return Ok(false) };
+        let (pos, keeps) = (place.column(), self.options.existing == ExistingGround::Keep);
+        if self.is_sparse {
+            let is_there = |chunk| Ok::<_, ImportError>(self.world.chunk_value(self.dimension, chunk)?.is_some());
+            return match place {
+                Place::Chunk(chunk) if keeps => is_there(chunk),
+                _ => Ok(false),
+            };
+        }
+        let back = self.options.moved_by.map(|by| by.checked_neg().unwrap_or(i64::MAX));
+        let is_to_come = moved_column(pos, back).is_some_and(|column| {
+            let tile = (column.x >> 5, column.z >> 5);
+            let found = self.tiles.binary_search_by_key(&tile, |(place, _)| *place);
+            found.is_ok_and(|found| tiles::is_marked(&self.tiles[found].1, column))
+        });
+        let makes_columns = self.makes_columns;
+        Ok(is_to_come && if self.world.is_stored(self.dimension, pos)? { keeps } else { !makes_columns })
     }
 
     fn put_record(&self, writes: &mut WriteBatch) {
@@ -335,5 +424,18 @@ impl Import<'_> {
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::import_key(self.dimension, self.number));
         Ok(self.world.write(writes, Durability::Process)?)
+    }
+}
+
+/// The key of an object that is only kept, where it is to be.
+fn moved_key(reader: &Reader, key: &str, by: [i64; 3]) -> Result<String> {
+    let Some((place, rest)) = Place::of(key) else { return Ok(key.to_owned()) };
+    if place.moved([0; 3]).is_none() {
+        return Err(reader.damaged(key, "its place is nowhere".into()));
+    }
+    let moved = place.moved(by).ok_or(ImportError::OutOfRange { column: place.column() })?.key(rest);
+    match moved.len() <= MOST_KEY_BYTES {
+        true => Ok(moved),
+        false => Err(reader.damaged(key, "its key would be too long where it is moved to".into())),
     }
 }

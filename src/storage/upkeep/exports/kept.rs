@@ -19,7 +19,8 @@ impl WorldStore {
         version: u64,
         data: &[u8],
     ) -> Result<(), KeptObjectError> {
-        if !key.contains(':') || key.len() > MOST_KEY_BYTES || Name::parse(key) != Name::Other {
+        let is_nowhere = Place::of(key).is_some_and(|(place, _)| place.moved([0; 3]).is_none());
+        if !key.contains(':') || key.len() > MOST_KEY_BYTES || Name::parse(key) != Name::Other || is_nowhere {
             return Err(KeptObjectError::Key { key: key.to_owned() });
         }
         let mut writes = WriteBatch::default();

@@ -1,5 +1,6 @@
 //! The keys of an export's objects.
 
+use super::format::{moved_chunk, moved_column};
 use crate::space::{BatchPos, ChunkPos, ColumnPos};
 use std::fmt;
 
@@ -140,6 +141,14 @@ impl Place {
             Self::Chunk(ChunkPos { x, y, z }) => format!("chunk/{x},{y},{z}/{rest}"),
             Self::Column(ColumnPos { x, z }) => format!("column/{x},{z}/{rest}"),
         }
+    }
+
+    /// Somewhere else, in chunks; `None` where there are no blocks.
+    pub fn moved(self, by: [i64; 3]) -> Option<Self> {
+        Some(match self {
+            Self::Chunk(chunk) => Self::Chunk(moved_chunk(chunk, by)?),
+            Self::Column(column) => Self::Column(moved_column(column, by)?),
+        })
     }
 
     pub fn column(self) -> ColumnPos {

@@ -26,6 +26,10 @@ pub(super) struct Reader {
     files: Files,
     store: ObjectStore,
     number: u32,
+    /// The file that could last not be opened: that is not tried again for each of its batches.
+    failed: Option<(u32, ImportError)>,
+    /// In which files batches are, if that had to be found out by their keys.
+    places: Option<BTreeMap<BatchPos, u32>>,
 }
 
 /// A column of an export, where it was.
@@ -52,7 +56,16 @@ impl Reader {
         if starts.first() != Some(&0) || !starts.is_sorted() || u32::try_from(starts.len()).is_err() {
             return Err(damaged(Name::Files, "it does not count batches from 0 on".into()));
         }
-        Ok(Self { path: path.to_path_buf(), encoded_header, header, files, store, number: 1 })
+        Ok(Self {
+            path: path.to_path_buf(),
+            encoded_header,
+            header,
+            files,
+            store,
+            number: 1,
+            failed: None,
+            places: None,
+        })
     }
 
     /// What tells this export from others.
@@ -115,9 +128,12 @@ impl Reader {
     }
 
     fn tiles_by_keys(&mut self) -> Result<Vec<Tile>> {
-        let mut tiles = BTreeMap::new();
+        let (mut tiles, mut places) = (BTreeMap::new(), BTreeMap::new());
         for file in 1..=self.files() {
-            self.turn_to(file)?;
+            match self.turn_to(file) {
+                Err(error) if error.is_damage() => continue,
+                turned => turned?,
+            }
             for (key, _) in self.store.entries_from(0) {
                 let UpTo(packed) = match Name::parse(key) {
                     // A damaged one does not say which columns are in it.
@@ -129,33 +145,22 @@ impl Reader {
                         && moved_column(column, [0; 3]).is_some()
                     {
                         tiles::insert(&mut tiles, column);
+                        places.entry(column.batch()).or_insert(file);
                     }
                 }
             }
         }
+        self.places = Some(places);
         Ok(tiles.into_iter().collect())
     }
 
     /// Opens the file that has the batch with this number, in the order of the export.
     pub fn turn_to_batch(&mut self, number: u64, batch: BatchPos) -> Result<()> {
-        let expected = self.files.starts.partition_point(|start| *start <= number) as u32;
-        self.turn_to(expected)?;
-        if self.has_batch(batch) {
-            return Ok(());
-        }
-        // Of an export of which something is lost, fewer batches may be known.
-        for file in (1..=self.files()).filter(|file| *file != expected) {
-            self.turn_to(file)?;
-            if self.has_batch(batch) {
-                return Ok(());
-            }
-        }
-        self.turn_to(expected)
-    }
-
-    fn has_batch(&self, batch: BatchPos) -> bool {
-        let has = |name: Name| self.store.contains(&name.to_string());
-        has(Name::Batch(batch)) || batch.columns().any(|column| has(Name::Column(column, Part::Chunks)))
+        let file = match &self.places {
+            Some(places) => places.get(&batch).copied().unwrap_or(1),
+            None => self.files.starts.partition_point(|start| *start <= number) as u32,
+        };
+        self.turn_to(file)
     }
 
     /// Opens the file with this number.
@@ -163,14 +168,27 @@ impl Reader {
         if self.number == number {
             return Ok(());
         }
+        if let Some((_, error)) = self.failed.as_ref().filter(|(failed, _)| *failed == number) {
+            return Err(error.clone());
+        }
+        match self.open_file(number) {
+            Ok(store) => (self.store, self.number) = (store, number),
+            Err(error) => {
+                self.failed = Some((number, error.clone()));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_file(&self, number: u32) -> Result<ObjectStore> {
         let path = numbered(&self.path, number);
         let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE)?;
         let header = read(&store, &Name::Export.to_string())?.map(|(_, header)| header);
         if header.as_ref() != Some(&self.encoded_header) {
             return Err(damaged(&path, Name::Export.to_string(), "the file is of another export".into()));
         }
-        (self.store, self.number) = (store, number);
-        Ok(())
+        Ok(store)
     }
 
     /// Keys of the open file behind this one, that are nobody's but a game's or another program's: also those of which only

@@ -4,6 +4,7 @@ use super::format::{EXPORT_SIGNATURE, Files, Packed, encode};
 use super::name::Name;
 use super::{ExportError, ExportReport};
 use crate::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::space::ColumnPos;
 use crate::storage::record;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -15,6 +16,8 @@ type Result<T> = std::result::Result<T, ExportError>;
 /// How far an export has come: the object `progress` of the file that is written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
+    /// What tells the state of the world from others that it had in the same session.
+    pub state: u64,
     /// Batches that were come to.
     pub batches: u64,
     /// Those of them that are in the files: not all of whose columns are lost.
@@ -23,6 +26,8 @@ pub(super) struct Progress {
     pub kept: Option<Vec<u8>>,
     /// With how many written batches before it each file began.
     pub starts: Vec<u64>,
+    /// Columns that were left out because something of them is damaged.
+    pub lost_columns: Vec<ColumnPos>,
     pub report: ExportReport,
 }
 
@@ -72,7 +77,13 @@ pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
 
 impl Writer {
     /// Begins an export, or goes on with one. `first` is what a new one begins with.
-    pub fn open(path: &Path, header: Vec<u8>, limits: Limits, first: impl FnOnce() -> Vec<Packed>) -> Result<Begun> {
+    pub fn open(
+        path: &Path,
+        header: Vec<u8>,
+        state: u64,
+        limits: Limits,
+        first: impl FnOnce() -> Vec<Packed>,
+    ) -> Result<Begun> {
         let mut store = open_or_create(path, limits.level)?;
         let found = read(&store, &Name::Export)?;
         if found.is_none() {
@@ -83,7 +94,7 @@ impl Writer {
             if exists(&next)? {
                 return Err(ExportError::OtherExport { path: next });
             }
-            let progress = Progress { starts: vec![0], ..Progress::default() };
+            let progress = Progress { state, starts: vec![0], ..Progress::default() };
             let mut batch = batch_of(first());
             batch.write(Name::Export.to_string(), 0, header.clone());
             batch.write(Name::Progress.to_string(), 0, encode(&progress));
@@ -99,6 +110,9 @@ impl Writer {
         let other = || ExportError::OtherExport { path: numbered(path, number) };
         let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
         let progress: Progress = record::decode(&progress).map_err(|_| other())?;
+        if progress.state != state {
+            return Err(other());
+        }
         let mut writer = Self::new(path, header, limits, store, number, progress);
         if is_finished {
             forget_progress(&mut writer.store)?;

@@ -301,3 +301,136 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     }
     assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
 }
+
+#[test]
+fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
+    let (_folder, path, expected) = exported(&ExportOptions::default());
+    let whole = fs::read(&path).unwrap();
+    let long = format!("column/9,0/{}", "x".repeat(501));
+    for key in ["column/9223372036854775807,0/a:b", "chunk/0,9223372036854775807,0/a:b", &long] {
+        tamper(&path, &[(key, Some(b"mine".to_vec()))]);
+        let options = ImportOptions { moved_by: [1, 1, 0], ..ImportOptions::default() };
+        let new = TestStore::default();
+        let world = new.world();
+        let before = new.contents();
+        let error = world.import_dimension(&path, &options, go_on).unwrap_err();
+        assert!(matches!(&error, ImportError::Damaged { key: named, .. } if named == key), "{error}");
+        assert_eq!(new.contents(), before);
+        let leaves = ImportOptions { leaves_damaged: true, ..options };
+        let report = world.import_dimension(&path, &leaves, go_on).unwrap();
+        assert!(report.finished && report.lost.len() == 1 && report.lost[0].reason.contains(key), "{report:?}");
+        assert_eq!((report.columns as usize, report.objects as usize), (expected.columns.len(), expected.kept.len()));
+        fs::write(&path, &whole).unwrap();
+    }
+    // What was somewhere, and would be nowhere, is not the file's fault.
+    tamper(&path, &[("chunk/0,576460752303423487,0/a:b", Some(b"mine".to_vec()))]);
+    let options = ImportOptions { moved_by: [0, 1, 0], leaves_damaged: true, ..ImportOptions::default() };
+    let error = import(&TestStore::default(), &path, &options).unwrap_err();
+    assert_eq!(error, ImportError::OutOfRange { column: ColumnPos::new(0, 0) });
+    let (store, dimension) = small_world();
+    let key = "column/9223372036854775807,0/a:b";
+    let error = store.world().keep_object(dimension, key, 0, b"").unwrap_err();
+    assert_eq!(error, KeptObjectError::Key { key: key.to_owned() });
+}
+
+#[test]
+fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
+    let (_folder, path, expected) = exported(&ExportOptions { objects_per_file: 60, ..ExportOptions::default() });
+    let files = objects(&path);
+    let second = numbered(&path, 2);
+    let in_it = files[1].keys().filter(|key| key.ends_with("/chunks")).count();
+    assert!(files.len() > 2 && in_it > 0);
+    let whole = fs::read(&second).unwrap();
+    for damage in [None, Some(b"nonsense".to_vec())] {
+        match &damage {
+            None => fs::remove_file(&second).unwrap(),
+            Some(bytes) => fs::write(&second, bytes).unwrap(),
+        }
+        let new = TestStore::default();
+        let before = new.contents();
+        let world = new.world();
+        let error = world.import_dimension(&path, &ImportOptions::default(), go_on).unwrap_err();
+        assert!(error.is_damage(), "{error}");
+        assert!(new.contents().len() <= before.len() + 5, "nothing was changed");
+        let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
+        let report = world.import_dimension(&path, &options, go_on).unwrap();
+        let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+        assert!(report.finished);
+        assert_eq!(lost.len(), in_it);
+        drop(world);
+        let arrived = contents(&new, NAME);
+        assert_eq!(arrived.columns, expected.columns.difference(&lost).copied().collect());
+        for (pos, chunk) in &arrived.chunks {
+            assert_eq!(Some(chunk), expected.chunks.get(pos));
+        }
+        // Also where the first file does not tell which columns there are.
+        let columns = files[0].keys().find(|key| key.starts_with("columns/")).unwrap();
+        let first = fs::read(&path).unwrap();
+        tamper(&path, &[(columns, None)]);
+        let other = TestStore::default();
+        import(&other, &path, &options).unwrap();
+        assert_eq!(contents(&other, NAME).columns, arrived.columns);
+        fs::write(&path, first).unwrap();
+        fs::write(&second, &whole).unwrap();
+    }
+}
+
+#[test]
+fn a_report_lists_a_thousand_losses_and_counts_the_others() {
+    let (mut of_import, mut of_export) = (ImportReport::default(), ExportReport::default());
+    for x in 0..2_500 {
+        let column = ColumnPos::new(x, 0);
+        of_import.lose(Some(column), &ImportError::OutOfRange { column });
+        of_export.lose(LostObject { column: Some(column), reason: String::new() });
+    }
+    assert_eq!((of_import.lost.len(), of_import.more_lost), (1_000, 1_500));
+    assert_eq!((of_export.lost.len(), of_export.more_lost), (1_000, 1_500));
+}
+
+#[test]
+fn what_the_backend_cannot_read_is_left_out_and_nothing_else() {
+    let (store, _) = small_world();
+    let expected = contents(&store, NAME);
+    for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
+        let store = TestStore::on(store.snapshot());
+        let key = store.contents().into_iter().find_map(|(of, (key, _))| (of == family).then_some(key)).unwrap();
+        let (_, chunk) = keys::parse_chunk_key(&key).unwrap();
+        store.damage_block(family, &[&key]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world.objects");
+        let world = store.world();
+        assert!(world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).is_err());
+        let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
+        let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
+        let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+        let side = 5 - 1;
+        let is_near = |(x, z): &(i64, i64)| (x >> side, z >> side) == (chunk.x >> side, chunk.z >> side);
+        assert!(!lost.is_empty() && lost.iter().all(is_near), "{family:?}: {:?}", report.lost);
+        let new = TestStore::default();
+        import(&new, &path, &ImportOptions::default()).unwrap();
+        let arrived = contents(&new, NAME);
+        assert_eq!(arrived.columns, expected.columns.difference(&lost).copied().collect());
+        for (pos, chunk) in &arrived.chunks {
+            assert_eq!(Some(chunk), expected.chunks.get(pos));
+        }
+    }
+}
+
+#[test]
+fn with_a_damaged_summary_no_ground_is_lost() {
+    let (store, dimension) = small_world();
+    let expected = contents(&store, NAME);
+    let column = ColumnPos::new(0, 0);
+    store.tamper(Family::Meta, &keys::summary_key(dimension, column), |value| value[9] ^= 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    let world = store.world();
+    assert!(world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).is_err());
+    let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
+    let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
+    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [None]);
+    assert!(!objects(&path)[0].contains_key("column/0,0/summary"));
+    let new = TestStore::default();
+    import(&new, &path, &ImportOptions::default()).unwrap();
+    assert_eq!(contents(&new, NAME), expected);
+}

@@ -170,3 +170,63 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
     }
     assert!(stored(&begun) == expected);
 }
+
+#[test]
+fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+    let (new, dimension) = empty_world(&[2, 4], false);
+    let world = new.world();
+    let options = ImportOptions::default();
+    let stop_after = |steps: usize| {
+        let mut step = 0;
+        move |_: &WalkProgress| {
+            step += 1;
+            if step > steps { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    };
+    assert!(!world.import_dimension(&path, &options, stop_after(6)).unwrap().finished);
+    let others = ImportOptions { existing: ExistingGround::Replace, ..options.clone() };
+    assert_eq!(world.import_dimension(&path, &others, go_on), Err(ImportError::OtherOptions));
+    let anew = ImportOptions { begins_anew: true, ..options.clone() };
+    let occupied = world.import_dimension(&path, &anew, go_on);
+    assert!(matches!(occupied, Err(ImportError::Occupied { .. })), "{occupied:?}");
+    let others_anew = ImportOptions { begins_anew: true, ..others.clone() };
+    assert!(!world.import_dimension(&path, &others_anew, stop_after(6)).unwrap().finished);
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ImportError::OtherOptions));
+
+    // What is in the world is gone, and is not taken for being there.
+    let nothing = crate::space::ColumnArea::Box { min: ColumnPos::new(900, 900), max: ColumnPos::new(900, 900) };
+    assert!(world.prune(dimension, &nothing, true, go_on).unwrap().columns > 0);
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ImportError::OtherOptions));
+    assert!(world.prune(dimension, &nothing, false, go_on).unwrap().columns > 0);
+    assert!(world.import_dimension(&path, &options, go_on).unwrap().finished);
+    drop(world);
+    let (arrived, expected) = (contents(&new, NAME), contents(&store, NAME));
+    assert_eq!(arrived.columns, expected.columns);
+    assert_eq!(arrived.chunks, expected.chunks);
+}
+
+#[test]
+fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
+    let (store, dimension) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let world = store.world();
+    let stop = |_: &WalkProgress| ControlFlow::Break(());
+    let began = |name: &str| {
+        let path = folder.path().join(name);
+        assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);
+        path
+    };
+    let goes_on = |path: &Path| world.export_dimension(NAME, path, &ExportOptions::default(), go_on);
+    assert!(goes_on(&began("same")).unwrap().finished);
+    let path = began("pruned");
+    let keep = crate::space::ColumnArea::Box { min: ColumnPos::new(-4, -4), max: ColumnPos::new(4, 4) };
+    assert!(world.prune(dimension, &keep, false, go_on).unwrap().columns > 0);
+    assert_eq!(goes_on(&path), Err(ExportError::OtherExport { path }));
+    let path = began("saved");
+    world.set_session_time(std::time::Duration::from_secs(5));
+    assert_eq!(goes_on(&path), Err(ExportError::OtherExport { path }));
+}

@@ -170,7 +170,13 @@ proptest! {
         let ticks: BTreeSet<_> =
             untouched.chain(part.ticks.iter().filter(|tick| is_told(&place(tick)))).cloned().collect();
         prop_assert_eq!(&after.ticks, &ticks);
-        prop_assert_eq!(&after.kept, &part.kept);
+        let mut kept = part.kept.clone();
+        kept.retain(|key, _| {
+            let column = name::Place::of(key).map(|(place, _)| (place.column().x, place.column().z));
+            column.is_none_or(|column| !part.columns.contains(&column) || arrived.contains(&column))
+        });
+        prop_assert_eq!(report.left_objects as usize, part.kept.len() - kept.len());
+        prop_assert_eq!(&after.kept, &kept);
         // Summaries are of the ground as it is now.
         let world = target.world();
         let dimension = world.dimensions().unwrap().into_iter().find(|found| found.name == NAME).unwrap().id;
@@ -216,6 +222,15 @@ fn ground_that_is_there_stays_if_it_is_to() {
     let all: BTreeSet<_> = before.columns.union(&arriving.columns).copied().collect();
     assert_eq!(after.columns, all);
     assert_eq!(report.left as usize, before.columns.len() + arriving.columns.len() - all.len());
+    // And what a game keeps with ground that does not come does not come either.
+    let column = |key: &str| name::Place::of(key).map(|(place, _)| (place.column().x, place.column().z));
+    let is_left =
+        |key: &str| column(key).is_some_and(|at| before.columns.contains(&at) && arriving.columns.contains(&at));
+    let left = arriving.kept.keys().filter(|key| is_left(key)).count();
+    assert!(left > 0 && left == report.left_objects as usize, "{left}, {report:?}");
+    for key in arriving.kept.keys().filter(|key| is_left(key)) {
+        assert_eq!(after.kept.get(key), before.kept.get(key), "{key}");
+    }
     for (pos @ (x, _, z), chunk) in &after.chunks {
         let of = if before.columns.contains(&(*x, *z)) { &before } else { &arriving };
         assert_eq!(Some(chunk), of.chunks.get(pos));
@@ -381,5 +396,40 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     for _ in 0..2 {
         import(&store, &path, &replaces).unwrap();
         assert_eq!((before, version()), (object.version, object.version + 40));
+    }
+}
+
+#[test]
+fn air_of_a_box_comes_to_where_it_would_be_generated() {
+    let block = |y, kind| ([3, y, 3], 0, kind, vec![0; 4]);
+    let of = |is_sparse, edits: Vec<Edit>| Spec {
+        is_sparse,
+        columns: BTreeSet::from([(0, 0)]),
+        edits,
+        later: Vec::new(),
+        entities: Vec::new(),
+        ticks: Vec::new(),
+        tiers: vec![0],
+        kept: Vec::new(),
+    };
+    let (store, _) = of(false, vec![block(5, 0), block(37, 1)]).make(&[0, 1, 2, 3, 4]);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, all) = (folder.path().join("box.objects"), folder.path().join("all.objects"));
+    let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(15, 79, 15));
+    export(&store, &path, &ExportOptions { area, ..ExportOptions::default() });
+    export(&store, &all, &ExportOptions::default());
+    for (existing, expected) in [(ExistingGround::Keep, 1), (ExistingGround::Replace, 0)] {
+        let (target, _) = of(true, vec![block(20, 3), block(90, 3)]).make(&[0, 1, 2, 3, 4]);
+        let before = contents(&target, NAME);
+        let options = ImportOptions { existing, ..ImportOptions::default() };
+        let error = import(&target, &all, &options).unwrap_err();
+        assert!(matches!(error, ImportError::TooHigh { .. }), "{error}");
+        assert_eq!(contents(&target, NAME), before);
+        import(&target, &path, &options).unwrap();
+        let after = contents(&target, NAME).chunks;
+        let heights: Vec<_> = after.keys().map(|(_, y, _)| *y).collect();
+        assert_eq!(heights, [0, 1, 2, 3, 4, 5]);
+        let blocks = [0, 1, 2, 3, 4, 5].map(|y| after[&(0, y, 0)].1.len());
+        assert_eq!(blocks, [1, expected, 1, 0, 0, 1]);
     }
 }
