@@ -65,16 +65,24 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, String> {
 
 /// Upgrades all files of an export.
 fn upgrade_all(first: &Path, endings: Endings<'_>) -> Result<Outcome, ObjectStoreError> {
-    let path = |number: u32| match number {
-        1 => first.to_path_buf(),
-        number => PathBuf::from(format!("{}.{number}", first.display())),
+    let path = |number: u32| {
+        let mut path = first.as_os_str().to_owned();
+        if number > 1 {
+            path.push(format!(".{number}"));
+        }
+        PathBuf::from(path)
     };
-    let mut all = Outcome::default();
+    let (mut all, mut of_first) = (Outcome::default(), None);
     // The first one must be there.
     for path in (1..).map(path).take_while(|path| path == first || path.exists()) {
         // Whatever kind of object store it is.
         let signature = ObjectStore::signature_of(&path)?;
         let mut store = ObjectStore::open(&path, &signature, ObjectStoreOptions::default())?;
+        let export = store.read("export")?.map(|object| object.data);
+        if *of_first.get_or_insert_with(|| export.clone()) != export {
+            eprintln!("warning: {} is of another export, and stays as it is", path.display());
+            break;
+        }
         let Outcome { upgraded, left } = upgrade(&mut store, endings, claims::claim_of, display::show())?;
         store.close()?;
         all.upgraded += upgraded;

@@ -30,7 +30,7 @@ pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
 pub use exports::{
     EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
-    ImportOptions, ImportReport, KeptObjectError, LostObject,
+    ImportOptions, ImportReport, KeptObjectError, LostObject, check_export,
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;

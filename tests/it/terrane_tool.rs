@@ -478,6 +478,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     assert_eq!(ending(&try_run(&export, true).unwrap()), "stopped");
     let unfinished = try_run(&["import", &file, &new, "--create"], false).unwrap_err();
     assert!(unfinished.contains("not whole"), "{unfinished}");
+    assert!(!Path::new(&new).exists());
     let exported = run(&export);
     assert_eq!(ending(&exported), "finished", "{}", exported.text);
     assert_eq!((&exported.json["columns"], &exported.json["chunks"]), (&121.into(), &121.into()));
@@ -485,7 +486,9 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     assert!(try_run(&export, false).unwrap_err().contains("there already"));
 
     assert!(try_run(&["import", &file, &path("nowhere")], false).unwrap_err().contains("--create"));
-    assert_eq!(ending(&try_run(&["import", &file, &new], true).unwrap()), "stopped");
+    assert_eq!(ending(&try_run(&["import", &file, &new, "--create"], true).unwrap()), "stopped");
+    let other = try_run(&["import", &file, &new, "--existing", "replace"], false).unwrap_err();
+    assert!(other.contains("--anew"), "{other}");
     let imported = run(&["import", &file, &new]);
     assert_eq!((ending(&imported), &imported.json["columns"]), ("finished", &121.into()), "{}", imported.text);
     assert_eq!(&imported.json["entities"], &exported.json["entities"]);

@@ -250,6 +250,10 @@ pub struct ImportWorldArguments {
     /// Leave out columns of which something is damaged
     #[arg(long)]
     pub leave_damaged: bool,
+
+    /// Forget an import of this export that was stopped: what it brought is then ground that is there already
+    #[arg(long)]
+    pub anew: bool,
 }
 
 /// A corner of a box; without a height it has all of them.

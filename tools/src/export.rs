@@ -4,7 +4,9 @@ use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, bytes};
 use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::upkeep::{ExportOptions, ImportError, ImportOptions, ImportReport, LostObject};
+use bevy_terrane::storage::upkeep::{
+    ExportOptions, ImportError, ImportOptions, ImportReport, LostObject, check_export,
+};
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
 use serde_json::json;
 use std::fs;
@@ -31,7 +33,8 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);
     let report = report.map_err(|error| error.to_string())?;
-    let on_disk: u64 = files(file).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
+    let on_disk: u64 =
+        files(file, report.files).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
         "{} chunks in {} columns, {} entities and {} other objects are in {} files, {}\n",
         report.chunks,
@@ -44,7 +47,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     if !report.finished {
         text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
     }
-    text += &lost_text(&report.lost);
+    text += &lost_text(&report.lost, report.more_lost);
     let json = json!({
         "columns": report.columns,
         "chunks": report.chunks,
@@ -53,12 +56,13 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
         "files": report.files,
         "bytes": on_disk,
         "lost": lost_json(&report.lost),
+        "more_lost": report.more_lost,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
 }
 
 pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
-    let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, .. } =
+    let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, anew, .. } =
         arguments;
     let options = ImportOptions {
         dimension: dimension.clone(),
@@ -66,7 +70,12 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
         existing: existing.existing(),
         leaves_ungenerated: *only_generated,
         leaves_damaged: *leave_damaged,
+        begins_anew: *anew,
     };
+    if *create {
+        // No world is made for a file that has nothing for it.
+        check_export(file).map_err(|error| error.to_string())?;
+    }
     let store = match create {
         true => WorldStore::open(&StorageConfig::Path(world.to_path_buf())).map_err(|error| error.to_string())?,
         false => open(world, Access::Write).map_err(|error| format!("{error}; --create makes a world"))?,
@@ -77,6 +86,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
     let report = imported.map_err(|error| match error {
         ImportError::Occupied { .. } => format!("{error}; --existing says what becomes of them"),
         ImportError::Ungenerated { .. } => format!("{error}; --only-generated leaves them out"),
+        ImportError::OtherOptions => format!("{error}, with --anew"),
         error => error.to_string(),
     })?;
     let json = json!({
@@ -87,10 +97,12 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
         "displaced_entities": report.displaced_entities,
         "objects": report.objects,
         "known_objects": report.known_objects,
+        "left_objects": report.left_objects,
         "left": report.left,
         "ungenerated": report.ungenerated,
         "new_types": report.new_types,
         "lost": lost_json(&report.lost),
+        "more_lost": report.more_lost,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
@@ -107,21 +119,23 @@ fn import_text(report: &ImportReport) -> String {
         (report.known_entities, "entities are in the world already"),
         (report.displaced_entities, "entities are not in the dimension where they were, which the world does not have"),
         (report.known_objects, "other objects are in the world already"),
+        (report.left_objects, "other objects were left out with their ground"),
         (report.left, "columns or chunks were there already, and stay"),
         (report.ungenerated, "columns were never generated, and were left out"),
         (report.new_types, "types of blocks are new in the world"),
     ] {
         text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
     }
-    text + &lost_text(&report.lost)
+    text + &lost_text(&report.lost, report.more_lost)
 }
 
-fn lost_text(lost: &[LostObject]) -> String {
+fn lost_text(lost: &[LostObject], more: u64) -> String {
     let text = |lost: &LostObject| match lost.column {
         Some(column) => format!("column {column} is left out: {}\n", lost.reason),
         None => format!("left out: {}\n", lost.reason),
     };
-    lost.iter().map(text).collect()
+    let more = if more > 0 { format!("and {more} more are left out\n") } else { String::new() };
+    lost.iter().map(text).chain([more]).collect()
 }
 
 fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {
@@ -139,10 +153,12 @@ fn end(is_finished: bool, is_whole: bool) -> End {
 }
 
 /// The files of an export.
-fn files(first: &Path) -> impl Iterator<Item = PathBuf> {
-    let path = |number: u32| match number {
-        1 => first.to_path_buf(),
-        number => PathBuf::from(format!("{}.{number}", first.display())),
-    };
-    (1..).map(path).take_while(|path| path.exists())
+fn files(first: &Path, count: u32) -> impl Iterator<Item = PathBuf> {
+    (1..=count).map(|number| {
+        let mut path = first.as_os_str().to_owned();
+        if number > 1 {
+            path.push(format!(".{number}"));
+        }
+        path.into()
+    })
 }

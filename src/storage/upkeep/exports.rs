@@ -18,6 +18,7 @@ mod writer;
 
 pub use error::{ExportError, ImportError, KeptObjectError};
 pub use format::EXPORT_SIGNATURE;
+pub use import::check_export;
 
 use crate::space::{BlockBox, ColumnPos};
 use serde::{Deserialize, Serialize};

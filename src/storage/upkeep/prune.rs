@@ -58,7 +58,8 @@ impl WorldStore {
     ///
     /// Each square of 32 x 32 columns goes in one atomic write together with its marks in the graph of what is stored. Squares
     /// that the graph does not know are left alone; [`verify`](Self::verify) finds chunks there. The dimension must not be open
-    /// in a running world. The store gives the room back when it is [compacted](super::super::KeyValueStore::compact).
+    /// in a running world. Imports into it that are not finished are forgotten. The store gives the room back when it is
+    /// [compacted](super::super::KeyValueStore::compact).
     ///
     /// `progress` is told after each square, in squares, and can stop it.
     ///

@@ -41,6 +41,14 @@ pub(in crate::storage) struct ImportRecord {
     report: ImportReport,
 }
 
+/// Looks whether the first file of an export is one, and the export is whole.
+///
+/// # Errors
+/// It is not, or the file cannot be read.
+pub fn check_export(path: &Path) -> Result<()> {
+    Reader::open(path).map(drop)
+}
+
 impl WorldStore {
     /// Takes an [export](Self::export_dimension) in, whose first file is `path`: its ground becomes that of a dimension, with
     /// other numbers for its blocks where this world has others. A type of block, or a block component, that the world does not
@@ -79,6 +87,7 @@ impl WorldStore {
         let dimensions = self.dimensions()?;
         let known = dimensions.iter().find(|dimension| dimension.name == name);
         if let Some(known) = known
+            && !known.being_removed
             && self.has_lost_tiles(known.id)?
         {
             return Err(ImportError::LostGraph { dimension: known.id });
@@ -411,8 +420,8 @@ impl Import<'_> {
             let found = self.tiles.binary_search_by_key(&tile, |(place, _)| *place);
             found.is_ok_and(|found| tiles::is_marked(&self.tiles[found].1, column))
         });
-        let makes_columns = self.makes_columns;
-        Ok(is_to_come && if self.world.is_stored(self.dimension, pos)? { keeps } else { !makes_columns })
+        let is_stored = self.world.is_stored(self.dimension, pos)?;
+        Ok(is_to_come && if is_stored { keeps } else { !self.makes_columns })
     }
 
     fn put_record(&self, writes: &mut WriteBatch) {
