@@ -113,7 +113,11 @@ impl GroupWriter<'_> {
                 None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => continue,
                 // Of a column that is stored it was air.
                 None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())),
-                Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
+                Some((_, Ok(stored)))
+                    if stored.payload == &value[envelope::HEADER_LENGTH..] && least <= stored.version =>
+                {
+                    continue;
+                }
                 Some((_, Ok(stored))) => stored.version.saturating_add(1),
                 Some((stored, Err(error))) => {
                     // The world goes on with what is in memory; refusing it would lose that too.

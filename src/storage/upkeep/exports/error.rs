@@ -25,6 +25,12 @@ pub enum ExportError {
         /// The dimension.
         dimension: DimensionId,
     },
+    /// No world would take it in.
+    #[error("{what} is more than an export can have")]
+    TooLarge {
+        /// What there is too much of.
+        what: String,
+    },
     /// There is a whole export already.
     #[error("{} is there already, and whole", path.display())]
     Exists {
@@ -91,6 +97,12 @@ pub enum ImportError {
     OutOfRange {
         /// Where it is in the export.
         column: ColumnPos,
+    },
+    /// Which columns of the dimension are stored is not known, so nothing was changed.
+    #[error("the graph of stored columns of {dimension} is lost: open the world with its game once, or salvage it")]
+    LostGraph {
+        /// The dimension.
+        dimension: DimensionId,
     },
     /// A component of blocks has other sizes in the two worlds.
     #[error("the component {name:?} in version {version} has values of another size in this world")]

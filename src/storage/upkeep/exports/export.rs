@@ -1,6 +1,6 @@
 //! Out of a world.
 
-use super::format::{Header, Packed, encode, encode_masks, whole_chunks};
+use super::format::{Header, MOST_LISTED, Packed, encode, encode_masks, whole_chunks};
 use super::ground::{BatchObjects, Ground, Tile, batches, columns_of};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
@@ -78,6 +78,10 @@ impl WorldStore {
             },
         };
         let lists = self.registry_lists()?;
+        let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
+        if lengths.iter().any(|length| *length > MOST_LISTED) {
+            return Err(ExportError::TooLarge { what: "the list of types".into() });
+        }
         let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
         let first = || {
             let lists = [
@@ -143,6 +147,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
             for (batch, mask) in of_tile {
                 let groups = groups.remove(batch).unwrap_or_default();
                 let columns = columns_of(*batch, *mask);
+                let Some(at) = columns.first() else { continue };
                 let mut lost = Vec::new();
                 let found = match ground.objects(&columns, &groups) {
                     Err(error) if self.leaves_damaged && is_damage(&error) => {
@@ -150,7 +155,10 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                     }
                     found => found?,
                 };
-                let BatchObjects { objects, bytes, chunks, entities } = found;
+                if !found.fits() {
+                    return Err(ExportError::TooLarge { what: format!("what is in the column {at} and beside it") });
+                }
+                let BatchObjects { objects, bytes, chunks, entities, .. } = found;
                 writer.add(objects)?;
                 let report = &mut writer.progress.report;
                 let written = (columns.len() - lost.len()) as u64;

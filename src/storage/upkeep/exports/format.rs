@@ -3,7 +3,10 @@
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::tiles::{BATCHES, Masks};
 use crate::storage::{DimensionOrigin, record};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// What every file of an export begins with.
@@ -42,10 +45,11 @@ impl Header {
         if self.is_sparse {
             return heights.filter_map(|height| moved(height, by)).collect();
         }
-        let end = |height: i64| (height >> 4).saturating_add(by).clamp(LOWEST, HIGHEST);
+        let end = |height: i64| (height >> 4).saturating_add(by);
         match self.has_all_heights() {
             true => HeightSet::from(ALL_HEIGHTS),
-            false => HeightSet::from(end(self.area.min.y)..end(self.area.max.y) + 1),
+            // What would lie beyond the last heights is nowhere.
+            false => HeightSet::from(end(self.area.min.y).max(LOWEST)..end(self.area.max.y).min(HIGHEST) + 1),
         }
     }
 }
@@ -54,6 +58,7 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Files {
     /// How many batches are in the files before each.
+    #[serde(deserialize_with = "up_to_most")]
     pub starts: Vec<u64>,
     /// Columns in all of them.
     pub columns: u64,
@@ -87,6 +92,50 @@ pub(super) fn decode_masks(bytes: &[u8]) -> Result<Masks, String> {
         *mask = u16::from_le_bytes(*bytes);
     }
     Ok(masks)
+}
+
+/// No list of an export is longer, so that no file can ask for more memory than it has itself.
+pub(super) const MOST_LISTED: usize = 1 << 20;
+
+/// A pack has no more objects: the chunks of a group, or four parts of each column of a batch.
+pub(super) const MOST_PACKED: usize = 64;
+
+/// The objects of a batch of columns are not larger together.
+pub(super) const LARGEST_BATCH: usize = 1 << 28;
+
+/// A list that is not longer than this.
+#[derive(Debug, Default)]
+pub(super) struct UpTo<T, const MOST: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
+        list.deserialize_seq(UpToVisitor::<T, MOST>(PhantomData)).map(Self)
+    }
+}
+
+fn up_to_most<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<u64>, D::Error> {
+    UpTo::<u64, MOST_LISTED>::deserialize(list).map(|list| list.0)
+}
+
+struct UpToVisitor<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T, MOST> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut read = Vec::new();
+        while let Some(next) = list.next_element()? {
+            if read.len() == MOST {
+                return Err(A::Error::custom("a list is too long"));
+            }
+            read.push(next);
+        }
+        Ok(read)
+    }
 }
 
 /// A record that can be put together: there is no value of these types that has none.

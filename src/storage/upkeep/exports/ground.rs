@@ -1,6 +1,6 @@
 //! What a batch of columns is in an export.
 
-use super::format::{Header, Packed, Ticks, encode};
+use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks, encode};
 use super::name::{Name, Part};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::tiers::PackedGroups;
@@ -18,6 +18,15 @@ pub(super) struct BatchObjects {
     pub bytes: usize,
     pub chunks: u64,
     pub entities: u64,
+    /// The length of the longest list in them.
+    pub longest: usize,
+}
+
+impl BatchObjects {
+    /// Whether a world that takes the export in reads them.
+    pub fn fits(&self) -> bool {
+        self.bytes <= LARGEST_BATCH && self.longest <= MOST_LISTED
+    }
 }
 
 /// Reads batches out of a world. It must not outlive the lock that keeps groups from moving.
@@ -61,8 +70,10 @@ impl<'a> Ground<'a> {
         let ticks = self.ticks(batch, columns)?;
         for (column, mut heights) in heights {
             heights.sort_unstable();
+            found.longest = found.longest.max(heights.len());
             of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, encode(&heights)));
             if let Some(ticks) = ticks.get(&column) {
+                found.longest = found.longest.max(ticks.len());
                 of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, encode(ticks)));
             }
             if let Some((version, summary)) = self.summary(column)? {
@@ -71,6 +82,7 @@ impl<'a> Ground<'a> {
             let entities = self.entities(column)?;
             if !entities.is_empty() {
                 found.entities += entities.len() as u64;
+                found.longest = found.longest.max(entities.len());
                 of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, encode(&entities)));
             }
         }

@@ -72,6 +72,11 @@ impl WorldStore {
         let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
         let dimensions = self.dimensions()?;
         let known = dimensions.iter().find(|dimension| dimension.name == name);
+        if let Some(known) = known
+            && self.has_lost_tiles(known.id)?
+        {
+            return Err(ImportError::LostGraph { dimension: known.id });
+        }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&encode(&of));
         let begun = match known {

@@ -71,6 +71,15 @@ impl Name {
         if name != Self::Other && name.to_string() != key { Self::Other } else { name }
     }
 
+    /// Whether the object with this key may be in this pack.
+    pub fn is_pack_of(self, key: &str) -> bool {
+        match (self, Self::parse(key)) {
+            (Self::Cluster(at), Self::Blocks(ChunkPos { x, y, z })) => at == [x >> 2, y >> 2, z >> 2],
+            (Self::Batch(at), Self::Column(column, _)) => at == column.batch(),
+            _ => false,
+        }
+    }
+
     fn known(key: &str) -> Option<Self> {
         let parts: Vec<&str> = key.split('/').collect();
         Some(match *parts {

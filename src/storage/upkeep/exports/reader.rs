@@ -1,7 +1,10 @@
 //! The files of an export as they are read.
 
 use super::ImportError;
-use super::format::{EXPORT_SIGNATURE, Files, Header, Packed, Ticks, decode_masks, moved, moved_column};
+use super::format::{
+    EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks, UpTo, decode_masks, moved,
+    moved_column,
+};
 use super::ground::Tile;
 use super::name::{COLUMNS, List, Name, Part};
 use super::writer::numbered;
@@ -13,9 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, ImportError>;
-
-/// The objects of a batch are not larger together: no file can ask for more memory.
-const LARGEST_BATCH: usize = 1 << 30;
 
 /// An export that is whole, and the one of its files that is open.
 pub(super) struct Reader {
@@ -68,7 +68,8 @@ impl Reader {
     /// A list of the first file.
     pub fn list<T: DeserializeOwned>(&mut self, list: List) -> Result<Vec<T>> {
         self.turn_to(1)?;
-        self.value(&Name::Registry(list).to_string())
+        let UpTo(list) = self.value::<UpTo<T, MOST_LISTED>>(&Name::Registry(list).to_string())?;
+        Ok(list)
     }
 
     /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
@@ -118,10 +119,10 @@ impl Reader {
         for file in 1..=self.files() {
             self.turn_to(file)?;
             for (key, _) in self.store.entries_from(0) {
-                let packed: Vec<Packed> = match Name::parse(key) {
+                let UpTo(packed) = match Name::parse(key) {
                     // A damaged one does not say which columns are in it.
-                    Name::Batch(_) => self.value(key).unwrap_or_default(),
-                    _ => vec![(key.to_owned(), 0, Vec::new())],
+                    Name::Batch(_) => self.value::<UpTo<Packed, MOST_PACKED>>(key).unwrap_or_default(),
+                    _ => UpTo(vec![(key.to_owned(), 0, Vec::new())]),
                 };
                 for (key, ..) in packed {
                     if let Name::Column(column, Part::Chunks) = Name::parse(&key)
@@ -218,7 +219,7 @@ pub(super) struct BatchReader<'a> {
 
 impl BatchReader<'_> {
     pub fn column(&mut self, pos: ColumnPos) -> Result<FoundColumn> {
-        let heights: Vec<i64> = self.part(pos, Part::Chunks)?.ok_or_else(|| {
+        let UpTo(heights) = self.part::<UpTo<i64, MOST_LISTED>>(pos, Part::Chunks)?.ok_or_else(|| {
             let key = Name::Column(pos, Part::Chunks).to_string();
             self.reader.damaged(&key, MISSING.into())
         })?;
@@ -236,11 +237,12 @@ impl BatchReader<'_> {
             let (version, bytes) = found.ok_or_else(|| self.reader.damaged(&key, MISSING.into()))?;
             chunks.push((height, version, bytes));
         }
-        let ticks: Ticks = self.part(pos, Part::Ticks)?.unwrap_or_default();
+        let UpTo(ticks) = self.part::<UpTo<_, MOST_LISTED>>(pos, Part::Ticks)?.unwrap_or_default();
+        let ticks: Ticks = ticks;
         if !ticks.iter().all(|(height, _)| has(height)) {
             return Err(self.bad(pos, Part::Ticks, "a height is not in the box"));
         }
-        let records: Vec<Vec<u8>> = self.part(pos, Part::Entities)?.unwrap_or_default();
+        let UpTo(records) = self.part::<UpTo<Vec<u8>, MOST_LISTED>>(pos, Part::Entities)?.unwrap_or_default();
         let entities = records.iter().map(|record| self.entity(pos, record)).collect::<Result<_>>()?;
         Ok(FoundColumn { pos, chunks, ticks, entities })
     }
@@ -274,18 +276,25 @@ impl BatchReader<'_> {
             self.count(key, bytes.len())?;
             return Ok(alone);
         }
-        let pack = pack.to_string();
-        if !self.packs.contains_key(&pack) {
+        let key_of_pack = pack.to_string();
+        if !self.packs.contains_key(&key_of_pack) {
             let mut objects = BTreeMap::new();
-            if let Some((_, bytes)) = read(&self.reader.store, &pack)? {
-                self.count(&pack, bytes.len())?;
-                let packed: Vec<Packed> =
-                    record::decode(&bytes).map_err(|reason| self.reader.damaged(&pack, reason))?;
-                objects.extend(packed.into_iter().map(|(key, version, bytes)| (key, (version, bytes))));
+            if let Some((_, bytes)) = read(&self.reader.store, &key_of_pack)? {
+                self.count(&key_of_pack, bytes.len())?;
+                let damaged = |reason| self.reader.damaged(&key_of_pack, reason);
+                let UpTo(packed) = record::decode::<UpTo<Packed, MOST_PACKED>>(&bytes).map_err(damaged)?;
+                for (key, version, bytes) in packed {
+                    if !pack.is_pack_of(&key) {
+                        return Err(damaged(format!("{key:?} does not belong into it")));
+                    }
+                    if objects.insert(key.clone(), (version, bytes)).is_some() {
+                        return Err(damaged(format!("{key:?} is in it twice")));
+                    }
+                }
             }
-            self.packs.insert(pack.clone(), objects);
+            self.packs.insert(key_of_pack.clone(), objects);
         }
-        Ok(self.packs.get_mut(&pack).and_then(|objects| objects.remove(key)))
+        Ok(self.packs.get_mut(&key_of_pack).and_then(|objects| objects.remove(key)))
     }
 
     fn count(&mut self, key: &str, bytes: usize) -> Result<()> {

@@ -241,3 +241,63 @@ fn lies_are_refused_before_they_cost_anything() {
         assert!(matches!(error, ImportError::OutOfRange { .. }), "{error}");
     }
 }
+
+#[test]
+fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
+    let (_folder, path, _) = exported(&ExportOptions::default());
+    let (target, dimension) = small_world();
+    let mut writes = crate::storage::WriteBatch::default();
+    for (x, z, _) in target.world().stored_tiles(dimension).unwrap() {
+        writes.delete(Family::Meta, keys::tile_key(dimension, x, z));
+    }
+    target.world().write(writes, Durability::Process).unwrap();
+    let before = target.contents();
+    for existing in [ExistingGround::Refuse, ExistingGround::Replace] {
+        let world = target.world();
+        let error = world.import_dimension(&path, &ImportOptions { existing, ..ImportOptions::default() }, go_on);
+        assert_eq!(error, Err(ImportError::LostGraph { dimension }));
+    }
+    let is_ground = |(family, _): &(Family, _)| *family != Family::Meta;
+    assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));
+}
+
+#[test]
+fn a_pack_has_only_what_belongs_into_it_and_each_once() {
+    let options = ExportOptions { layout: ExportLayout::Clusters, ..ExportOptions::default() };
+    let (_folder, path, _) = exported(&options);
+    let whole = fs::read(&path).unwrap();
+    let file = &objects(&path)[0];
+    for kind in ["cluster/", "batch/"] {
+        let key = file.keys().find(|key| key.starts_with(kind)).unwrap();
+        let packed: Vec<format::Packed> = record::decode(&file[key].1).unwrap();
+        let of = |key: &str| (key.to_owned(), 0, vec![7]);
+        let foreign = [of("game:weather"), of("chunk/900,0,0/blocks"), of("column/900,0/chunks"), packed[0].clone()];
+        for more in foreign {
+            let packed: Vec<_> = packed.iter().cloned().chain([more.clone()]).collect();
+            tamper(&path, &[(key, Some(encode(&packed)))]);
+            let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
+            assert!(matches!(&error, ImportError::Damaged { key: named, .. } if named == key), "{}: {error}", more.0);
+        }
+        tamper(&path, &[(key, Some(encode(&vec![of("game:weather"); 100])))]);
+        let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("expected") || error.to_string().contains(key), "{error}");
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn lists_and_batches_that_no_import_reads_are_not_written() {
+    let (_folder, path, _) = exported(&ExportOptions::default());
+    let file = &objects(&path)[0];
+    let entities = file.keys().find(|key| key.ends_with("/entities")).unwrap();
+    for most in [format::MOST_LISTED, format::MOST_LISTED + 1] {
+        tamper(&path, &[(entities, Some(encode(&vec![Vec::<u8>::new(); most])))]);
+        let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
+        // A list that is too long is not even looked into.
+        let is_looked_into = error.to_string().contains("it is empty");
+        assert_eq!(is_looked_into, most == format::MOST_LISTED, "{error}");
+        let written = ground::BatchObjects { longest: most, bytes: format::LARGEST_BATCH, ..Default::default() };
+        assert_eq!(written.fits(), most == format::MOST_LISTED);
+    }
+    assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
+}

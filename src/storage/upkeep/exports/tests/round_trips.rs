@@ -319,3 +319,67 @@ fn kept_objects_go_with_their_ground() {
     assert!(world.remove_dimension(NAME, |_| ControlFlow::Continue(())).unwrap().finished);
     assert_eq!(keys(), [""; 0]);
 }
+
+#[test]
+fn a_box_that_is_moved_beyond_the_highest_blocks_makes_no_air_below() {
+    let (store, _) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box.objects");
+    // Nothing is at these heights, so each chunk of the box is air.
+    let area = BlockBox::new(BlockPos::new(-80, 320, -80), BlockPos::new(80, 335, 80));
+    export(&store, &path, &ExportOptions { area, ..ExportOptions::default() });
+    let block = |y| ([3, y, 3], 0, 0, vec![0; 4]);
+    let spec = Spec {
+        is_sparse: false,
+        columns: BTreeSet::from([(0, 0)]),
+        edits: vec![block(5)],
+        later: Vec::new(),
+        entities: Vec::new(),
+        ticks: Vec::new(),
+        tiers: vec![0],
+        kept: Vec::new(),
+    };
+    let (target, dimension) = spec.make(&[0, 1, 2, 3, 4]);
+    let mut chunk = Chunk::default();
+    chunk.place_block(&game(&[0, 1, 2, 3, 4]), [1, 1, 1], 0, BlockId::new(1)).unwrap();
+    for (height, by) in [(i64::MAX >> 4, i64::MAX >> 4), (i64::MIN >> 4, i64::MIN >> 4)] {
+        let at = ChunkPos::new(0, height, 0);
+        let chunks = [((dimension, at), Arc::new(chunk.clone()))].into();
+        target.world().commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Process).unwrap();
+        // The lowest ones are still in the world if it is moved down as far as that.
+        let by = if by < 0 { by - 40 } else { by };
+        let moved_by = [0, by, 0];
+        let only = ImportOptions {
+            moved_by,
+            existing: ExistingGround::Replace,
+            leaves_ungenerated: true,
+            ..ImportOptions::default()
+        };
+        import(&target, &path, &only).unwrap();
+        let is_there = target.world().chunk_value(dimension, at).unwrap();
+        let known = target.world().known_blocks().unwrap();
+        let found = target.world().decode_chunk(&known, (dimension, at), &is_there.unwrap().1).unwrap();
+        assert_eq!(found.blocks().filter(|block| *block != BlockId::AIR).count(), 1, "{height}");
+    }
+}
+
+#[test]
+fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_higher() {
+    let (store, dimension) = small_world();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+    let mut file = ObjectStore::open(&path, EXPORT_SIGNATURE, Default::default()).unwrap();
+    let key = file.entries_from(0).map(|(key, _)| key.to_owned()).find(|key| key.ends_with("/blocks")).unwrap();
+    let object = file.read(&key).unwrap().unwrap();
+    file.write(&key, object.version + 40, &object.data).unwrap();
+    file.close().unwrap();
+    let Some((name::Place::Chunk(chunk), _)) = name::Place::of(&key) else { panic!("{key}") };
+    let version = || envelope::open(&store.world().chunk_value(dimension, chunk).unwrap().unwrap().1).unwrap().version;
+    let before = version();
+    let replaces = ImportOptions { existing: ExistingGround::Replace, ..ImportOptions::default() };
+    for _ in 0..2 {
+        import(&store, &path, &replaces).unwrap();
+        assert_eq!((before, version()), (object.version, object.version + 40));
+    }
+}
