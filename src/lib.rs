@@ -10,6 +10,7 @@
 //! | [`region`] | the state machine of regions: a plain data structure |
 //! | [`generation`] | generators, and the graph that knows the nearest missing ground |
 //! | [`object_store`] | one portable file of versioned objects |
+//! | [`chunk_sync`] | what a multiplayer client and its server say of chunks, and the client's cache |
 //! | [`storage`] | key-value stores, keys, the world on disk |
 //! | [`snapshot`] | parts of a world as they were, to be put back there or elsewhere |
 //! | [`simulation`] | region worlds: what your systems run in |

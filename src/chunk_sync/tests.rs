@@ -150,6 +150,16 @@ impl Wire {
     }
 }
 
+/// A client sees this area of a world, and leaves. Gives the world back.
+fn visit(cache: &Path, world: World, area: SyncArea) -> World {
+    let mut wire = Wire::new(SyncLimits::default(), cache, world);
+    wire.client.look(area);
+    wire.settle();
+    wire.assert_right(area);
+    wire.client.flush();
+    wire.world
+}
+
 /// A world of some columns, each chunk with bytes of its own.
 fn world(radius: i64) -> World {
     let mut world = World::new();

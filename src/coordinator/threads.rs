@@ -3,7 +3,7 @@
 use super::arenas::Arenas;
 use super::backup::BackupOrder;
 use super::chunk_states::ChunkStateOrder;
-use super::events::DimensionRemoved;
+use super::events::{DimensionRemoved, WorldEvent};
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
 use super::opacity::OpacityOrder;
@@ -334,23 +334,23 @@ impl Threads {
         .detach();
     }
 
-    /// Has the opacity map read; an event tells when it is there. In lockstep that is with the next pass.
+    /// Has the opacity map read; an event tells when it is there.
     pub fn order_opacity(&self, order: OpacityOrder) {
-        let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
-        let read = move || drop(sender.send(Event::Happened(order.read(&store, &blocks).into())));
-        match self.is_lockstep {
-            true => read(),
-            false => self.loading.spawn(async move { read() }).detach(),
-        }
+        self.answer(move |store, blocks| order.read(store, blocks).into());
     }
 
-    /// Has chunks read; an event tells what they are. In lockstep that is with the next pass.
+    /// Has chunks read; an event tells what they are.
     pub fn order_chunk_states(&self, order: ChunkStateOrder) {
+        self.answer(move |store, blocks| order.read(store, blocks).into());
+    }
+
+    /// Answers a question of the main world on a loading thread. In lockstep the answer is there with the next pass.
+    fn answer(&self, read: impl FnOnce(&WorldStore, &BlockRegistry) -> WorldEvent + Send + 'static) {
         let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
-        let read = move || drop(sender.send(Event::Happened(order.read(&store, &blocks).into())));
+        let answer = move || drop(sender.send(Event::Happened(read(&store, &blocks))));
         match self.is_lockstep {
-            true => read(),
-            false => self.loading.spawn(async move { read() }).detach(),
+            true => answer(),
+            false => self.loading.spawn(async move { answer() }).detach(),
         }
     }
 

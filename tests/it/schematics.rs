@@ -182,8 +182,19 @@ fn a_file_of_another_program_stands_in_a_running_world_and_is_written_as_what_it
     ended(&mut app, jobs.restore(RestoreSnapshot::new(id, snapshot)));
     update(&mut app, 5);
     let placeholder = id_of(app.world(), PLACEHOLDER);
-    let floor = block_at(app.world_mut(), dimension, area.min);
-    assert_eq!(floor, Some(placeholder), "the meadow around the house");
+    // The first corner of the box is air, as most of it.
+    let [width, height, length] = original.size().map(i64::from);
+    let cells =
+        (0..height).flat_map(|y| (0..length).flat_map(move |z| (0..width).map(move |x| BlockPos::new(x, y, z))));
+    let mut seen = 0;
+    for BlockPos { x, y, z } in cells {
+        let place = BlockPos::new(area.min.x + x, area.min.y + y, area.min.z + z);
+        let found = block_at(app.world_mut(), dimension, place);
+        let is_air = original.state([x, y, z].map(|at| at as u32)) == Some("minecraft:air");
+        assert_eq!(found, Some(if is_air { BlockId::AIR } else { placeholder }), "{place}");
+        seen += u32::from(!is_air);
+    }
+    assert_eq!(u64::from(seen), report.placeholders);
 
     let captured = ended(&mut app, jobs.capture(CaptureSnapshot::new(id, area)));
     let captured = captured.outcome.snapshot.clone().unwrap();

@@ -101,11 +101,7 @@ fn a_server_that_was_set_back_is_not_believed_to_be_current() {
 fn the_cache_of_another_world_is_emptied() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    let mut before = Wire::new(SyncLimits::default(), &cache, world(2));
-    before.client.look(area(0, 0, 2));
-    before.settle();
-    before.client.flush();
-    drop(before);
+    visit(&cache, world(2), area(0, 0, 2));
     let mut after = Wire::new(SyncLimits::default(), &cache, World::new());
     let numbers = (records(&["game:sand", "game:stone"]), Vec::new());
     after.server = SyncServer::new("overworld", -2..3, numbers, SyncLimits::default());
@@ -122,12 +118,7 @@ fn the_cache_of_another_world_is_emptied() {
 fn a_world_with_more_types_is_the_same_world() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    let mut before = Wire::new(SyncLimits::default(), &cache, world(2));
-    before.client.look(area(0, 0, 2));
-    before.settle();
-    before.client.flush();
-    let Wire { world, client, .. } = before;
-    drop(client);
+    let world = visit(&cache, world(2), area(0, 0, 2));
     let mut after = Wire::new(SyncLimits::default(), &cache, world);
     let numbers = (records(&["game:stone", "game:sand"]), Vec::new());
     after.server = SyncServer::new("overworld", -2..3, numbers, SyncLimits::default());
@@ -166,11 +157,7 @@ fn after_a_lost_connection_all_is_asked_for_again_and_little_is_sent() {
 fn what_the_server_cannot_read_leaves_the_client_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    let mut before = Wire::new(SyncLimits::default(), &cache, world(0));
-    before.client.look(area(0, 0, 0));
-    before.settle();
-    before.client.flush();
-    drop(before);
+    visit(&cache, world(0), area(0, 0, 0));
     let mut after = Wire::new(SyncLimits::default(), &cache, World::new());
     after.client.look(area(0, 0, 0));
     after.take_news();

@@ -77,12 +77,7 @@ fn whole_columns_at_once_do_not_make_a_cache_larger() {
 fn a_cache_that_does_not_know_its_server_any_more_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache");
-    let mut wire = Wire::new(SyncLimits::default(), &path, world(1));
-    wire.client.look(area(0, 0, 1));
-    wire.settle();
-    wire.client.flush();
-    let Wire { world, client, .. } = wire;
-    drop(client);
+    let world = visit(&path, world(1), area(0, 0, 1));
     let mut bytes = fs::read(&path).unwrap();
     // The object is in a block of its own, whose trailer ends in its key.
     let blocks = bytes.chunks_exact_mut(4_096).skip(1);
