@@ -70,6 +70,22 @@ fn all_keys_of_one_ending_get_another_one_with_their_values_and_versions() {
 }
 
 #[test]
+fn files_that_belong_to_another_export_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second, third] = ["store", "store.2", "store.3"].map(|name| folder.path().join(name));
+    for (path, export) in [(&first, "mine"), (&second, "mine"), (&third, "of another")] {
+        make(path, 10);
+        let mut store = ObjectStore::open(path, SIGNATURE, ObjectStoreOptions::default()).unwrap();
+        store.write("export", 0, export.as_bytes()).unwrap();
+        store.close().unwrap();
+    }
+    let before = contents(&third);
+    assert_eq!(run(&first, &[]), Ok(tool::Outcome { upgraded: 20, left: Vec::new() }));
+    assert!(contents(&second).contains_key(&key(3, "claim")));
+    assert_eq!(contents(&third), before);
+}
+
+#[test]
 fn without_a_file_it_shows_what_it_does_with_one_of_its_own() {
     let arguments = tool::Arguments::try_parse_from(["upgrade"]).unwrap();
     assert_eq!(tool::run(&arguments), Ok(tool::Outcome { upgraded: 1_000, left: Vec::new() }));
