@@ -67,6 +67,15 @@ pub enum ImportError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The index of a file had to be made anew, and some of its blocks cannot be read: a game's own objects may have been in
+    /// them, and nobody knows of which.
+    #[error("{blocks} blocks of {} cannot be read: objects that were in them may be missing", path.display())]
+    UnknownLoss {
+        /// The file.
+        path: PathBuf,
+        /// How many blocks.
+        blocks: u64,
+    },
     /// The export was cut short.
     #[error("{} is not whole: export again, and it will be finished", path.display())]
     Unfinished {
@@ -129,7 +138,7 @@ pub enum ImportError {
 impl ImportError {
     /// Whether it is of an object or a file of the export, and not of the world.
     pub(super) fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::Objects(_))
+        matches!(self, Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Objects(_))
     }
 }
 

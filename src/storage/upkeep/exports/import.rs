@@ -247,6 +247,9 @@ impl Check<'_> {
                 Err(error) if is_left_out(&error) => continue,
                 turned => turned?,
             }
+            if !self.options.leaves_damaged {
+                reader.check_unknown()?;
+            }
             for key in reader.others("") {
                 match moved_key(reader, &key, self.options.moved_by) {
                     Err(error) if is_left_out(&error) => {}
@@ -356,6 +359,12 @@ impl Import<'_> {
                 turned => turned?,
             }
             let after = if file == self.record.kept.0 { self.record.kept.1.clone() } else { String::new() };
+            match reader.check_unknown() {
+                // With the first objects of the file it is in the record.
+                Err(error) if self.options.leaves_damaged && after.is_empty() => self.record.report.lose(None, &error),
+                Err(error) if !self.options.leaves_damaged => return Err(error),
+                _ => {}
+            }
             let (mut writes, mut count) = (WriteBatch::default(), 0);
             let keys = reader.others(&after);
             for (place, key) in (1..).zip(&keys) {

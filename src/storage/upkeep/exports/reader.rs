@@ -200,6 +200,17 @@ impl Reader {
         others.into_iter().map(str::to_owned).collect()
     }
 
+    /// Fails if something may be missing in the open file of which not even the key is known. Of ground that is noticed anyway.
+    pub fn check_unknown(&self) -> Result<()> {
+        match self.store.recovery() {
+            Some(recovery) if recovery.damaged_blocks > 0 => {
+                let (path, blocks) = (self.store.path().to_path_buf(), recovery.damaged_blocks);
+                Err(ImportError::UnknownLoss { path, blocks })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Version and bytes of an object of the open file.
     pub fn required(&self, key: &str) -> Result<(u64, Vec<u8>)> {
         read(&self.store, key)?.ok_or_else(|| self.damaged(key, MISSING.into()))
