@@ -1,7 +1,6 @@
 //! A dimension goes into files and comes into another game's world, also if the process is killed on the way.
 
 use crate::support::*;
-use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions};
@@ -9,7 +8,7 @@ use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WalkProgr
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 const STATUE: BlockPos = BlockPos::new(4, 10, -5);
@@ -32,28 +31,9 @@ fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity
     (app, dimension)
 }
 
-/// Runs something with the blocks of the region around the chest.
-fn ask<T: Send + Sync + 'static>(
-    app: &mut App,
-    dimension: Entity,
-    ask: impl FnOnce(RegionBlocks, &BlockTypes) -> T + Send + Sync + 'static,
-) -> T {
-    let answer = Arc::new(Mutex::new(None));
-    let told = answer.clone();
-    in_region(app, dimension, CHEST, move |region: &mut World| {
-        let mut ask = Some(ask);
-        let said = region.run_system_once(move |blocks: RegionBlocks, types: Res<BlockTypes>| {
-            ask.take().map(|ask| ask(blocks, &types))
-        });
-        *told.lock().unwrap() = said.unwrap();
-    });
-    update(app, 3);
-    answer.lock().unwrap().take().expect("an answer")
-}
-
 /// The names of three blocks and of the one above the second, and the items of the chest.
 fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
-    ask(app, dimension, |blocks, types| {
+    ask_region(app, dimension, CHEST, |blocks, types| {
         let name = |block| types.block(block).name().to_owned();
         let mut names = [CHEST, STATUE, FENCE].map(|place| name(blocks.block(place).unwrap())).to_vec();
         names.extend(blocks.block_at(FENCE, 1).unwrap().map(name));
@@ -68,7 +48,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     viewer(&mut app, dimension, 0.0, 0.0, 2);
     start(&mut app);
     update(&mut app, 20);
-    ask(&mut app, dimension, |mut blocks, types| {
+    ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
         for (place, name) in [(CHEST, "game:chest"), (STATUE, "game:statue"), (FENCE, "game:fence")] {
             blocks.set_block(place, types.id(name).unwrap()).unwrap();
         }

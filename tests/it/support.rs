@@ -1,5 +1,6 @@
 //! What the tests share: a game in a few lines.
 
+use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::coordinator::RegionStatistics;
 use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -187,6 +188,26 @@ pub fn move_viewer(app: &mut App, viewer: Entity, x: f32, z: f32) {
 pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
     app.world_mut().commands().run_in_region(dimension, block, run);
     app.world_mut().flush();
+}
+
+/// What the function says of the blocks of the region that owns a block.
+pub fn ask_region<T: Send + Sync + 'static>(
+    app: &mut App,
+    dimension: Entity,
+    place: BlockPos,
+    ask: impl FnOnce(RegionBlocks, &BlockTypes) -> T + Send + Sync + 'static,
+) -> T {
+    let answer = Arc::new(Mutex::new(None));
+    let told = answer.clone();
+    in_region(app, dimension, place, move |region: &mut World| {
+        let mut ask = Some(ask);
+        let said = region.run_system_once(move |blocks: RegionBlocks, types: Res<BlockTypes>| {
+            ask.take().map(|ask| ask(blocks, &types))
+        });
+        *told.lock().unwrap() = said.unwrap();
+    });
+    update(app, 3);
+    answer.lock().unwrap().take().expect("an answer")
 }
 
 /// How often a long test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.
