@@ -3,6 +3,7 @@ use crate::storage::{Change, MemoryStore};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +164,11 @@ impl KeyValueStore for Broken {
         for one in &required {
             one.check(self.get(one.family, &one.key)?.as_deref(), self.path())?;
         }
-        std::thread::yield_now();
+        match self.defect {
+            // Long enough that the other one comes in between, however many cores there are.
+            Defect::ChecksTooEarly if !required.is_empty() => std::thread::sleep(Duration::from_micros(100)),
+            _ => std::thread::yield_now(),
+        }
         match self.defect {
             Defect::NotAtomic => self.write_in_parts(changes.into_iter().map(|change| vec![change]).collect()),
             Defect::NotAtomicOverFamilies => {
