@@ -7,62 +7,35 @@
 //! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
 //! `save`), `publish`.
 
+mod answers;
 mod arenas;
-mod autosave;
-mod backup;
-mod chunk_states;
-mod clock;
-mod close;
+mod clocks;
 mod collect;
-mod control;
-mod coupling;
-mod coverage;
 mod deliver;
 mod dimension;
 mod dispatch;
 mod events;
 mod exchange;
-mod failures;
 mod far_view;
 mod fault;
-mod generation_control;
-mod heading;
-mod history;
-mod holders;
-mod nearest;
-mod opacity;
-mod order_queue;
-mod outlook;
-mod pacing;
-mod panic;
-mod players;
-mod post;
 mod pregeneration;
-mod progress;
 mod publish;
-mod rate;
-mod rebuild;
-mod recall;
 mod region_slot;
-mod save;
-mod shutdown;
+mod saving;
 mod snapshots;
-mod sparse;
 mod statistics;
 mod stream;
+mod streaming;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod tiers;
-mod token_bucket;
-mod transit;
-mod turns;
+mod travel;
 
+pub use answers::chunk_states::{AskChunks, ChunkState};
+pub use answers::opacity::{AskError, AskOpacity};
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
-pub use backup::BackupWorld;
-pub use chunk_states::{AskChunks, ChunkState};
-pub use clock::DimensionClock;
-pub use coupling::Coupling;
+pub use clocks::clock::DimensionClock;
+pub use clocks::coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
@@ -72,23 +45,23 @@ pub use events::{
     WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
-pub use failures::FailedColumn;
 pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
-pub use generation_control::{DimensionGeneration, RetryColumns};
-pub use history::{TickHistory, TickWindow, Window};
-pub use opacity::{AskError, AskOpacity};
-pub use pacing::Pacing;
-pub use players::LogInError;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
+pub use saving::backup::BackupWorld;
+pub use saving::tiers::TierStatistics;
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId,
     SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings,
     SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
+pub use statistics::history::{TickHistory, TickWindow, Window};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
+pub use streaming::failures::FailedColumn;
+pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
+pub use streaming::pacing::Pacing;
 pub use threads::CoordinatorHandle;
-pub use tiers::TierStatistics;
+pub use travel::players::LogInError;
 
 use crate::region::RegionizerConfig;
 use crate::simulation::{DamagedGround, RegionTemplate};
@@ -277,18 +250,22 @@ pub fn coordinator_app(
     app.insert_resource(config.clone())
         .insert_resource(dimension::Store(store))
         .insert_resource(threads)
-        .insert_resource(pacing::InFlightLimit::new(config.pacing, config.mode.is_lockstep(), link.frames.clone()))
+        .insert_resource(streaming::pacing::InFlightLimit::new(
+            config.pacing,
+            config.mode.is_lockstep(),
+            link.frames.clone(),
+        ))
         .init_resource::<exchange::Inbound>()
         .init_resource::<dimension::Dimensions>()
-        .init_resource::<clock::Clock>()
-        .init_resource::<coupling::Couplings>()
-        .init_resource::<players::Players>()
-        .init_resource::<post::Directory>()
+        .init_resource::<clocks::clock::Clock>()
+        .init_resource::<clocks::coupling::Couplings>()
+        .init_resource::<travel::players::Players>()
+        .init_resource::<travel::post::Directory>()
         .init_resource::<dispatch::Deadlines>()
-        .insert_resource(save::Saves::new(&config))
+        .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<statistics::Totals>()
-        .init_resource::<tiers::Tiers>()
-        .init_resource::<backup::BackupLook>()
+        .init_resource::<saving::tiers::Tiers>()
+        .init_resource::<saving::backup::BackupLook>()
         .insert_resource(snapshots)
         .insert_resource(arenas)
         .init_resource::<snapshots::Sightings>()
@@ -308,7 +285,7 @@ pub fn coordinator_app(
         .add_systems(
             CoordinatorMain,
             (
-                (clock::advance_clocks, collect::collect, players::tend_players)
+                (clocks::clock::advance_clocks, collect::collect, travel::players::tend_players)
                     .chain()
                     .in_set(CoordinatorSystems::Collect),
                 (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)
@@ -317,13 +294,13 @@ pub fn coordinator_app(
                 (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
                 (
                     fault::watch,
-                    save::begin_save,
-                    close::close,
+                    saving::save::begin_save,
+                    saving::close::close,
                     dispatch::dispatch,
                     dispatch::finish_lockstep,
-                    save::commit,
-                    tiers::tend_tiers,
-                    backup::look_for_requests,
+                    saving::save::commit,
+                    saving::tiers::tend_tiers,
+                    saving::backup::look_for_requests,
                 )
                     .chain()
                     .in_set(CoordinatorSystems::Dispatch),

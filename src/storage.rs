@@ -11,75 +11,52 @@
 //! generation pool  <-  WorldStore::load_batch  <-  KeyValueStore::scan
 //! ```
 
-pub mod conformance;
+mod backends;
 pub mod envelope;
 pub mod keys;
 pub mod upkeep;
+mod values;
 
-mod block_ticks;
-mod blocks;
-mod chunk_group;
-mod cluster;
 mod commit;
-mod compression;
 mod damage;
-mod entity_record;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
 mod folder;
-mod heat;
 mod load;
-mod memory;
 mod opacity;
-mod opacity_tile;
-mod players;
-mod pregenerations;
-mod promotion;
-mod record;
-mod registry_lists;
 mod remove_dimension;
-#[cfg(feature = "rocksdb")]
-mod rocks;
 mod save_batch;
-mod store;
-mod stored_chunks;
-mod summaries;
 mod thread;
-mod tier;
 mod tiers;
-mod tiles;
-mod unwritten_opacity;
 mod walk;
 mod world;
 
-#[cfg(test)]
-mod test_store;
-
-pub use block_ticks::StoredBlockTick;
-pub use chunk_group::ChunkGroup;
-pub use cluster::{ClusterError, PartError};
-pub use commit::CommitReport;
-pub use damage::SetAside;
-pub use entity_record::{ChildRecord, EntityRecord, ViewerRecord};
-pub use error::{Operation, StoreError, StoredItem};
-pub use heat::{CoolingCursor, CoolingGroup};
-pub use load::StoredColumn;
-pub use memory::MemoryStore;
-pub use opacity_tile::{OpacityError, OpacityTile, TILE_SIZE};
-pub use players::player_component;
-pub use pregenerations::{PregenerationEntry, StoredPregeneration};
-pub use registry_lists::RegistryLists;
-pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
+pub use backends::conformance;
+pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
-pub use rocks::RocksStore;
-pub use save_batch::{SaveBatch, StoredTile};
-pub use store::{
+pub use backends::rocks::RocksStore;
+pub use backends::store::{
     Backup, Change, Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch,
 };
-pub use stored_chunks::StoredChunk;
+pub use commit::CommitReport;
+pub use damage::SetAside;
+pub use error::{Operation, StoreError, StoredItem};
+pub use load::StoredColumn;
+pub use opacity::tile::{OpacityError, OpacityTile, TILE_SIZE};
+pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
+pub use save_batch::{SaveBatch, StoredTile};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
-pub use tier::{Promotion, Tier, TierSettings};
 pub use tiers::TierMoves;
-pub(crate) use tiles::mark_stored;
+pub use tiers::chunk_group::ChunkGroup;
+pub use tiers::cluster::{ClusterError, PartError};
+pub use tiers::heat::{CoolingCursor, CoolingGroup};
+pub use tiers::tier::{Promotion, Tier, TierSettings};
+pub use values::block_ticks::StoredBlockTick;
+pub use values::entity_record::{ChildRecord, EntityRecord, ViewerRecord};
+pub use values::players::player_component;
+pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
+pub use values::registry_lists::RegistryLists;
+pub use values::stored_chunks::StoredChunk;
+pub(crate) use values::tiles::mark_stored;
 pub use walk::{UnreadableRange, WalkProgress};
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

@@ -1,3 +1,5 @@
+//! Components of blocks, as a game registers them: what a block holds besides its type.
+
 use super::Schema;
 use bytemuck::Pod;
 use std::borrow::Cow;

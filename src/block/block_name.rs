@@ -1,3 +1,5 @@
+//! Names of blocks with their properties, such as `game:furnace[facing=north]`, in their canonical form.
+
 use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;

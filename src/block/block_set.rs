@@ -1,3 +1,5 @@
+//! Sets of block types.
+
 use super::BlockId;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! Block types of one name that differ in their properties.
+
 use super::{BlockName, BlockNameError, BlockType};
 use super::{block_name, block_name::is_word};
 use std::borrow::Cow;

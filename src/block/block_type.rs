@@ -1,3 +1,5 @@
+//! What all blocks of one type have in common.
+
 use super::block_name;
 use std::borrow::Cow;
 

@@ -1,3 +1,5 @@
+//! Numbers and sizes of block components.
+
 use super::BlockId;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! The block components of a world, and the migrations of their values.
+
 use super::block_name::check_base;
 use super::{BlockComponent, BlockNameError, ComponentId, ComponentLayout, ComponentRecord, Schema, SchemaError};
 use std::borrow::Cow;

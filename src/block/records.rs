@@ -1,3 +1,5 @@
+//! What a world stores of its block types.
+
 use serde::{Deserialize, Serialize};
 
 /// What a world stores of a block: the block's number is the place in the list.

@@ -1,3 +1,5 @@
+//! The registry: which number each block type has in this world.
+
 #[cfg(test)]
 mod component_tests;
 mod error;

@@ -1,3 +1,5 @@
+//! Versions of what the bytes of a component mean, and the migrations from older ones.
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,3 +1,5 @@
+//! Chunks that are put together out of cells of others.
+
 use super::components::{Components, PlacedValue, Value};
 use super::extras::Extras;
 use super::layers::Layers;

@@ -1,3 +1,5 @@
+//! The components of the blocks of one chunk: reading and setting them.
+
 use super::format::{check_components, element_slots};
 use super::{Chunk, cell};
 use crate::block::{BlockId, BlockLayout, ComponentId};

@@ -1,3 +1,5 @@
+//! The layers of a chunk's cells: reading and setting them.
+
 use super::{Chunk, cell, coordinates};
 use crate::block::{BlockId, BlockLayout};
 use thiserror::Error;

@@ -1,3 +1,5 @@
+//! Sets of cells of a chunk.
+
 use crate::space::CHUNK_VOLUME;
 
 /// Up to so many cells are kept as a list, which is shorter than a bitmap and searched as fast.

@@ -1,3 +1,5 @@
+//! Columns: the chunks above each other at one place.
+
 use super::Chunk;
 use crate::block::BlockId;
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, HeightSet};

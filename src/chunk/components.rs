@@ -1,3 +1,5 @@
+//! How a chunk keeps the components of its blocks.
+
 use super::cell_set::CellSet;
 use crate::block::{ComponentId, ComponentLayout};
 use std::sync::Arc;

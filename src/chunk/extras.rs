@@ -1,3 +1,5 @@
+//! What few chunks have, so that the others are small.
+
 use super::components::Components;
 use super::layers::Layers;
 

@@ -1,3 +1,5 @@
+//! How a chunk keeps the blocks above layer 0.
+
 use super::cell_set::CellSet;
 use crate::block::BlockId;
 

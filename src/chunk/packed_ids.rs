@@ -1,3 +1,5 @@
+//! Local ids of a chunk's cells, packed into as few bits as its palette allows.
+
 use crate::space::CHUNK_VOLUME;
 
 /// The most bits that a local id can need: a chunk has 2^12 cells.

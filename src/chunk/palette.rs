@@ -1,3 +1,5 @@
+//! Palettes: the block kinds of a chunk.
+
 use crate::block::BlockId;
 use rustc_hash::FxHashMap;
 

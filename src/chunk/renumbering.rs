@@ -1,3 +1,5 @@
+//! Chunks of one registry in the numbers of another.
+
 use super::{Chunk, ChunkAssembly};
 use crate::block::{BlockId, BlockLayout, BlockRegistry, ComponentId};
 use std::collections::BTreeMap;

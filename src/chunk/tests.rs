@@ -1,3 +1,5 @@
+//! Chunks against a plain array.
+
 pub(super) mod furniture;
 mod layers_and_components;
 

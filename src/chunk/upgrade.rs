@@ -1,3 +1,5 @@
+//! Chunks whose block types have successors, or whose components have newer versions.
+
 use super::{Chunk, coordinates};
 use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockUpgradeError, UpgradedBlock};
 use crate::space::CHUNK_VOLUME;

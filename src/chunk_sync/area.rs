@@ -1,3 +1,5 @@
+//! The chunks around a client.
+
 use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! So many bytes a second.
+
 use std::time::Duration;
 
 /// The longest time for which unused bytes are kept.

@@ -1,3 +1,5 @@
+//! What a client remembers of chunks until it comes again, in an object store.
+
 use crate::object_store::{BLOCK_SIZE, Batch, Disk, FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::space::ChunkPos;
 use serde::{Deserialize, Serialize};

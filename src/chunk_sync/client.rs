@@ -1,3 +1,5 @@
+//! The client's side.
+
 use super::cache::CachedChunk;
 use super::{
     ChunkAnswer, ChunkCache, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MOST_QUESTIONS, ServerMessage,

@@ -1,3 +1,5 @@
+//! What can be wrong with a message.
+
 use thiserror::Error;
 
 /// A message that is not one.

@@ -1,3 +1,5 @@
+//! The server's side of one client.
+
 use super::messages::MOST_ANSWERS;
 use super::{
     Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,

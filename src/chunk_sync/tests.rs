@@ -1,3 +1,5 @@
+//! Both sides together, without a network.
+
 mod exchange;
 mod hostile;
 mod keeping;

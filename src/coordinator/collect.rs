@@ -1,8 +1,7 @@
 //! Takes what came in: requests of the main world, ended tasks of regions.
 
-use super::backup::SaveRequest;
-use super::clock::Clock;
-use super::coupling::Couplings;
+use super::clocks::clock::Clock;
+use super::clocks::coupling::Couplings;
 use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Stage, Store};
 use super::dispatch::{Deadlines, Running};
 use super::events::{
@@ -10,15 +9,16 @@ use super::events::{
 };
 use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
-use super::holders::Holder;
-use super::pacing::InFlightLimit;
-use super::players::Players;
-use super::post::Directory;
 use super::publish::Publisher;
 use super::region_slot::RegionSlot;
-use super::save::Saves;
+use super::saving::backup::SaveRequest;
+use super::saving::save::Saves;
 use super::snapshots::Sightings;
+use super::streaming::holders::Holder;
+use super::streaming::pacing::InFlightLimit;
 use super::threads::{TaskDone, Threads};
+use super::travel::players::Players;
+use super::travel::post::Directory;
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{

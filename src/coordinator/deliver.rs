@@ -5,7 +5,7 @@ use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::ColumnFailed;
 use super::events::GroundRegenerated;
-use super::failures::{Verdict, wait_after};
+use super::streaming::failures::{Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
 use crate::simulation::{Departed, FetchedColumn, RegeneratedChunk};

@@ -1,14 +1,16 @@
+//! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the stages of its columns.
+
 use super::CoordinatorConfig;
-use super::clock::{DimensionClock, DimensionTime};
-use super::generation_control::{DimensionGeneration, GenerationState};
-use super::holders::{Holder, ViewerState};
-use super::nearest::Wanting;
+use super::clocks::clock::{DimensionClock, DimensionTime};
 use super::pregeneration::Pregenerations;
-use super::progress::{Coverage, Progress};
-use super::rebuild::StopFlag;
 use super::region_slot::{RegionSlot, Revived};
-use super::sparse::SparseColumns;
-use super::transit::Transit;
+use super::streaming::generation_control::{DimensionGeneration, GenerationState};
+use super::streaming::holders::{Holder, ViewerState};
+use super::streaming::nearest::Wanting;
+use super::streaming::progress::{Coverage, Progress};
+use super::streaming::rebuild::StopFlag;
+use super::streaming::sparse::SparseColumns;
+use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};

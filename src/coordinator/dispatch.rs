@@ -1,10 +1,10 @@
 //! Starts the regions that are due, earliest deadline first.
 
 use super::CoordinatorConfig;
-use super::clock::{Clock, LONG_WAIT};
+use super::clocks::clock::{Clock, LONG_WAIT};
 use super::collect::Desk;
 use super::region_slot::RegionSlot;
-use super::save::Saves;
+use super::saving::save::Saves;
 use super::threads::{RegionJob, RegionTask};
 use crate::region::{RegionId, RegionState};
 use crate::simulation::{Assignment, Inbox, Letter, Task};

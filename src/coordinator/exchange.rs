@@ -1,23 +1,23 @@
 //! What the main world and the coordinator hand each other. Neither ever waits.
 
+use super::answers::chunk_states::AskChunks;
+use super::answers::opacity::AskOpacity;
 use super::arenas::{Arena, ArenaEvent, ArenaStatus, Arenas};
-use super::backup::BackupWorld;
-use super::chunk_states::AskChunks;
-use super::clock::DimensionClock;
-use super::coupling::Coupling;
+use super::clocks::clock::DimensionClock;
+use super::clocks::coupling::Coupling;
 use super::dimension::DimensionSpec;
 use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
-use super::generation_control::{DimensionGeneration, RetryColumns};
-use super::opacity::AskOpacity;
-use super::pacing::{FrameTimes, Pacing};
-use super::players::PlayerRead;
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
-use super::rebuild::GraphRebuilt;
+use super::saving::backup::BackupWorld;
+use super::saving::tiers::StepDone;
 use super::snapshots::{SnapshotEvent, SnapshotJobId, SnapshotJobStatus, SnapshotJobs};
 use super::statistics::Statistics;
+use super::streaming::generation_control::{DimensionGeneration, RetryColumns};
+use super::streaming::pacing::{FrameTimes, Pacing};
+use super::streaming::rebuild::GraphRebuilt;
 use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
-use super::tiers::StepDone;
+use super::travel::players::PlayerRead;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
 use crate::simulation::{Letter, Position, ViewerRadii};

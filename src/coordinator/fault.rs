@@ -1,19 +1,21 @@
 //! A fault stays where it happens: a region that panics halts, one that hangs is named.
 
+pub(super) mod panic;
+
 use super::collect::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
 use super::events::{RegionHalted, RegionHung};
-use super::panic::CaughtPanic;
-use super::post::Whereabouts;
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
+use super::travel::post::Whereabouts;
 use super::{RegionFaults, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
+use panic::CaughtPanic;
 use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::mem;

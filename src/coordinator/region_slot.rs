@@ -1,8 +1,8 @@
 //! What the coordinator keeps of each region.
 
-use super::autosave::SaveTurn;
-use super::clock::DimensionTime;
-use super::save::Saves;
+use super::clocks::clock::DimensionTime;
+use super::saving::autosave::SaveTurn;
+use super::saving::save::Saves;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
 use crate::simulation::{Exclusive, Inbox, Letter, Part, RegionWorld, TaskProgress};

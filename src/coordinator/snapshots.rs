@@ -18,9 +18,9 @@ mod records;
 mod sightings;
 mod stragglers;
 
-use super::backup::SaveRequest;
 use super::collect::Desk;
 use super::exchange::Event;
+use super::saving::backup::SaveRequest;
 use crate::simulation::{ColumnAnswer, WorkBudget};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};

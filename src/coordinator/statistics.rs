@@ -1,8 +1,13 @@
+//! What the coordinator counts and tells: of itself, of each dimension, of each region.
+
+pub(super) mod history;
+pub(super) mod rate;
+
 use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
-use super::holders::Holder;
-use super::progress::CountTimer;
-use super::tiers::{TierStatistics, Tiers};
+use super::saving::tiers::{TierStatistics, Tiers};
+use super::streaming::holders::Holder;
+use super::streaming::progress::CountTimer;
 use super::{Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};

@@ -2,8 +2,8 @@
 
 use super::collect::Desk;
 use super::dimension::{Dimension, Stage};
-use super::holders::Holder;
-use super::order_queue::Urgency;
+use super::streaming::holders::Holder;
+use super::streaming::order_queue::Urgency;
 use super::threads::{ColumnOrder, Source};
 use crate::simulation::{Undeliverable, Viewer, ViewerRadii};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};

@@ -1,6 +1,6 @@
 //! The coordinator without a main world: what it keeps in memory.
 
-use super::clock::LONG_WAIT;
+use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
 use super::{

@@ -1,20 +1,20 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
+use super::answers::chunk_states::ChunkStateOrder;
+use super::answers::opacity::OpacityOrder;
 use super::arenas::Arenas;
-use super::backup::BackupOrder;
-use super::chunk_states::ChunkStateOrder;
 use super::events::{DimensionRemoved, WorldEvent};
 use super::exchange::{Event, Inbound, MainLink};
 use super::far_view::SummaryOrder;
-use super::opacity::OpacityOrder;
-use super::order_queue::{OrderQueue, Urgency};
-use super::panic::{self, CaughtPanic};
-use super::players::PlayerRead;
-use super::rebuild::Search;
+use super::fault::panic::{self, CaughtPanic};
+use super::saving::backup::BackupOrder;
+use super::saving::tiers::StepDone;
 use super::snapshots::{SnapshotEvent, SnapshotJobId, SnapshotJobs};
 use super::statistics::Totals;
-use super::tiers::StepDone;
-use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, shutdown};
+use super::streaming::order_queue::{OrderQueue, Urgency};
+use super::streaming::rebuild::Search;
+use super::travel::players::PlayerRead;
+use super::{CoordinatorConfig, CoordinatorMain, TickMode, dispatch, saving::shutdown};
 use crate::block::BlockRegistry;
 use crate::generation::{self, GenerateRequest, Generator};
 use crate::region::RegionId;

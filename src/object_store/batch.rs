@@ -1,3 +1,5 @@
+//! Several changes that become one.
+
 use std::collections::BTreeMap;
 
 /// Writes and deletes that become one change: [`ObjectStore::apply`](super::ObjectStore::apply). Of several for one key the

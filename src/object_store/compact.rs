@@ -1,3 +1,5 @@
+//! Giving the room of old versions back.
+
 use super::error::failed;
 use super::{FileDisk, ObjectStore, ObjectStoreError, file};
 use std::fs;

@@ -1,3 +1,5 @@
+//! What a store lies on: a file, or in tests a disk that fails.
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! What can go wrong with an object store, and where.
+
 use super::MOST_KEY_BYTES;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! Which blocks of the file are free.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The blocks that nobody needs, as runs of blocks that touch no other run.

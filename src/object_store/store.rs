@@ -1,3 +1,5 @@
+//! The store: opening, reading, writing.
+
 mod chains;
 mod giving_up;
 

@@ -1,3 +1,5 @@
+//! Object stores against maps, on disks that lose power, and with damaged files.
+
 mod crashes;
 mod faults;
 mod files;

@@ -1,3 +1,5 @@
+//! Reading all of a store, to see whether it is whole.
+
 use super::{Disk, ObjectStore, ObjectStoreError};
 use std::ops::ControlFlow;
 

@@ -1,3 +1,5 @@
+//! The clocks of the dimensions, with pause, step and speed.
+
 use super::format::time;
 use super::wish::Wish;
 use super::{DimensionNames, generation};

@@ -1,3 +1,5 @@
+//! Colors of regions.
+
 use crate::region::RegionId;
 use bevy_egui::egui::Color32;
 use bevy_egui::egui::ecolor::Hsva;

@@ -1,3 +1,5 @@
+//! The list of far views.
+
 use super::format::{bytes, count};
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnArea, ColumnPos};

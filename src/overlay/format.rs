@@ -1,3 +1,5 @@
+//! Numbers and times as text.
+
 use std::time::Duration;
 
 /// Stands for what is not known yet.

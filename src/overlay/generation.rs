@@ -1,3 +1,5 @@
+//! How far the ground of a dimension is, what failed, and its cap.
+
 use super::DimensionNames;
 use super::format::{UNKNOWN, count, duration, percent};
 use super::wish::Wish;

@@ -1,3 +1,5 @@
+//! What is done in the background.
+
 use super::format::{UNKNOWN, count, duration, percent};
 use super::snapshot_jobs::{self, SnapshotRow};
 use super::wish::Wish;

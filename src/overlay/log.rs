@@ -1,3 +1,5 @@
+//! What happened to regions.
+
 use super::color::region_color;
 use super::format::{count, time};
 use super::table::{cell, swatch_at};

@@ -1,3 +1,5 @@
+//! The map of regions.
+
 use super::DimensionNames;
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};

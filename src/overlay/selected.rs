@@ -1,3 +1,5 @@
+//! The window of one region.
+
 use super::DimensionNames;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};

@@ -1,3 +1,5 @@
+//! The list of snapshot jobs.
+
 use super::format::{UNKNOWN, count, duration, percent};
 use super::wish::Wish;
 use crate::coordinator::{SnapshotJobState, SnapshotProgress};

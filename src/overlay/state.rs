@@ -1,3 +1,5 @@
+//! What a region does, in a word.
+
 use crate::coordinator::RegionStatistics;
 use crate::region::{RegionId, RegionState};
 use crate::space::DimensionId;

@@ -1,3 +1,5 @@
+//! What is true of the whole simulation.
+
 use super::format::{bytes, count, duration, rate};
 use crate::coordinator::{Backlog, Statistics};
 use bevy_egui::egui::{Grid, RichText, Ui};

@@ -1,3 +1,5 @@
+//! The table of regions.
+
 use super::DimensionNames;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};

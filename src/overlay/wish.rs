@@ -1,3 +1,5 @@
+//! What a click asks of a region.
+
 use crate::coordinator::{
     ControlRegion, DimensionClock, DimensionGeneration, RegionOrder, RetryColumns, StepDimension,
 };

@@ -1,3 +1,5 @@
+//! How each type of block is drawn.
+
 use crate::block::{BlockId, BlockRegistry};
 use bevy::prelude::*;
 

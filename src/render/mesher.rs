@@ -1,3 +1,5 @@
+//! From blocks to triangles.
+
 use super::looks::BlockLooks;
 use super::neighborhood::{Neighborhood, PADDED_VOLUME, PaddedShape, VoxelCell};
 use bevy::asset::RenderAssetUsages;

@@ -1,3 +1,5 @@
+//! A chunk with what lies around it, as the mesher needs it.
+
 use super::looks::BlockLooks;
 use crate::block::BlockId;
 use crate::chunk::Chunk;

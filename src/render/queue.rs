@@ -1,3 +1,5 @@
+//! Which chunks are meshed next: the nearest first.
+
 use super::neighborhood::{Near, Neighborhood};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};

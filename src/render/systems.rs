@@ -1,3 +1,5 @@
+//! Each frame: what changed is queued, meshes are begun, and shown.
+
 use super::looks::BlockLooks;
 use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMaterial, ChunkMesh, ChunkRenderPlugin, MeshProgress, RenderOrigin, mesher};

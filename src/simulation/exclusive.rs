@@ -1,3 +1,5 @@
+//! Values that are `Send` and not `Sync`, in worlds that want both.
+
 use bevy::platform::cell::SyncCell;
 
 /// A value that only `&mut` reaches, so that what is `Send` and not `Sync` (a region world, a closure) can be kept in

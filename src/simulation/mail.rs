@@ -1,12 +1,12 @@
 //! What goes into a region world with its tick, and what comes out.
 
 use super::FetchedColumn;
-use super::column_work::FinishedWork;
-use super::components::BoxedComponent;
-use super::departure::Passenger;
-use super::entities::MoveCause;
+use super::columns::column_work::FinishedWork;
 use super::letter::{Letter, Undeliverable};
-use super::resources::ResourcePart;
+use super::travel::components::BoxedComponent;
+use super::travel::departure::Passenger;
+use super::travel::entities::MoveCause;
+use super::travel::resources::ResourcePart;
 use super::{Position, RegionWorld, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};

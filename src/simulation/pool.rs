@@ -1,3 +1,5 @@
+//! Region worlds that nobody has used.
+
 use super::{RegionTemplate, RegionWorld};
 use crossbeam_channel::{Receiver, Sender, bounded};
 

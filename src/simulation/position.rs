@@ -1,3 +1,5 @@
+//! Where entities are, and how far viewers see.
+
 use super::StableId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::ViewerRecord;

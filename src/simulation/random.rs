@@ -1,3 +1,5 @@
+//! Random numbers: the same for the same seed.
+
 use bevy::prelude::*;
 
 /// The SplitMix64 generator (Steele, Lea and Flood, 2014): small, fast, the same everywhere. Not for secrets.

@@ -1,10 +1,12 @@
-use super::arrival::arrive_all;
-use super::block_ticks::BlockTicks;
-use super::blocks::RegionColumns;
-use super::entities::Migration;
+//! The beginning of a tick: what waits in the inbox is taken in.
+
+use super::columns::block_ticks::BlockTicks;
+use super::columns::blocks::RegionColumns;
 use super::letter::Letter;
 use super::post::Post;
-use super::records::spawn_stored;
+use super::travel::arrival::arrive_all;
+use super::travel::entities::Migration;
+use super::travel::records::spawn_stored;
 use super::world::RegionState;
 use super::{Inbox, LoadedColumn, RegionInfo, Task};
 use bevy::prelude::*;

@@ -1,6 +1,6 @@
 //! What can be had of a world whose task panicked, before it is dropped.
 
-use super::blocks::RegionColumns;
+use super::columns::blocks::RegionColumns;
 use super::world::RegionState;
 use super::{BlockEdit, Inbox, Letter, Outbox, Undeliverable};
 use crate::space::ColumnPos;

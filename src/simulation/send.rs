@@ -1,15 +1,17 @@
-use super::block_ticks::BlockTicks;
-use super::blocks::RegionColumns;
-use super::column_work::FinishedWork;
-use super::departure::{depart_all, family, place, roots};
-use super::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
+//! The end of a tick: what leaves the region, and what changed, goes into the outbox.
+
+use super::columns::block_ticks::BlockTicks;
+use super::columns::blocks::RegionColumns;
+use super::columns::column_work::FinishedWork;
+use super::columns::unsaved::{collect_chunks, collect_unsaved};
 use super::fault::raise;
 use super::letter::Undeliverable;
-use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
-use super::records::record;
 use super::strict::StrictMode;
-use super::unsaved::{collect_chunks, collect_unsaved};
+use super::travel::departure::{depart_all, family, place, roots};
+use super::travel::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
+use super::travel::player::{PlayersToTend, tend_players};
+use super::travel::records::record;
 use super::world::RegionState;
 use super::{
     Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,

@@ -1,6 +1,8 @@
+//! How region worlds are made: the game's plugins, its registrations, and our systems around them.
+
 use super::receive::receive;
 use super::send::send;
-use super::unregistered::check_components;
+use super::travel::unregistered::check_components;
 use super::world::simulate;
 use super::{RegionComponents, RegionWorld};
 use crate::block::BlockRegistry;

@@ -1,7 +1,7 @@
-use super::blocks::RegionColumns;
-use super::column_work::{self, ColumnRestored, ComingWork};
-use super::entities::EntityIndex;
-use super::journey::{absorb, split};
+//! The world of one region, and the tasks that a region thread runs in it.
+
+use super::columns::blocks::RegionColumns;
+use super::columns::column_work::{self, ColumnRestored, ComingWork};
 use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
@@ -10,7 +10,9 @@ use super::schedules::TickSchedules;
 use super::send::SendQueries;
 use super::strict::SectionOwners;
 use super::template::{RegionMain, set_executors};
-use super::unregistered::SeenArchetypes;
+use super::travel::entities::EntityIndex;
+use super::travel::journey::{absorb, split};
+use super::travel::unregistered::SeenArchetypes;
 use super::{
     BlockEdit, BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received,
     RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SplitMix64, WorldPool,

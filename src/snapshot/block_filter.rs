@@ -1,3 +1,5 @@
+//! Which blocks a restore touches.
+
 use crate::block::{BlockId, BlockSet};
 use serde::{Deserialize, Serialize};
 

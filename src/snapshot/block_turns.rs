@@ -1,3 +1,5 @@
+//! What blocks become when they are turned.
+
 use super::{StateTurns, Turn};
 use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry};
 

@@ -1,3 +1,5 @@
+//! The snapshot itself, and how columns get into it.
+
 #[cfg(test)]
 mod tests;
 

@@ -1,3 +1,5 @@
+//! Undo and redo.
+
 mod edit;
 #[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+//! What a snapshot takes of the memory.
+
 use super::Snapshot;
 use crate::chunk::Chunk;
 use crate::storage::EntityRecord;

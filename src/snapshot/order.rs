@@ -1,3 +1,5 @@
+//! In which order chunks are restored.
+
 use crate::space::{BlockBox, ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

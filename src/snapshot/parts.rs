@@ -1,3 +1,5 @@
+//! What of a box a snapshot holds.
+
 use crate::chunk::CellParts;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! Snapshots that are put elsewhere, turned and flipped.
+
 #[cfg(test)]
 mod tests;
 

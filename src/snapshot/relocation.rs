@@ -1,3 +1,5 @@
+//! Where something is put elsewhere.
+
 use super::Turn;
 use crate::space::{BlockBox, BlockPos};
 use crate::storage::EntityRecord;

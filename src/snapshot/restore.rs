@@ -1,3 +1,5 @@
+//! What a chunk becomes when it is restored.
+
 #[cfg(test)]
 mod tests;
 

@@ -1,3 +1,5 @@
+//! What the properties of blocks become when they are turned: which side they face, how rails run.
+
 use super::Turn;
 use crate::block::BlockName;
 use std::collections::BTreeMap;

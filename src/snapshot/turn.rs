@@ -1,3 +1,5 @@
+//! Quarter turns and flips.
+
 use serde::{Deserialize, Serialize};
 
 /// Which axis changes its direction, as if seen in a mirror that stands upright.

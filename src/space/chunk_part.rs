@@ -1,3 +1,5 @@
+//! What a box has of one chunk.
+
 use super::CHUNK_SIZE;
 use std::ops::Range;
 

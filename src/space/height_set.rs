@@ -1,3 +1,5 @@
+//! Sets of chunk heights.
+
 use std::fmt;
 use std::iter;
 use std::ops::Range;

@@ -1,13 +1,13 @@
 //! Writing a world.
 
-use super::blocks::KnownBlocks;
-use super::cluster::Unpacked;
-use super::heat::Placed;
+use super::opacity::unwritten::TileChanges;
+use super::tiers::cluster::Unpacked;
+use super::tiers::heat::Placed;
 use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
-use super::unwritten_opacity::TileChanges;
+use super::values::blocks::KnownBlocks;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
-    block_ticks, envelope, keys, tiles,
+    envelope, keys, values::block_ticks, values::tiles,
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;

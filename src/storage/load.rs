@@ -1,10 +1,10 @@
 //! Reading a world.
 
-use super::chunk_group::GROUP_VOLUME;
+use super::tiers::chunk_group::GROUP_VOLUME;
 use super::tiers::{PackedGroup, PackedGroups};
 use super::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, block_ticks,
-    envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, envelope, keys,
+    values::block_ticks,
 };
 use crate::block::BlockId;
 use crate::chunk::format::cluster::ClusterScale;

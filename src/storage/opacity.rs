@@ -2,15 +2,18 @@
 //! the stored chunks: of new ground it is written with the chunks, and a commit that changes others removes what the store
 //! has of the map there. The changed tile is kept in memory, and written some minutes later or at the end.
 
-use super::blocks::OpaqueBlocks;
+pub(super) mod tile;
+pub(super) mod unwritten;
+
 use super::commit::Commit;
-use super::opacity_tile::OpacityTile;
-use super::unwritten_opacity::TileChanges;
+use super::values::blocks::OpaqueBlocks;
 use super::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::chunk::Chunk;
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use tile::OpacityTile;
+use unwritten::TileChanges;
 
 /// Every chunk height there is.
 const ALL_HEIGHTS: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
@@ -196,8 +199,8 @@ mod tests {
     use super::*;
     use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockType, Schema};
     use crate::storage::RegistryLists;
-    use crate::storage::test_store::TestStore;
-    use crate::storage::{KeyValueStore, tiles};
+    use crate::storage::backends::test_store::TestStore;
+    use crate::storage::{KeyValueStore, values::tiles};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::sync::Arc;

@@ -11,11 +11,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::store::page_of;
+use super::backends::store::page_of;
 use super::world::DimensionRecord;
 use super::{
     CommitReport, DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch,
-    keys, record,
+    keys, values::record,
 };
 use crate::space::DimensionId;
 use std::collections::BTreeSet;

@@ -3,17 +3,23 @@
 //! A group is in one tier as a whole, and every move is one atomic write. Whoever looks for a group looks through the tiers
 //! one after the other, and could miss one that moves meanwhile: so moves are written under a lock that readers share.
 
+pub(super) mod chunk_group;
+pub(super) mod cluster;
+pub(super) mod compression;
+pub(super) mod heat;
+pub(super) mod promotion;
 mod removal;
 #[cfg(test)]
 mod tests;
+pub(super) mod tier;
 
-use super::chunk_group::GROUP_VOLUME;
-use super::cluster::{self, LARGEST_CLUSTER, Part, Parts};
-use super::heat::Placed;
-use super::store::page_of;
+use super::backends::store::page_of;
 use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use chunk_group::GROUP_VOLUME;
+use cluster::{LARGEST_CLUSTER, Part, Parts};
+use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockReadGuard};

@@ -1,6 +1,6 @@
 //! Reading all of what is stored, in pages, past what cannot be read.
 
-use super::store::entry_bytes;
+use super::backends::store::entry_bytes;
 use super::{Family, KeyValue, KeyValueStore, PageLimit, StoreError, keys};
 use std::collections::VecDeque;
 use std::fmt;

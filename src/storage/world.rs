@@ -6,16 +6,17 @@ mod tests;
 
 #[cfg(feature = "rocksdb")]
 use super::RocksStore;
-use super::blocks::KnownBlocks;
 #[cfg(any(feature = "rocksdb", test))]
 use super::folder::WorldFolder;
-use super::heat::Heat;
-use super::promotion::LoadedGroups;
-use super::unwritten_opacity::UnwrittenOpacity;
+use super::opacity::unwritten::UnwrittenOpacity;
+use super::tiers::heat::Heat;
+use super::tiers::promotion::LoadedGroups;
 #[cfg(any(feature = "rocksdb", test))]
 use super::upkeep::FoundRequest;
+use super::values::blocks::KnownBlocks;
 use super::{
-    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys, record,
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys,
+    values::record,
 };
 use crate::space::DimensionId;
 use serde::de::DeserializeOwned;

@@ -1,3 +1,5 @@
+//! Dimensions, as a game spawns them.
+
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, FromMain, MainLink};
 use crate::generation::Generator;
 use crate::space::DimensionId;

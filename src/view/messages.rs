@@ -1,3 +1,5 @@
+//! What the main world is told of columns.
+
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Mirrors of entities that live in regions.
+
 use crate::simulation::Position;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;

@@ -1,3 +1,5 @@
+//! Asking which blocks are opaque.
+
 use super::{DimensionOpen, PublishedColumns};
 use crate::coordinator::{AskOpacity, FromMain, MainLink};
 use bevy::prelude::*;

@@ -1,3 +1,5 @@
+//! Pre-generations, as a game spawns them.
+
 use super::{Dimension, DimensionOpen};
 use crate::coordinator::{
     DimensionClosed, FromMain, MainLink, PregenerationOrder, PregenerationProgress, PregenerationState,

@@ -1,3 +1,5 @@
+//! The columns that are published: what the main world sees of blocks.
+
 use super::DimensionOpen;
 use crate::block::BlockId;
 use crate::chunk::Column;

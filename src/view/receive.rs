@@ -1,3 +1,5 @@
+//! What was published, applied a part a frame.
+
 use super::far_view;
 use super::messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
 use super::{

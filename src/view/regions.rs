@@ -1,3 +1,5 @@
+//! What the main world knows of regions.
+
 use super::{DimensionOpen, WorldStatistics};
 use crate::coordinator::RegionStatistics;
 use crate::region::RegionId;

@@ -1,3 +1,5 @@
+//! Block components over several sessions of a game that changes.
+
 use super::*;
 use crate::block::{BlockComponentError, Schema, SchemaError};
 use proptest::prelude::*;

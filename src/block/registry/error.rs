@@ -1,3 +1,5 @@
+//! What can be wrong with block types that are registered, or with the stored list of them.
+
 use crate::block::{BlockComponentError, BlockId, BlockNameError, BlockStatesError};
 use thiserror::Error;
 

@@ -1,3 +1,5 @@
+//! Block types over several sessions of a game that changes.
+
 use super::*;
 use crate::block::BlockNameError;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Numbers of any width, packed.
+
 /// Appends numbers of any width, least significant bit first.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,

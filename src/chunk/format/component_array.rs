@@ -1,3 +1,5 @@
+//! The array of one component in the bytes of a chunk.
+
 use super::{ChunkFormatError, part};
 use crate::block::ComponentLayout;
 

@@ -1,3 +1,5 @@
+//! From bytes to a chunk.
+
 use super::bits::bits_at;
 use super::component_array::ArrayBytes;
 use super::element_slots::{ElementSlots, element_slots};

@@ -1,3 +1,5 @@
+//! Which blocks of a chunk have which component, in the order of its array.
+
 use crate::block::{BlockLayout, ComponentLayout};
 use crate::chunk::{Chunk, Content};
 use crate::space::CHUNK_VOLUME;

@@ -1,3 +1,5 @@
+//! From a chunk to bytes.
+
 use super::bits::BitWriter;
 use super::element_slots::{ElementSlots, Slot, element_slots};
 use super::{

@@ -1,3 +1,5 @@
+//! A chunk in its bytes: single blocks and components are read without decoding the rest.
+
 use super::bits::bits_at;
 use super::component_array::ArrayBytes;
 use super::{

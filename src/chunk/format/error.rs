@@ -1,3 +1,5 @@
+//! What can be wrong with the bytes of a chunk.
+
 use crate::block::ComponentId;
 use thiserror::Error;
 

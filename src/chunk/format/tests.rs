@@ -1,3 +1,5 @@
+//! The chunk format: against its table, against a slow writer, and with damage at every byte.
+
 mod cluster;
 mod damage;
 mod golden;

@@ -1,3 +1,5 @@
+//! Layers and components against plain maps.
+
 use super::furniture::*;
 use super::*;
 use crate::block::ComponentId;

@@ -1,3 +1,5 @@
+//! How far a listener sees, and how fine.
+
 use crate::chunk::Detail;
 use crate::space::ColumnPos;
 

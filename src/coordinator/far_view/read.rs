@@ -1,3 +1,5 @@
+//! Summaries that are read from the store for far views.
+
 use super::sent::Sent;
 use super::tracker::Choice;
 use crate::chunk::ColumnSummary;
@@ -116,6 +118,6 @@ impl Reader<'_> {
 fn caught<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(|error| error.to_string()),
-        Err(payload) => Err(crate::coordinator::panic::message(&*payload)),
+        Err(payload) => Err(crate::coordinator::fault::panic::message(&*payload)),
     }
 }

@@ -1,3 +1,5 @@
+//! What a listener was sent of each column.
+
 use crate::chunk::Detail;
 use crate::space::ColumnPos;
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+//! What one listener has in one dimension, and what comes next.
+
 use super::reach::FarReach;
 use super::sent::{Sent, SentColumns};
 use crate::chunk::Detail;

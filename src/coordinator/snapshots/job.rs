@@ -11,8 +11,8 @@ use super::{
     SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
-use crate::coordinator::post::Directory;
-use crate::coordinator::save::Saves;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::travel::post::Directory;
 use crate::region::RegionId;
 use crate::simulation::{
     CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, LookForEntities,

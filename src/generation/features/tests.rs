@@ -1,3 +1,5 @@
+//! Features across the borders of columns, whatever the order in which these are made.
+
 use super::*;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;

@@ -1,3 +1,5 @@
+//! Height maps: the given one, drawn ones, and damaged files.
+
 use super::*;
 use crate::block::BlockRegistry;
 use crate::generation::basic_blocks;

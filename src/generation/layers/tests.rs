@@ -1,3 +1,5 @@
+//! Layers on top of generators.
+
 use super::*;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Chunk;

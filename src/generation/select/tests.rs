@@ -1,3 +1,5 @@
+//! Two generators, and what lies between them.
+
 use super::*;
 use crate::generation::{Flat, Hills, NoiseMask, Void, basic_blocks};
 use crate::space::{BlockPos, ColumnPos};

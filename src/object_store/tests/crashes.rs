@@ -1,3 +1,5 @@
+//! Random histories that end in the middle of something.
+
 use super::*;
 use std::cell::Cell;
 

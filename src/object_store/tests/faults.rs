@@ -1,3 +1,5 @@
+//! Damage at every bit of a file.
+
 use super::*;
 use crate::object_store::store::Entry;
 use crate::object_store::{file, index, payload};

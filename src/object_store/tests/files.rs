@@ -1,3 +1,5 @@
+//! Files as programs find them: locks, signatures, versions, and one from the first version of the format.
+
 use super::*;
 use crate::object_store::{FileDisk, ObjectStore};
 use std::fs;

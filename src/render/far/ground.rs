@@ -1,3 +1,5 @@
+//! Summaries of columns as the ground of tiles.
+
 use crate::chunk::{ColumnSummary, Detail, SummaryCell};
 use crate::space::CHUNK_SIZE;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Each frame: which tiles are made, and shown.
+
 use super::super::looks::BlockLooks;
 use super::super::mesher::Geometry;
 use super::super::queue::ColumnKey;

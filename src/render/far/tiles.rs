@@ -1,3 +1,5 @@
+//! Meshes of tiles of columns that are seen from afar.
+
 use super::super::queue::ColumnKey;
 use super::ground::{FarGround, TILE};
 use crate::chunk::ColumnSummary;

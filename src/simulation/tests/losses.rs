@@ -1,3 +1,5 @@
+//! What a journey loses is told of.
+
 use super::*;
 use crate::simulation::{RegionTemplateError, UnregisteredComponents};
 use bevy::ecs::error::{BevyError, ErrorContext};

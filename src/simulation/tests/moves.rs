@@ -1,6 +1,8 @@
+//! Merges and splits of whole worlds, with relationships, observers and change ticks.
+
 use super::*;
 use crate::block::BlockId;
-use crate::simulation::blocks::RegionColumns;
+use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::{EntityMoved, Migration, RegionResource, RegionShare, RegionTick};
 use bevy::ecs::entity::EntityMapper;
 use bevy::ecs::event::EntityEvent;

@@ -1,3 +1,5 @@
+//! What is left of a world after a panic.
+
 use super::*;
 use crate::simulation::{Address, Letter, LetterSender, Migration, Viewer};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,3 +1,5 @@
+//! What a region hands out to be stored.
+
 use super::*;
 use crate::simulation::{EntityIndex, Viewer};
 use crate::storage::EntityRecord;

@@ -1,3 +1,5 @@
+//! Captures against a map of cells.
+
 use super::*;
 use crate::snapshot::test_world::{self, REACH, capture, cells, child, edit, edits, entity, part_of, positions, world};
 use crate::space::HeightSet;

@@ -1,3 +1,5 @@
+//! Snapshots of worlds that no game has open.
+
 use super::*;
 use crate::block::{BlockId, BlockRegistry, BlockType, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, ColumnSummary};

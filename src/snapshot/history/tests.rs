@@ -1,3 +1,5 @@
+//! Undo and redo against a list of states.
+
 use super::*;
 use crate::block::BlockId;
 use crate::snapshot::test_world::{self, Columns, capture, cells, edit, edits, entity, positions, world};

@@ -1,3 +1,5 @@
+//! Placed snapshots against a map of cells.
+
 use super::*;
 use crate::snapshot::test_world::{BLOCKS, capture, cells, edit, edits, entity, part_of, positions, world};
 use crate::snapshot::{Flip, StateTurns};

@@ -1,3 +1,5 @@
+//! Restores against a map of cells.
+
 use super::*;
 use crate::block::{BlockId, BlockLayout, ComponentId};
 use crate::snapshot::BlockChoice;

@@ -1,3 +1,5 @@
+//! A schematic in the making, while its file is read.
+
 use super::cells::{Progress, read_cells};
 use super::entities::{block_entity, entity};
 use super::extension::Extension;

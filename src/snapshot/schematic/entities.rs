@@ -1,3 +1,5 @@
+//! Block entities and entities of a schematic.
+
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::{SchematicError, SchematicWriteError};
 

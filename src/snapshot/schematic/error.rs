@@ -1,3 +1,5 @@
+//! What can be wrong with a schematic's file.
+
 use std::io;
 use thiserror::Error;
 

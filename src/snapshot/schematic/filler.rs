@@ -1,3 +1,5 @@
+//! From the file's order of cells to chunks.
+
 use super::grid::ChunkGrid;
 use super::nbt::Budget;
 use crate::block::BlockId;

@@ -1,3 +1,5 @@
+//! The blocks of a schematic, as chunks.
+
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_SIZE, ChunkPos};

@@ -1,3 +1,5 @@
+//! What a file may ask for.
+
 /// What a file may ask for at the most. All are checked before anything is done with a number that a file declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchematicLimits {

@@ -1,3 +1,5 @@
+//! From a file to a schematic, whichever version it has.
+
 use super::cells::{CellSource, Progress};
 use super::draft::Draft;
 use super::nbt::{Budget, NbtKind, Reader};

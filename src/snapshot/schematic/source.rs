@@ -1,3 +1,5 @@
+//! The bytes of a file, uncompressed as they are read.
+
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 

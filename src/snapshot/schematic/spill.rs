@@ -1,3 +1,5 @@
+//! Cells that come before what is needed to understand them, packed while they wait.
+
 use super::SchematicError;
 use super::cells::CellSource;
 use super::nbt::Budget;

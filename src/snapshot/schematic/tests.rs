@@ -1,3 +1,5 @@
+//! Schematics: of other programs, damaged, hostile.
+
 mod building;
 mod hostile;
 mod real_files;

@@ -1,3 +1,5 @@
+//! From a schematic to a file.
+
 use super::cells::{Progress, write_number};
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};

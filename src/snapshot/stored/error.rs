@@ -1,3 +1,5 @@
+//! What can go wrong with stored snapshots.
+
 use crate::snapshot::schematic::{SchematicError, SchematicWriteError};
 use crate::snapshot::translation::TranslationError;
 use crate::space::ColumnPos;

@@ -1,3 +1,5 @@
+//! Stored snapshots: whole, damaged, cut short.
+
 mod damage;
 mod hostile_index;
 

@@ -1,3 +1,5 @@
+//! What stands between a snapshot and a schematic.
+
 use crate::block::{BlockComponentError, BlockId, BlockUpgradeError, ComponentId};
 use crate::chunk::ComponentError;
 use crate::snapshot::PlaceError;

@@ -1,3 +1,5 @@
+//! The block that stands for states that a registry does not know.
+
 use crate::block::{
     BLOCK_ENTITY, BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
 };

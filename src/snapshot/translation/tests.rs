@@ -1,3 +1,5 @@
+//! Blocks by name, out of a world and into it.
+
 mod inward;
 mod real_files;
 mod round_trip;

@@ -1,3 +1,5 @@
+//! Areas against a look at every column.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+//! Boxes against a look at every block.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

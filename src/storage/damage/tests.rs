@@ -1,8 +1,10 @@
+//! Damaged values are named, kept, and replaced.
+
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crate::storage::{Durability, EntityRecord, KeyValueStore, SaveBatch, StoredBlockTick, StoredColumn, envelope};
 use std::sync::Arc;
 use uuid::Uuid;

@@ -1,9 +1,11 @@
+//! Removing a dimension takes all of it and nothing else.
+
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos};
 use crate::storage::ViewerRecord;
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChunkGroup, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredDimensionError,
     StoredPregeneration, Tier,

@@ -1,8 +1,10 @@
+//! The order of commits, failures, and the end.
+
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crossbeam_channel::unbounded;
 
 const DIMENSION: DimensionId = DimensionId(0);

@@ -3,9 +3,9 @@
 use super::Moves;
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::chunk_group::GROUP_VOLUME;
-use crate::storage::cluster::{self, Part};
-use crate::storage::heat::Placed;
+use crate::storage::tiers::chunk_group::GROUP_VOLUME;
+use crate::storage::tiers::cluster::{self, Part};
+use crate::storage::tiers::heat::Placed;
 use crate::storage::{ChunkGroup, Family, PageLimit, StoreError, Tier, WorldStore, keys};
 use std::collections::BTreeSet;
 

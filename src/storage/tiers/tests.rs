@@ -1,9 +1,11 @@
+//! Moves between tiers, against a world without tiers.
+
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{BatchPos, ColumnPos};
-use crate::storage::test_store::TestStore;
-use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, tiles};
+use crate::storage::backends::test_store::TestStore;
+use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, values::tiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@
 //! Each is written under another name first, so that whoever finds it finds all of it. Those that are left over from a process
 //! that ended are removed when the world is opened to be played.
 
-use crate::storage::{Backup, record};
+use crate::storage::{Backup, values::record};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -3,14 +3,14 @@
 use super::Damage;
 use crate::chunk::ColumnSummary;
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::blocks::KnownBlocks;
-use crate::storage::cluster::{self, Part};
-use crate::storage::opacity_tile::OpacityTile;
-use crate::storage::tiles::{self, Masks};
+use crate::storage::opacity::tile::OpacityTile;
+use crate::storage::tiers::cluster::{self, Part};
+use crate::storage::values::blocks::KnownBlocks;
+use crate::storage::values::tiles::{self, Masks};
 use crate::storage::walk::all_keys;
 use crate::storage::{
-    ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, block_ticks, envelope, heat, keys,
-    opacity,
+    ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, envelope, keys, opacity, tiers::heat,
+    values::block_ticks,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::tiers::Moves;
-use crate::storage::tiles::{self, Masks};
+use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{Durability, EntityRecord, Family, StoreError, WalkProgress, WorldStore, WriteBatch, keys};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};

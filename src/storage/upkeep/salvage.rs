@@ -4,7 +4,9 @@ use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
 use super::{Damage, DamageList, UpkeepError};
 use crate::storage::walk::{Found, Walk};
-use crate::storage::{Durability, Family, KeyValueStore, WalkProgress, WorldStore, WriteBatch, keys, registry_lists};
+use crate::storage::{
+    Durability, Family, KeyValueStore, WalkProgress, WorldStore, WriteBatch, keys, values::registry_lists,
+};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

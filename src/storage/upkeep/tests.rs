@@ -1,12 +1,14 @@
+//! Copies, backups, salvage and pruning, against what the world held.
+
 use super::*;
 use crate::block::{BlockId, BlockRecord};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
     SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WalkProgress, WorldStore,
-    WriteBatch, keys, tiles,
+    WriteBatch, keys, values::tiles,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

@@ -1,7 +1,7 @@
 //! Opening a world only if it is there, and without a session if nothing in it is to change.
 
 use super::{FORMAT, Header, WorldOpenError, WorldStore};
-use crate::storage::{Family, KeyValueStore, StorageConfig, StoreError, keys, record};
+use crate::storage::{Family, KeyValueStore, StorageConfig, StoreError, keys, values::record};
 #[cfg(feature = "rocksdb")]
 use crate::storage::{RocksStore, folder::WorldFolder};
 use std::path::Path;

@@ -1,8 +1,10 @@
+//! Opening worlds, with what can be wrong with them, and what a world remembers.
+
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, HeightSet};
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick, ViewerRecord, envelope};
 use proptest::collection::vec;
 use proptest::prelude::*;

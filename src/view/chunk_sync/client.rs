@@ -1,3 +1,5 @@
+//! The client's side: what the server sends is published as if it were the world's.
+
 use super::worker::{self, FromWorker, ToWorker};
 use crate::chunk_sync::{SyncArea, SyncProgress};
 use crate::coordinator::{ColumnUpdate, Published};

@@ -1,3 +1,5 @@
+//! The server's side: one component a client.
+
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk_sync::{FoundChunk, KnownVersion, SyncError, SyncLimits, SyncServer, SyncServerProgress};

@@ -1,3 +1,5 @@
+//! Clusters of chunks.
+
 use super::*;
 use crate::chunk::format::cluster::{ClusterFormatError, ClusterScale, EncodedCluster, encode_cluster};
 use crate::space::ChunkPos;

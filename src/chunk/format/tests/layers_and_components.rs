@@ -1,3 +1,5 @@
+//! Chunks whose cells have layers and components.
+
 use super::*;
 use crate::block::ComponentId;
 use crate::chunk::ComponentError;

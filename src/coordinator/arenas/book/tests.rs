@@ -1,3 +1,5 @@
+//! The rules of arenas, against a model.
+
 use super::*;
 use crate::block::BlockRegistry;
 use crate::snapshot::{Snapshot, StoreOptions};

@@ -1,3 +1,5 @@
+//! A compound by itself as bytes, and back.
+
 use super::{Budget, Compound, NbtKind, Reader, Writer};
 use crate::snapshot::schematic::{SchematicError, SchematicLimits, SchematicWriteError};
 

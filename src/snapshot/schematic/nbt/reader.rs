@@ -1,3 +1,5 @@
+//! Reading NBT as a stream.
+
 use super::{Compound, DEEPEST, Nbt, NbtKind, text};
 use crate::snapshot::schematic::{SchematicError, SchematicLimits};
 use std::cell::Cell;

@@ -1,3 +1,5 @@
+//! Values of NBT.
+
 use std::fmt;
 
 /// What a value is. The numbers are the tags of the format.

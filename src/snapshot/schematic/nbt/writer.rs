@@ -1,3 +1,5 @@
+//! Writing NBT as a stream.
+
 use super::{Compound, DEEPEST, Nbt, NbtKind, text};
 use crate::snapshot::schematic::SchematicWriteError;
 use std::io::Write;

@@ -1,3 +1,5 @@
+//! What is written is read again.
+
 use super::building::compound;
 use super::*;
 use crate::block::{BlockLayout, ComponentId, ComponentLayout, ComponentRecord};

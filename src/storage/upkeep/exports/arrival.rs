@@ -7,9 +7,9 @@ use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::commit::Along;
-use crate::storage::tiles::{self, BATCHES, Masks};
+use crate::storage::values::tiles::{self, BATCHES, Masks};
 use crate::storage::{
-    EntityRecord, Family, SaveBatch, StoredBlockTick, StoredColumn, WorldStore, block_ticks, keys, mark_stored,
+    EntityRecord, Family, SaveBatch, StoredBlockTick, StoredColumn, WorldStore, keys, mark_stored, values::block_ticks,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

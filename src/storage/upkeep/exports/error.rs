@@ -1,3 +1,5 @@
+//! What can go wrong with exports and imports.
+
 use crate::object_store::ObjectStoreError;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredDimensionError};

@@ -6,7 +6,7 @@ use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, ColumnPos};
-use crate::storage::tiles::place_of;
+use crate::storage::values::tiles::place_of;
 use crate::storage::{ChunkGroup, Family, WalkProgress, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

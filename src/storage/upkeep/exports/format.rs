@@ -1,8 +1,8 @@
 //! The values of an export's objects that are made up of several.
 
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::tiles::{BATCHES, Masks};
-use crate::storage::{DimensionOrigin, record};
+use crate::storage::values::tiles::{BATCHES, Masks};
+use crate::storage::{DimensionOrigin, values::record};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;

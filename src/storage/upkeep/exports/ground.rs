@@ -4,7 +4,7 @@ use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks, encode};
 use super::name::{Name, Part};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::tiers::PackedGroups;
-use crate::storage::tiles::{BATCHES, Masks};
+use crate::storage::values::tiles::{BATCHES, Masks};
 use crate::storage::{ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, WorldStore, envelope, keys};
 use std::collections::BTreeMap;
 

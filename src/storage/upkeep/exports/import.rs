@@ -10,8 +10,10 @@ use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
-use crate::storage::tiles::{self, Masks};
-use crate::storage::{Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, record};
+use crate::storage::values::tiles::{self, Masks};
+use crate::storage::{
+    Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, values::record,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

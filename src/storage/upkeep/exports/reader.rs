@@ -10,7 +10,7 @@ use super::name::{COLUMNS, List, Name, Part};
 use super::writer::numbered;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use crate::space::{BatchPos, ChunkPos, ColumnPos};
-use crate::storage::{EntityRecord, record, tiles};
+use crate::storage::{EntityRecord, values::record, values::tiles};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use crate::block::{BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockTyp
 use crate::chunk::{Chunk, Column, ColumnSummary, Detail};
 use crate::object_store::ObjectStore;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
-use crate::storage::test_store::TestStore;
+use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick,
     Tier, WalkProgress, WorldStore, envelope, mark_stored,

@@ -5,7 +5,7 @@ use super::name::Name;
 use super::{ExportError, ExportReport};
 use crate::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::space::ColumnPos;
-use crate::storage::record;
+use crate::storage::values::record;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;

@@ -1,3 +1,5 @@
+//! Snapshots go along with copies and backups.
+
 use super::*;
 use std::collections::BTreeMap;
 use std::time::SystemTime;

@@ -1,6 +1,8 @@
+//! Damaged exports.
+
 use super::*;
 use crate::object_store::ObjectStoreOptions;
-use crate::storage::{Family, keys, player_component, record};
+use crate::storage::{Family, keys, player_component, values::record};
 use format::{Files, Header, encode};
 
 fn exported(options: &ExportOptions) -> (tempfile::TempDir, PathBuf, Contents) {

@@ -1,3 +1,5 @@
+//! Exports and imports that are stopped, and go on.
+
 use super::*;
 use crate::storage::{Family, KeyValue};
 

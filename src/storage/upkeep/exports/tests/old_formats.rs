@@ -1,3 +1,5 @@
+//! Exports of the first version of the format.
+
 use super::*;
 
 /// Exports that the first version of the format was written with, once by chunks and once by clusters. They are never changed:

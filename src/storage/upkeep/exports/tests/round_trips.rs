@@ -1,6 +1,8 @@
+//! Random worlds, exported and imported.
+
 use super::*;
 use crate::space::ColumnArea;
-use crate::storage::record;
+use crate::storage::values::record;
 
 /// What of the contents lies in a box of chunks.
 fn within(contents: &Contents, area: &BlockBox) -> Contents {

@@ -1,0 +1,157 @@
+//! Tells the main world what chunks are, with their versions, also where nothing is loaded.
+
+use super::opacity::AskError;
+use crate::block::{BlockId, BlockRegistry};
+use crate::chunk::{Chunk, ComponentError, format};
+use crate::coordinator::collect::Desk;
+use crate::coordinator::events::ChunksAnswer;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
+use bevy::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Asks what chunks are and which versions they have, loaded or not. A [`ChunksAnswer`] with the same asker tells.
+///
+/// They are read from the store on a loading thread; what is not saved yet, and what is published, counts.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct AskChunks {
+    /// An entity of the game's choice, to know the answer by.
+    pub asker: Entity,
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// The chunks.
+    pub chunks: Vec<ChunkPos>,
+}
+
+/// What a chunk is at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkState {
+    /// How often it was saved changed: 0 as generated. If it is not saved as it is now, the version that it will have.
+    pub version: u64,
+    /// Whether it is saved as it is now.
+    pub is_saved: bool,
+    /// The CRC-32 of its bytes: two histories of a world may have the same version of a chunk.
+    pub checksum: u32,
+    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
+    pub bytes: Arc<[u8]>,
+}
+
+impl ChunkState {
+    fn new(version: u64, is_saved: bool, bytes: Arc<[u8]>) -> Self {
+        Self { version, is_saved, checksum: crc32fast::hash(&bytes), bytes }
+    }
+}
+
+/// A question, to be answered on another thread.
+pub(in crate::coordinator) struct ChunkStateOrder {
+    asker: Entity,
+    entity: Entity,
+    dimension: DimensionId,
+    is_sparse: bool,
+    chunks: Vec<KnownChunk>,
+}
+
+struct KnownChunk {
+    pos: ChunkPos,
+    /// As it is published, or on its way into the store.
+    newest: Option<Arc<Chunk>>,
+    /// Its column is generated, whether the store knows that or not.
+    is_generated: bool,
+}
+
+impl Desk<'_> {
+    /// Chunks that are published come along.
+    pub fn ask_chunks(&mut self, ask: AskChunks, published: Vec<Option<Arc<Chunk>>>) {
+        let AskChunks { asker, dimension: entity, chunks } = ask;
+        let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
+            let chunks = chunks.into_iter().map(|chunk| (chunk, Err(AskError::NotOpen))).collect();
+            return self.publisher.event(ChunksAnswer { asker, entity, chunks });
+        };
+        let is_sparse = self.dimensions.open.get(&dimension).is_some_and(|dimension| dimension.sparse.is_some());
+        let mut known = Vec::with_capacity(chunks.len());
+        for (pos, published) in chunks.into_iter().zip(published) {
+            let mut batches = self.saves.unwritten_batches();
+            let newest = published.or_else(|| batches.find_map(|batch| batch.chunks.get(&(dimension, pos)).cloned()));
+            let is_generated = newest.is_some() || self.saves.unwritten_summary(dimension, pos.column()).is_some();
+            known.push(KnownChunk { pos, newest, is_generated });
+        }
+        self.threads.order_chunk_states(ChunkStateOrder { asker, entity, dimension, is_sparse, chunks: known });
+    }
+}
+
+impl ChunkStateOrder {
+    /// Answers the question.
+    pub fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> ChunksAnswer {
+        let Self { asker, entity, dimension, is_sparse, chunks } = self;
+        let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
+        // Before the chunks: what is stored meanwhile must not look like air of a stored column.
+        let mut marks = BTreeMap::new();
+        for column in positions.iter().map(|chunk| chunk.column()) {
+            marks.entry(column).or_insert_with(|| store.is_stored(dimension, column));
+        }
+        let stored = store.stored_chunks(dimension, &positions);
+        let reader = Reader { store, blocks, dimension, is_sparse, marks };
+        let answer =
+            |(chunk, stored): (KnownChunk, _)| (chunk.pos, reader.state(&chunk, stored).map_err(AskError::from));
+        ChunksAnswer { asker, entity, chunks: chunks.into_iter().zip(stored).map(answer).collect() }
+    }
+}
+
+struct Reader<'a> {
+    store: &'a WorldStore,
+    blocks: &'a BlockRegistry,
+    dimension: DimensionId,
+    is_sparse: bool,
+    /// Whether columns are stored.
+    marks: BTreeMap<ColumnPos, Result<bool, StoreError>>,
+}
+
+impl Reader<'_> {
+    /// Whether what is not stored of the column is air.
+    fn is_air(&self, column: ColumnPos) -> Result<bool, StoreError> {
+        if self.is_sparse { Ok(false) } else { self.marks.get(&column).cloned().unwrap_or(Ok(false)) }
+    }
+
+    /// `None` if there is no such chunk.
+    fn state(
+        &self,
+        chunk: &KnownChunk,
+        stored: Result<Option<StoredChunk>, StoreError>,
+    ) -> Result<Option<ChunkState>, StoreError> {
+        let Some(newest) = &chunk.newest else {
+            if let Some(StoredChunk { version, bytes }) = stored? {
+                return Ok(Some(ChunkState::new(version, true, bytes)));
+            }
+            let is_air = chunk.is_generated && !self.is_sparse || self.is_air(chunk.pos.column())?;
+            let air = || self.encode(chunk.pos, &Chunk::uniform(BlockId::AIR));
+            return is_air.then(|| Ok(ChunkState::new(0, true, air()?))).transpose();
+        };
+        let bytes = self.encode(chunk.pos, newest)?;
+        let (version, is_saved) = match stored {
+            Ok(Some(stored)) if stored.bytes == bytes => (stored.version, true),
+            Ok(Some(stored)) => (stored.version.saturating_add(1), false),
+            Ok(None) => {
+                // It is stored as air, or nothing of its column is stored.
+                let (was_air, is_air) =
+                    (self.is_air(chunk.pos.column())?, newest.uniform_block() == Some(BlockId::AIR));
+                (u64::from(was_air && !is_air), was_air && is_air)
+            }
+            // What is in memory takes its place with the next save, with a version that no count of changes has reached.
+            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => (1 << 32, false),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(ChunkState::new(version, is_saved, bytes)))
+    }
+
+    fn encode(&self, pos: ChunkPos, chunk: &Chunk) -> Result<Arc<[u8]>, StoreError> {
+        let mut bytes = Vec::new();
+        let unfit = |error: ComponentError| StoreError::Corrupt {
+            what: StoredItem::Chunk(self.dimension, pos),
+            path: self.store.path().to_path_buf(),
+            reason: error.to_string(),
+        };
+        format::encode_with(self.blocks, chunk, &[], &mut bytes).map_err(unfit)?;
+        Ok(bytes.into())
+    }
+}

@@ -1,0 +1,74 @@
+//! Tells the main world which blocks are opaque, also where nothing is loaded.
+
+use crate::block::BlockRegistry;
+use crate::chunk::Column;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::events::OpacityAnswer;
+use crate::simulation::SavedChunks;
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::{OpacityTile, StoreError, WorldStore};
+use bevy::prelude::*;
+use std::sync::Arc;
+
+/// Asks which blocks of 64 x 64 block columns are opaque, loaded or not: how high the ground is, what is covered, from where
+/// the sky can be seen. An [`OpacityAnswer`] with the same number tells.
+///
+/// It is read from the store's opacity map on a loading thread; what is not saved yet, and what is published, is in it.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskOpacity {
+    /// A number of the game's choice, to know the answer by.
+    pub request: u64,
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// The columns.
+    pub batch: BatchPos,
+}
+
+/// Why a question of the main world about the ground has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The dimension is not open.
+    #[error("the dimension is not open")]
+    NotOpen,
+    /// The store cannot be read, or what it holds is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A question, to be answered on another thread.
+pub(in crate::coordinator) struct OpacityOrder {
+    ask: AskOpacity,
+    dimension: DimensionId,
+    /// What the store does not have yet.
+    unwritten: Vec<(ColumnPos, SavedChunks)>,
+    /// Columns as they were published last, which is newer still.
+    loaded: Vec<Column>,
+}
+
+impl Desk<'_> {
+    pub fn ask_opacity(&mut self, ask: AskOpacity, loaded: Vec<Column>) {
+        let AskOpacity { request, dimension: entity, batch } = ask;
+        let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
+            let opacity = Err(AskError::NotOpen);
+            return self.publisher.event(OpacityAnswer { request, entity, batch, opacity });
+        };
+        let unwritten = batch.columns().map(|column| (column, self.saves.unwritten(dimension, column))).collect();
+        self.threads.order_opacity(OpacityOrder { ask, dimension, unwritten, loaded });
+    }
+}
+
+impl OpacityOrder {
+    /// Answers the question.
+    pub fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> OpacityAnswer {
+        let AskOpacity { request, dimension: entity, batch } = self.ask;
+        let opacity = store.opacity(self.dimension, batch).map(|mut opacity| {
+            let is_opaque = |block| blocks.block(block).is_opaque();
+            for (column, chunks) in &self.unwritten {
+                chunks.iter().for_each(|(y, chunk)| opacity.set_chunk(*column, *y, chunk, is_opaque));
+            }
+            self.loaded.iter().for_each(|column| opacity.set_column(column, is_opaque));
+            Arc::<OpacityTile>::new(opacity)
+        });
+        OpacityAnswer { request, entity, batch, opacity: opacity.map_err(AskError::from) }
+    }
+}

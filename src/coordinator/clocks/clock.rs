@@ -1,0 +1,173 @@
+//! Clocks: the coordinator's own, and one for each dimension, which can be slowed, paused and stepped.
+
+use crate::coordinator::CoordinatorConfig;
+use crate::coordinator::dimension::Dimensions;
+use bevy::prelude::*;
+use std::time::{Duration, Instant};
+
+/// A region whose next tick is further away than this is not left alone until then: an autosave does not wait so long.
+pub(in crate::coordinator) const LONG_WAIT: Duration = Duration::from_secs(1);
+
+/// The coordinator's clock: the time since it began; in lockstep one tick a pass.
+#[derive(Resource)]
+pub(in crate::coordinator) struct Clock {
+    pub now: Duration,
+    pub pass: u64,
+    pub began: Instant,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { now: Duration::ZERO, pass: 0, began: Instant::now() }
+    }
+}
+
+/// How the time of a dimension passes: a component of its entity in the main world.
+///
+/// Without it the plugin's tick rate holds. In lockstep every region ticks once an update whatever the rates are, but
+/// pauses and steps hold there too.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
+#[reflect(Component, Clone)]
+pub struct DimensionClock {
+    /// Ticks of each region in a second of the dimension's clock.
+    pub ticks_per_second: f64,
+    /// Seconds of the dimension's clock in a real second: 2 ticks twice as often, with the same `Time::delta`. What is
+    /// not a positive number counts as 1.
+    pub rate: f64,
+    /// The clock stands still, and no region ticks but for a [`StepDimension`](crate::coordinator::StepDimension).
+    pub paused: bool,
+}
+
+impl Default for DimensionClock {
+    fn default() -> Self {
+        Self { ticks_per_second: 20.0, rate: 1.0, paused: false }
+    }
+}
+
+impl DimensionClock {
+    /// The time between two ticks on the dimension's clock. What is not a positive number counts as 20 ticks a second.
+    pub fn period(&self) -> Duration {
+        period(self.ticks_per_second).unwrap_or(Duration::from_millis(50))
+    }
+}
+
+/// The time between two ticks at so many a second, if that is a positive number.
+pub(in crate::coordinator) fn period(ticks_per_second: f64) -> Option<Duration> {
+    let seconds = 1.0 / ticks_per_second;
+    (ticks_per_second > 0.0 && seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// The time of one dimension.
+#[derive(Clone, Debug)]
+pub(in crate::coordinator) struct DimensionTime {
+    pub settings: DimensionClock,
+    pub now: Duration,
+    /// Single steps granted since it was opened; each region keeps count of those that it has made.
+    pub steps: u64,
+}
+
+impl DimensionTime {
+    pub fn new(settings: DimensionClock) -> Self {
+        // A whole period lies before the first tick.
+        Self { settings, now: settings.period(), steps: 0 }
+    }
+
+    /// The period of a region on the dimension's clock.
+    pub fn period(&self, own_rate: Option<f64>) -> Duration {
+        own_rate.and_then(period).unwrap_or_else(|| self.settings.period())
+    }
+
+    /// The period of a region on the coordinator's clock.
+    pub fn real_period(&self, own_rate: Option<f64>) -> Duration {
+        let seconds = self.period(own_rate).as_secs_f64() / self.rate();
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_nanos(1))
+    }
+
+    /// Whether a region has long waits between its ticks.
+    pub fn is_slow(&self, own_rate: Option<f64>) -> bool {
+        self.real_period(own_rate) > LONG_WAIT
+    }
+
+    fn rate(&self) -> f64 {
+        let rate = self.settings.rate;
+        if rate > 0.0 && rate.is_finite() { rate } else { 1.0 }
+    }
+
+    fn advance(&mut self, real: Duration, is_lockstep: bool) {
+        if self.settings.paused {
+            return;
+        }
+        let passed = match is_lockstep {
+            true => self.settings.period(),
+            false => Duration::try_from_secs_f64(real.as_secs_f64() * self.rate()).unwrap_or_default(),
+        };
+        self.now = self.now.saturating_add(passed);
+    }
+
+    /// Lets each region make so many ticks though the clock stands still.
+    pub fn step(&mut self, ticks: u32) {
+        self.steps += u64::from(ticks);
+        self.now = self.now.saturating_add(self.settings.period().saturating_mul(ticks));
+    }
+
+    /// The clock at a region's next tick, if it makes single steps and has made `done` of them.
+    pub fn at_step(&self, done: u64) -> Duration {
+        let behind = self.steps.saturating_sub(done).saturating_sub(1);
+        let behind = u32::try_from(behind).unwrap_or(u32::MAX);
+        self.now.saturating_sub(self.settings.period().saturating_mul(behind))
+    }
+}
+
+pub(in crate::coordinator) fn advance_clocks(
+    mut clock: ResMut<Clock>,
+    mut dimensions: ResMut<Dimensions>,
+    config: Res<CoordinatorConfig>,
+) {
+    let before = clock.now;
+    let is_lockstep = config.mode.is_lockstep();
+    clock.pass += 1;
+    clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
+    let passed = clock.now.saturating_sub(before);
+    for dimension in dimensions.open.values_mut() {
+        dimension.time.advance(passed, is_lockstep);
+        dimension.real_now = clock.now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_changes_how_often_and_not_how_long_a_tick_is() {
+        let mut time = DimensionTime::new(DimensionClock { ticks_per_second: 10.0, rate: 4.0, paused: false });
+        assert_eq!(time.period(None), Duration::from_millis(100));
+        assert_eq!(time.real_period(None), Duration::from_millis(25));
+        assert_eq!(time.real_period(Some(40.0)), Duration::from_micros(6_250));
+        time.advance(Duration::from_secs(1), false);
+        assert_eq!(time.now, Duration::from_millis(4_100));
+    }
+
+    #[test]
+    fn a_paused_clock_moves_by_steps_alone() {
+        let mut time = DimensionTime::new(DimensionClock { paused: true, ..default() });
+        time.advance(Duration::from_secs(1), false);
+        assert_eq!(time.now, Duration::from_millis(50));
+        time.step(3);
+        assert_eq!(time.now, Duration::from_millis(200));
+        let clocks: Vec<_> = (0..3).map(|done| time.at_step(done).as_millis()).collect();
+        assert_eq!(clocks, [100, 150, 200]);
+    }
+
+    #[test]
+    fn settings_that_are_no_numbers_stop_nothing_and_panic_nowhere() {
+        for bad in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            let mut time = DimensionTime::new(DimensionClock { ticks_per_second: bad, rate: bad, paused: false });
+            assert_eq!(time.period(None), Duration::from_millis(50), "{bad}");
+            assert!(time.real_period(Some(bad)) > Duration::ZERO);
+            time.advance(Duration::from_secs(1), false);
+        }
+        let slow = DimensionTime::new(DimensionClock { ticks_per_second: 1e-300, rate: 1e-300, paused: false });
+        assert_eq!(slow.real_period(None), Duration::MAX);
+    }
+}

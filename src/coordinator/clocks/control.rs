@@ -1,0 +1,101 @@
+//! Orders of the main world: how time passes in a dimension, and for one region.
+
+use super::clock::DimensionClock;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::events::{ControlRegion, RegionOrder, RegionRestarted, StepDimension};
+use crate::region::RegionId;
+use crate::space::DimensionId;
+use bevy::prelude::*;
+
+impl Desk<'_> {
+    pub fn set_clock(&mut self, dimension: Entity, clock: DimensionClock) {
+        let Some(dimension) = self.dimensions.by_entity(dimension) else { return };
+        let was_paused = std::mem::replace(&mut dimension.time.settings, clock).paused;
+        let id = dimension.id;
+        if was_paused && !clock.paused {
+            self.end_steps(id);
+        }
+        self.replan(id);
+    }
+
+    /// Steps that a region has not made when the clock runs again are not made up for in the next pause.
+    fn end_steps(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let steps = Some(dimension.time.steps);
+        for region in dimension.regionizer.regions() {
+            let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
+            if let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) {
+                slot.made_steps = steps;
+            }
+        }
+    }
+
+    pub fn step(&mut self, step: StepDimension) {
+        let Some(dimension) = self.dimensions.by_entity(step.dimension) else { return };
+        // A clock that runs makes its ticks anyway.
+        if dimension.time.settings.paused {
+            dimension.time.step(step.ticks);
+            let id = dimension.id;
+            self.replan(id);
+        }
+    }
+
+    pub fn control(&mut self, control: ControlRegion) {
+        let ControlRegion { dimension: id, region, order } = control;
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else {
+            return warn!("an order for {region} of {id} came to nothing: the dimension is not open");
+        };
+        let region = dimension.successor(region);
+        let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
+        let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else {
+            return warn!("an order for {region} of {id} came to nothing: the region is gone");
+        };
+        match order {
+            RegionOrder::Halt => return self.halt_by_order(id, region),
+            RegionOrder::Pause => {
+                slot.control.paused = true;
+                slot.control.steps = 0;
+                dimension.has_idle_regions = true;
+            }
+            RegionOrder::Resume => {
+                slot.control.paused = false;
+                slot.last_clock = None;
+                // The dimension's steps meanwhile were not for it.
+                slot.made_steps = Some(dimension.time.steps);
+            }
+            RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
+            RegionOrder::TickRate(rate) => {
+                slot.control.ticks_per_second = rate;
+                dimension.has_idle_regions = true;
+            }
+            RegionOrder::Restart => {
+                if slot.halted.take().is_some() {
+                    let revived = slot.revive(|id| self.directory.knows(id));
+                    dimension.read_again(revived);
+                    self.publisher.event(RegionRestarted { dimension: id, region });
+                }
+            }
+        }
+        self.replan_region(id, region);
+    }
+
+    fn replan(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        for region in dimension.regionizer.regions() {
+            self.replan_region(id, region);
+        }
+    }
+
+    /// A region that may tick now is due no later than its period from now; one that makes single steps at once.
+    fn replan_region(&mut self, id: DimensionId, region: RegionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        // One that ticks is planned when it ends.
+        let Some(slot) = dimension.regionizer.data_mut(region) else { return };
+        let now = self.clock.now;
+        let is_step = slot.control.paused || dimension.time.settings.paused;
+        let period = dimension.time.real_period(slot.control.ticks_per_second);
+        let latest = if is_step { now } else { now.saturating_add(period) };
+        slot.due = slot.due.min(latest);
+        self.deadlines.plan(slot.due, id, region);
+    }
+}

@@ -1,0 +1,72 @@
+//! Regions that tick together on purpose.
+
+use crate::coordinator::dimension::Dimensions;
+use crate::region::RegionId;
+use crate::space::{BlockPos, DimensionId};
+use bevy::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Couples the regions at two places, as the two ends of a portal: spawn it in the main world, despawn it to let go.
+///
+/// The regions keep their worlds, and tick one after the other on the same thread, lowest dimension and region first.
+/// What the first sends to the second is there within the same pair of ticks. They may lie in different dimensions; if
+/// one ticks less often than the other, they tick together whenever both are due.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coupling {
+    /// The two places, each with its dimension's entity.
+    pub ends: [(Entity, BlockPos); 2],
+}
+
+/// Regions that tick together.
+pub(in crate::coordinator) type Group = BTreeSet<(DimensionId, RegionId)>;
+
+/// All couplings, by their entity in the main world.
+#[derive(Resource, Default)]
+pub(in crate::coordinator) struct Couplings {
+    pub places: BTreeMap<Entity, Coupling>,
+}
+
+impl Couplings {
+    /// The regions that are coupled with this one, directly or through others, itself included.
+    pub fn group(&self, dimensions: &Dimensions, dimension: DimensionId, region: RegionId) -> Group {
+        let group = Group::from([(dimension, region)]);
+        if self.places.is_empty() { group } else { join(group, &mut self.pairs(dimensions)) }
+    }
+
+    /// All regions that are coupled with another, in groups.
+    pub fn groups(&self, dimensions: &Dimensions) -> Vec<Group> {
+        let mut pairs = self.pairs(dimensions);
+        pairs.retain(|[one, other]| one != other);
+        let mut groups = Vec::new();
+        while let Some(pair) = pairs.pop() {
+            groups.push(join(Group::from(pair), &mut pairs));
+        }
+        groups
+    }
+
+    /// The regions at both ends of each coupling.
+    fn pairs(&self, dimensions: &Dimensions) -> Vec<[(DimensionId, RegionId); 2]> {
+        let at = |(entity, block): (Entity, BlockPos)| {
+            let id = *dimensions.by_entity.get(&entity)?;
+            Some((id, dimensions.open.get(&id)?.regionizer.region_at(block.column())?))
+        };
+        self.places.values().filter_map(|coupling| Some([at(coupling.ends[0])?, at(coupling.ends[1])?])).collect()
+    }
+}
+
+/// Takes all pairs that hang together with the group into it.
+fn join(mut group: Group, pairs: &mut Vec<[(DimensionId, RegionId); 2]>) -> Group {
+    loop {
+        let before = pairs.len();
+        pairs.retain(|[one, other]| {
+            let joins = group.contains(one) || group.contains(other);
+            if joins {
+                group.extend([*one, *other]);
+            }
+            !joins
+        });
+        if pairs.len() == before {
+            return group;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Where a panic on a region thread was raised: the payload does not say, only the panic hook learns it.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Once;
+
+/// A panic that was caught.
+pub(in crate::coordinator) struct CaughtPanic {
+    pub reason: String,
+    /// File, line and column in the source.
+    pub location: Option<String>,
+    /// The system that ran, if the program knows the names of its functions.
+    pub system: Option<String>,
+    /// What to go on panicking with; `None` if it was no panic but an order.
+    pub payload: Option<Box<dyn Any + Send>>,
+}
+
+impl CaughtPanic {
+    /// What stands for a panic where the game ordered a region to halt.
+    pub fn by_order() -> Self {
+        Self { reason: "by order".to_owned(), location: None, system: None, payload: None }
+    }
+}
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static RAISED: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and tells of its panic where that was raised.
+pub(in crate::coordinator) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            note(info);
+            before(info);
+        }));
+    });
+    WATCHED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    WATCHED.set(false);
+    let raised = RAISED.take();
+    result.map_err(|payload| {
+        let reason = message(&*payload);
+        let (location, system) = match system_of_error(&reason) {
+            Some(system) => (None, Some(system)),
+            None => raised.map_or((None, None), |(location, system)| (Some(location), system)),
+        };
+        CaughtPanic { reason, location, system, payload: Some(payload) }
+    })
+}
+
+/// What a panic said.
+pub(in crate::coordinator) fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+fn note(info: &PanicHookInfo) {
+    if !WATCHED.get() {
+        return;
+    }
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    let system = system_in(&Backtrace::force_capture().to_string());
+    RAISED.with_borrow_mut(|raised| {
+        raised.get_or_insert((location, system));
+    });
+}
+
+/// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's that call it.
+///
+/// What was inlined has a name without a path, but its file stands in the line below.
+fn system_in(backtrace: &str) -> Option<String> {
+    let mut system = None;
+    let mut lines = backtrace.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some((number, name)) = line.trim_start().split_once(": ") else { continue };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        let file = lines.peek().and_then(|line| line.trim_start().strip_prefix("at ")).unwrap_or_default();
+        if name.contains("function_system::") || name.contains("run_without_applying_deferred") {
+            return system;
+        }
+        let path = name.trim_start_matches(['<', '&']);
+        let foreign = ["std::", "core::", "alloc::", "bevy_ecs::", "rust_begin_unwind", "__rust"];
+        let is_foreign = foreign.iter().any(|prefix| path.starts_with(prefix))
+            || ["/rustc/", "/bevy_ecs", "/coordinator/panic.rs"].iter().any(|part| file.contains(part))
+            || path.starts_with("bevy_terrane::coordinator::panic");
+        if !is_foreign {
+            system = Some(name.trim_end_matches("::{{closure}}").to_owned());
+        }
+    }
+    None
+}
+
+/// The system whose error Bevy's own handler made a panic of, and what it returned. The place of that panic says nothing.
+fn system_of_error(reason: &str) -> Option<String> {
+    let (_, rest) = reason.split_once("Encountered an error in ")?;
+    let (_, name) = rest.split_once('`')?;
+    Some(name.split_once('`')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_panic_is_known() {
+        let fails = || {
+            if std::hint::black_box(true) {
+                panic!("no more {}", "cheese")
+            }
+        };
+        let caught = catch(fails).err().unwrap();
+        assert_eq!(caught.reason, "no more cheese");
+        assert!(caught.location.is_some_and(|at| at.contains("panic.rs:")));
+        assert!(catch(|| 7).is_ok_and(|seven| seven == 7));
+    }
+
+    #[test]
+    fn the_system_is_the_last_function_before_bevy() {
+        let backtrace = "   0: std::backtrace::Backtrace::create\n             at /rustc/library/std\n   \
+            1: core::panicking::panic_fmt\n   2: my_game::mobs::eat::{{closure}}\n   3: my_game::mobs::tick_mobs\n   \
+            4: core::ops::function::FnMut::call_mut\n   \
+            5: <F as bevy_ecs::system::function_system::SystemParamFunction<M>>::run\n   6: my_game::main\n";
+        assert_eq!(system_in(backtrace).as_deref(), Some("my_game::mobs::tick_mobs"));
+        assert_eq!(system_in("   0: std::panicking::begin_panic\n   1: my_game::main\n"), None);
+        let inlined = "   0: panic_fmt\n             at /rustc/core/panicking.rs:80:14\n   1: {closure#0}\n             \
+            at ./src/mobs.rs:9:1\n   2: resource_scope<my_game::Food>\n             at /cargo/bevy_ecs-0.19/src/world.rs:7:3\n   \
+            3: tick_mobs\n             at ./src/mobs.rs:7:1\n   4: call_mut<fn()>\n             at /rustc/core/ops.rs:1:1\n   \
+            5: run_without_applying_deferred<fn()>\n             at /cargo/bevy_ecs-0.19/src/system.rs:1:1\n";
+        assert_eq!(system_in(inlined).as_deref(), Some("tick_mobs"));
+    }
+
+    #[test]
+    fn an_error_that_was_returned_names_its_system() {
+        let reason = "Encountered an error in system `my_game::eat`: the `food` is bad";
+        assert_eq!(system_of_error(reason).as_deref(), Some("my_game::eat"));
+        assert_eq!(system_of_error("no more cheese"), None);
+    }
+}

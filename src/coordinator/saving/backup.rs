@@ -1,0 +1,143 @@
+//! Backups of the running world: everything is saved first, then a thread of its own makes the backup while the game goes on.
+//! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
+//! looks for each second.
+
+use crate::coordinator::collect::Desk;
+use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
+use crate::storage::Backup;
+use crate::storage::upkeep::FoundRequest;
+use bevy::prelude::*;
+use std::mem;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The time between two looks for requests.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Saves everything, and makes a backup of it while the game goes on. [`WorldBackedUp`] or [`BackupFailed`] with the same
+/// number answers.
+///
+/// An app that ends meanwhile waits for the backup, which then takes as long as it takes to copy what changed.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct BackupWorld {
+    /// A number of the game's choice, to know the answer by.
+    pub request: u64,
+    /// The folder of backups; it is made if it is not there. What did not change since the last backup in it takes no room.
+    pub folder: PathBuf,
+    /// Of the backups in the folder all but so many of the newest are removed; `None` keeps all.
+    pub keep: Option<NonZeroU32>,
+}
+
+/// Whom a save is for.
+#[derive(Debug)]
+pub(in crate::coordinator) enum SaveRequest {
+    /// A message with this number answers it.
+    Message(u64),
+    /// A backup follows it.
+    Backup(BackupOrder),
+    /// A restore is done, whose record is there.
+    Restore(PathBuf),
+}
+
+/// A backup that is to be made.
+#[derive(Debug)]
+pub(in crate::coordinator) struct BackupOrder {
+    pub folder: PathBuf,
+    pub keep: Option<NonZeroU32>,
+    asker: Asker,
+}
+
+/// Who asked for a backup.
+#[derive(Debug)]
+enum Asker {
+    /// The game, with this number.
+    Game(u64),
+    /// Another process.
+    Process(FoundRequest),
+}
+
+impl From<BackupWorld> for BackupOrder {
+    fn from(BackupWorld { request, folder, keep }: BackupWorld) -> Self {
+        Self { folder, keep, asker: Asker::Game(request) }
+    }
+}
+
+impl From<FoundRequest> for BackupOrder {
+    fn from(found: FoundRequest) -> Self {
+        Self { folder: found.folder.clone(), keep: found.keep, asker: Asker::Process(found) }
+    }
+}
+
+impl BackupOrder {
+    /// What the game is to hear if it cannot even begin. Another process hears it when this is dropped.
+    pub fn refusal(&self, error: String) -> Option<WorldEvent> {
+        match self.asker {
+            Asker::Game(request) => Some(BackupFailed { request, error }.into()),
+            Asker::Process(_) => None,
+        }
+    }
+
+    /// Answers another process; for the game it gives the answer.
+    pub fn answer(self, result: Result<Backup, String>) -> Option<WorldEvent> {
+        match self.asker {
+            Asker::Process(found) => {
+                match &result {
+                    Ok(backup) => info!("backup {} was made in {}", backup.number, self.folder.display()),
+                    Err(error) => warn!("no backup was made in {}: {error}", self.folder.display()),
+                }
+                found.answer(result.as_ref().map_err(Clone::clone));
+                None
+            }
+            Asker::Game(request) => Some(match result {
+                Ok(Backup { number, bytes, .. }) => WorldBackedUp { request, number, bytes }.into(),
+                Err(error) => BackupFailed { request, error }.into(),
+            }),
+        }
+    }
+}
+
+/// When the storage thread looks for requests of other processes.
+#[derive(Resource, Default)]
+pub(in crate::coordinator) struct BackupLook {
+    next_at: Duration,
+}
+
+pub(in crate::coordinator) fn look_for_requests(mut desk: Desk, mut look: ResMut<BackupLook>) {
+    let found = mem::take(&mut desk.inbound.backup_requests);
+    desk.saves.requested.extend(found.into_iter().map(|found| SaveRequest::Backup(found.into())));
+    let now = desk.clock.now;
+    if now >= look.next_at && desk.store.0.folder().is_some() && desk.threads.look_for_backup_requests() {
+        look.next_at = now.saturating_add(LOOK_PERIOD);
+    }
+}
+
+impl Desk<'_> {
+    /// Everything that was asked to be saved is durable.
+    pub fn answer_saves(&mut self) {
+        for request in mem::take(&mut self.saves.answers) {
+            match request {
+                SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
+                SaveRequest::Backup(order) => self.threads.back_up(order),
+                SaveRequest::Restore(record) => self.forget_restore(record),
+            }
+        }
+    }
+
+    /// Not everything could be saved.
+    pub fn fail_saves(&mut self, requests: Vec<SaveRequest>, error: String) {
+        let mut numbers = Vec::new();
+        for request in requests {
+            match request {
+                SaveRequest::Message(number) => numbers.push(number),
+                SaveRequest::Backup(order) => {
+                    if let Some(event) = order.answer(Err(error.clone())) {
+                        self.publisher.event(event);
+                    }
+                }
+                SaveRequest::Restore(record) => self.keep_restore(record),
+            }
+        }
+        self.publisher.event(SaveFailed { error, requests: numbers });
+    }
+}

@@ -1,0 +1,395 @@
+//! Saving: one pending batch over all regions, committed as a whole.
+//!
+//! Regions hand out what is unsaved at the end of a tick, in turns (see `autosave`). What leaves a region in between
+//! brings the region's unsaved state along, so the pending batch is consistent at any time, and whenever it is
+//! committed, as a whole, a crash finds nothing twice and loses nothing that was stored before. A save that the game asks
+//! for asks every region, and is answered when all have answered, and what they handed out survives a loss of power.
+//!
+//! A store that cannot keep up slows the world down before memory grows: first nothing new is ordered and the regions are
+//! not asked, then they do not tick.
+
+use super::autosave::{Autosave, SaveTurn};
+use super::backup::SaveRequest;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::events::SaveFailed;
+use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
+use crate::region::RegionId;
+use crate::simulation::SavedChunks;
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::{Commit, Durability, SaveBatch};
+use bevy::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the others handed out does not wait longer for a region that hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The wait after a failed commit.
+const RETRY: Duration = Duration::from_secs(1);
+/// The time within which commits are synced by [`SaveDurability::EachSecond`].
+const SYNC_WITHIN: Duration = Duration::from_secs(1);
+
+#[derive(Resource)]
+pub(in crate::coordinator) struct Saves {
+    pub pending: SaveBatch,
+    pub autosave: Autosave,
+    durability: SaveDurability,
+    /// With so many things on their way into the store it is behind; with twice as many the regions do not tick.
+    limit: usize,
+    /// Saves that the game asked for and that have not begun.
+    pub requested: Vec<SaveRequest>,
+    /// Rounds of asking the regions that are not finished, oldest first.
+    rounds: Vec<Round>,
+    last_round: u64,
+    /// The number of the last commit that was handed to the storage thread.
+    commits: u64,
+    /// The number of the last commit that the store has.
+    acknowledged: u64,
+    in_flight: bool,
+    /// What is in flight.
+    sent: Option<Arc<SaveBatch>>,
+    /// The commit in flight is synced, and all before it with it.
+    sent_sync: bool,
+    /// The store has commits that a loss of power may take back.
+    is_unsynced: bool,
+    /// Requests that are answered by the next commit that is synced.
+    pub answers: Vec<SaveRequest>,
+    /// What is pending is committed then.
+    commit_at: Duration,
+    /// What is not synced is synced then, if each second is.
+    sync_at: Duration,
+    retry_at: Duration,
+    pub last_commit: Option<crate::storage::CommitReport>,
+    pub bytes: u64,
+    pub time: Duration,
+    pub count: u64,
+}
+
+/// One round of asking every region for what is unsaved.
+struct Round {
+    number: u64,
+    /// The regions that have not handed it out.
+    wanted: BTreeSet<(DimensionId, RegionId)>,
+    since: Duration,
+    /// Nobody waits for it but those who asked for it.
+    overdue: bool,
+    requests: Vec<SaveRequest>,
+}
+
+impl Saves {
+    pub fn new(config: &CoordinatorConfig) -> Self {
+        let autosave = Autosave::new(config.autosave_period);
+        let commit_at = autosave.commit_within;
+        Self {
+            pending: SaveBatch::default(),
+            autosave,
+            durability: config.save_durability,
+            limit: config.unsaved_limit.max(1),
+            requested: Vec::new(),
+            rounds: Vec::new(),
+            last_round: 0,
+            commits: 0,
+            acknowledged: 0,
+            in_flight: false,
+            sent: None,
+            sent_sync: false,
+            is_unsynced: false,
+            answers: Vec::new(),
+            commit_at,
+            sync_at: Duration::ZERO,
+            retry_at: Duration::ZERO,
+            last_commit: None,
+            bytes: 0,
+            time: Duration::ZERO,
+            count: 0,
+        }
+    }
+
+    /// The number of the commit with which the store has everything that was handed out up to now.
+    pub fn stored_with(&self) -> u64 {
+        if self.pending.is_empty() { self.commits } else { self.commits + 1 }
+    }
+
+    /// The last commit that the store has.
+    pub fn last_stored(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// Whether the store has that commit. A loss of power may take back the last ones, in their order, unless they are synced.
+    pub fn is_stored(&self, commit: u64) -> bool {
+        commit <= self.acknowledged
+    }
+
+    /// The chunks of a column that are on their way into the store.
+    pub fn unwritten(&self, dimension: DimensionId, column: ColumnPos) -> SavedChunks {
+        let mut newest = BTreeMap::new();
+        // Chunks are sorted by x first: these are those of a row of columns.
+        let [low, high] = [i64::MIN, i64::MAX].map(|end| (dimension, ChunkPos::new(column.x, end, end)));
+        for batch in self.unwritten_batches() {
+            let found = batch.chunks.range(low..=high).filter(|((_, chunk), _)| chunk.column() == column);
+            for ((_, chunk), blocks) in found {
+                newest.entry(chunk.y).or_insert_with(|| blocks.clone());
+            }
+        }
+        newest.into_iter().collect()
+    }
+
+    /// What is on its way into the store, the newest first.
+    pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
+        [Some(&self.pending), self.sent.as_deref()].into_iter().flatten()
+    }
+
+    /// Whether entities are on their way into the store that are in this dimension.
+    pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
+        let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
+        records.any(|record| record.dimension == dimension)
+    }
+
+    /// How many things are on their way into the store.
+    pub fn unwritten_len(&self) -> usize {
+        self.unwritten_batches().map(SaveBatch::len).sum()
+    }
+
+    /// How far the store is behind.
+    pub fn backlog(&self) -> Backlog {
+        match self.unwritten_len() {
+            len if len > self.limit.saturating_mul(2) => Backlog::TicksWait,
+            len if len > self.limit => Backlog::OrdersWait,
+            _ => Backlog::None,
+        }
+    }
+
+    /// Whether the store cannot keep up: nothing new is ordered.
+    pub fn is_behind(&self) -> bool {
+        self.backlog() != Backlog::None
+    }
+
+    /// Whether the store is so far behind that regions do not tick.
+    pub fn holds_ticks(&self) -> bool {
+        self.backlog() == Backlog::TicksWait
+    }
+
+    /// What was asked for and is not answered, when nothing more will be saved.
+    pub fn take_requests(&mut self) -> Vec<SaveRequest> {
+        let asked = self.rounds.drain(..).flat_map(|round| round.requests);
+        self.answers.drain(..).chain(asked).chain(self.requested.drain(..)).collect()
+    }
+
+    /// Whether the region is to hand out what is unsaved though nobody asks for it.
+    pub fn is_due(&mut self, turn: &mut SaveTurn, now: Duration) -> bool {
+        // What is unsaved costs nothing as long as the region has it.
+        self.autosave.is_due(turn, now) && !self.is_behind()
+    }
+
+    /// What is pending is written as soon as it may be; nobody is asked for more.
+    pub fn request_commit(&mut self, now: Duration) {
+        if self.rounds.iter().any(|round| round.number == 0) {
+            return;
+        }
+        let (wanted, requests) = (BTreeSet::new(), Vec::new());
+        self.rounds.push(Round { number: 0, wanted, since: now, overdue: false, requests });
+    }
+
+    /// The newest round for which the region is to hand out what is unsaved, if there is one.
+    pub fn wants(&self, dimension: DimensionId, region: RegionId) -> Option<u64> {
+        let wanted = |round: &&Round| round.wanted.contains(&(dimension, region));
+        self.rounds.iter().rev().find(wanted).map(|round| round.number)
+    }
+
+    /// The region has handed out what was unsaved, in a task that began in round `until`: older ones have it too.
+    pub fn answered(&mut self, dimension: DimensionId, region: RegionId, until: u64) {
+        for round in self.rounds.iter_mut().filter(|round| round.number <= until) {
+            round.wanted.remove(&(dimension, region));
+        }
+    }
+
+    /// The region has nothing any more.
+    pub fn gone(&mut self, dimension: DimensionId, region: RegionId) {
+        self.answered(dimension, region, u64::MAX);
+    }
+
+    /// The region's unsaved state is lost. Gives the requests of the game that were to save it: they have failed.
+    pub fn halted(&mut self, dimension: DimensionId, region: RegionId) -> Vec<SaveRequest> {
+        let mut failed = Vec::new();
+        for round in &mut self.rounds {
+            if round.wanted.remove(&(dimension, region)) {
+                failed.append(&mut round.requests);
+            }
+        }
+        // Nobody was asked for these yet, so the region cannot have handed anything out for them.
+        failed.append(&mut self.requested);
+        failed
+    }
+
+    /// What `from` did not hand out is with `into` now.
+    pub fn merged(&mut self, dimension: DimensionId, from: RegionId, into: RegionId) {
+        for round in &mut self.rounds {
+            if round.wanted.remove(&(dimension, from)) {
+                round.wanted.insert((dimension, into));
+            }
+        }
+    }
+
+    /// What `from` did not hand out is with its parts too.
+    pub fn split(&mut self, dimension: DimensionId, from: RegionId, into: &[RegionId]) {
+        for round in &mut self.rounds {
+            if round.wanted.contains(&(dimension, from)) {
+                round.wanted.extend(into.iter().map(|part| (dimension, *part)));
+            }
+        }
+    }
+}
+
+/// Asks the regions for what is unsaved, if the game asked for that.
+pub(in crate::coordinator) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
+    let now = desk.clock.now;
+    if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue && round.number != 0) {
+        return;
+    }
+    let mut wanted = BTreeSet::new();
+    for (id, dimension) in &mut desk.dimensions.open {
+        for region in dimension.regionizer.regions() {
+            // A world that a halted region holds is as it was.
+            let slot = dimension.regionizer.data_mut(region);
+            if slot.is_none_or(|slot| slot.halted.is_none() || slot.parked.get().world.is_some()) {
+                wanted.insert((*id, region));
+            }
+        }
+    }
+    let requests = mem::take(&mut saves.requested);
+    saves.last_round += 1;
+    let number = saves.last_round;
+    saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
+}
+
+#[derive(bevy::ecs::system::SystemParam)]
+pub(in crate::coordinator) struct SaveDesk<'w> {
+    clock: Res<'w, crate::coordinator::clocks::clock::Clock>,
+    dimensions: ResMut<'w, Dimensions>,
+}
+
+/// Handles finished commits and starts the next one.
+pub(in crate::coordinator) fn commit(mut desk: Desk) {
+    desk.finish_commits();
+    let now = desk.clock.now;
+    let saves = &mut *desk.saves;
+    if saves.in_flight || now < saves.retry_at {
+        return;
+    }
+    let is_long = saves.pending.len() >= saves.limit / 4;
+    let mut submit = !saves.pending.is_empty() && (is_long || now >= saves.commit_at);
+    submit |= saves.is_unsynced && saves.durability == SaveDurability::EachSecond && now >= saves.sync_at;
+    for round in saves.rounds.extract_if(.., |round| round.wanted.is_empty()) {
+        saves.answers.extend(round.requests);
+        submit = true;
+    }
+    for round in saves.rounds.iter_mut().filter(|round| !round.overdue && now >= round.since.saturating_add(PATIENCE)) {
+        let hanging: Vec<_> = round.wanted.iter().map(|(_, region)| region.to_string()).collect();
+        warn!("saved without {}, which did not end a tick within {PATIENCE:?}", hanging.join(", "));
+        round.overdue = true;
+        submit = true;
+    }
+    saves.rounds.retain(|round| !round.overdue || !round.requests.is_empty());
+    if !submit {
+        return;
+    }
+    desk.submit(false);
+    if desk.config.mode.is_lockstep() {
+        desk.wait_for_commit();
+    }
+}
+
+impl Desk<'_> {
+    /// Hands what is pending to the storage thread, and has it synced if it must be or `sync` says so.
+    pub fn submit(&mut self, sync: bool) {
+        let now = self.clock.now;
+        let saves = &mut *self.saves;
+        let sync = sync || !saves.answers.is_empty() || saves.durability.is_sync_due(now >= saves.sync_at);
+        if saves.pending.is_empty() && !(sync && saves.is_unsynced) {
+            return self.answer_saves();
+        }
+        let batch = Arc::new(mem::take(&mut saves.pending));
+        let durability = if sync { Durability::Sync } else { Durability::Process };
+        match self.threads.storage.try_submit(batch.clone(), durability, saves.commits + 1) {
+            Ok(()) => {
+                saves.commits += 1;
+                saves.in_flight = true;
+                saves.sent = Some(batch);
+                saves.sent_sync = sync;
+                saves.commit_at = now.saturating_add(saves.autosave.commit_within);
+                if sync {
+                    saves.sync_at = now.saturating_add(SYNC_WITHIN);
+                }
+            }
+            // Only one commit is under way at a time, so this means that the thread has ended.
+            Err(_) => saves.pending = Arc::unwrap_or_clone(batch),
+        }
+    }
+
+    /// Whether everything that was handed out is in the store and survives a loss of power.
+    pub fn is_all_synced(&self) -> bool {
+        self.saves.pending.is_empty() && !self.saves.in_flight && !self.saves.is_unsynced
+    }
+
+    pub fn wait_for_commit(&mut self) {
+        // It may have come in already, with other events, and not be handled yet.
+        self.finish_commits();
+        while self.saves.in_flight {
+            let Ok(event) = self.threads.events.recv() else { return };
+            self.inbound.push(event);
+            self.finish_commits();
+        }
+    }
+
+    /// What sparse ground looks like from afar is made of all that is stored of it, and so it is known only now.
+    fn note_new_sparse_ground(&mut self, stored: Option<&SaveBatch>) {
+        let is_sparse = |id: &DimensionId| self.dimensions.open.get(id).is_some_and(|open| open.sparse.is_some());
+        let chunks = stored.into_iter().flat_map(|batch| batch.chunks.keys()).filter(|(id, _)| is_sparse(id));
+        let columns: BTreeSet<_> = chunks.map(|(id, chunk)| (*id, chunk.column())).collect();
+        for (id, column) in columns {
+            if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+                self.far_views.edited(dimension, column);
+            }
+        }
+    }
+
+    fn finish_commits(&mut self) {
+        for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
+            self.saves.in_flight = false;
+            let sent = self.saves.sent.take();
+            match result {
+                Ok(report) => {
+                    self.note_new_sparse_ground(sent.as_deref());
+                    self.saves.count += 1;
+                    self.saves.bytes += report.bytes;
+                    self.saves.time += report.duration;
+                    for damaged in &report.replaced {
+                        warn!("a damaged value was replaced by the saved one: {damaged}");
+                    }
+                    self.saves.last_commit = Some(report);
+                    self.saves.acknowledged = ticket;
+                    for dimension in self.dimensions.open.values_mut() {
+                        dimension.departed.forget_until(ticket);
+                    }
+                    self.saves.is_unsynced = !self.saves.sent_sync;
+                    if !self.saves.is_unsynced {
+                        self.answer_saves();
+                    }
+                }
+                Err(failed) => {
+                    error!("saving failed, it is tried again: {}", failed.error);
+                    self.publisher.event(SaveFailed { error: failed.error.to_string(), requests: Vec::new() });
+                    // What changed since is newer.
+                    let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
+                    self.saves.pending.merge(newer);
+                    self.threads.storage.resume();
+                    self.saves.retry_at = self.clock.now.saturating_add(RETRY);
+                    let now = self.clock.now;
+                    self.saves.request_commit(now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Has chunks that nobody needs moved to colder tiers, by the storage thread when it has nothing to save.
+//!
+//! The store knows which groups of chunks wait longest; who needs ground only the coordinator knows. So it goes step by step: the
+//! storage thread makes the moves that were decided and names the next groups, and the coordinator decides on these. What is
+//! decided may be out of date when it is done: then a group is loaded from where it lies, and nothing else comes of it.
+
+#[cfg(test)]
+mod tests;
+
+use crate::coordinator::collect::Desk;
+use crate::coordinator::statistics::rate::RecentRate;
+use crate::coordinator::streaming::holders::Holder;
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::{
+    ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierMoves, TierSettings, WorldStore,
+};
+use bevy::prelude::*;
+use std::mem;
+use std::time::Duration;
+
+/// Groups that are looked at in a step.
+const STEP: usize = 64;
+/// The wait when there is nothing to do.
+const REST: Duration = Duration::from_secs(1);
+/// The wait after an error.
+const RETRY: Duration = Duration::from_secs(10);
+/// The time between two walks over all warm groups, for those that viewers have left far behind.
+const WALK_PERIOD: Duration = Duration::from_secs(60);
+/// Accesses wait no longer than this for something that is saved.
+const HEAT_PERIOD: Duration = Duration::from_secs(60);
+/// Groups that wait are counted up to here.
+const COUNTED: usize = 1_024;
+
+/// The work on the tiers, and what has come of it.
+#[derive(Resource, Default)]
+pub(in crate::coordinator) struct Tiers {
+    is_asked: bool,
+    next_at: Duration,
+    decided: Vec<(ChunkGroup, Tier)>,
+    walk: Walk,
+    heat_saved: Duration,
+    rate: RecentRate,
+    statistics: TierStatistics,
+}
+
+/// A walk over all warm groups.
+#[derive(Default)]
+enum Walk {
+    /// The next one begins with the first step that is not before this.
+    #[default]
+    Done,
+    Waits(Duration),
+    Goes(CoolingCursor),
+}
+
+/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::coordinator::Statistics).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TierStatistics {
+    /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the
+    /// backend cannot tell.
+    pub sizes: [FamilySize; 3],
+    /// Groups that became hot by being loaded, warm and cold since the app began. Those that became hot by being saved do not
+    /// count.
+    pub moved: [u64; 3],
+    /// Bytes of the chunks that were moved, before compression.
+    pub moved_bytes: u64,
+    /// Bytes that were written for that.
+    pub written_bytes: u64,
+    /// Groups that could not be moved: too large, or in a damaged cluster.
+    pub left: u64,
+    /// Groups moved a second, over the last ten seconds; `None` if there were none, or not for a second yet.
+    pub moved_per_second: Option<f64>,
+    /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
+    pub remaining: usize,
+}
+
+/// What the storage thread is to do.
+#[derive(Default)]
+struct Step {
+    now: Duration,
+    settings: TierSettings,
+    moves: Vec<(ChunkGroup, Tier)>,
+    /// It names what may move next.
+    looks: bool,
+    walks: bool,
+    cursor: Option<CoolingCursor>,
+    saves_heat: bool,
+}
+
+/// What it has done.
+#[derive(Default)]
+pub(in crate::coordinator) struct StepDone {
+    moves: TierMoves,
+    /// Groups that may move next.
+    candidates: Vec<CoolingGroup>,
+    /// Where the walk goes on.
+    cursor: Option<CoolingCursor>,
+    looked: Option<Looked>,
+}
+
+/// What it saw of all that is stored.
+struct Looked {
+    sizes: [FamilySize; 3],
+    remaining: usize,
+    /// There is more to do than what it names.
+    has_more: bool,
+}
+
+impl Step {
+    fn run(self, store: &WorldStore) -> Result<StepDone, StoreError> {
+        if self.saves_heat {
+            store.save_heat()?;
+        }
+        let mut moves = store.promote_loaded()?;
+        if !self.looks {
+            return Ok(StepDone { moves, ..StepDone::default() });
+        }
+        let (decided, left) = store.move_groups(&self.moves)?;
+        moves.add(decided);
+        let is_adopting = !store.adopt_groups(STEP)?;
+        let mut candidates = Vec::new();
+        let mut remaining = 0;
+        for (tier, after) in [(Tier::Hot, self.settings.warm_after), (Tier::Warm, self.settings.cold_after)] {
+            if after < Duration::MAX {
+                let until = self.now.checked_sub(after);
+                candidates.extend(store.cooling_groups(tier, until, STEP)?);
+                remaining += store.count_cooling_groups(tier, until, COUNTED)?;
+            }
+        }
+        let mut cursor = None;
+        if self.walks {
+            let (groups, next) = store.walk_cooling_groups(Tier::Warm, self.cursor.as_ref(), STEP)?;
+            candidates.extend(groups);
+            cursor = next;
+        }
+        let size = |family| store.approximate_family(family).map(Option::unwrap_or_default);
+        let sizes = [size(Family::Chunks)?, size(Family::WarmChunks)?, size(Family::ColdChunks)?];
+        let looked = Looked { sizes, remaining, has_more: left > 0 || is_adopting };
+        Ok(StepDone { moves, candidates, cursor, looked: Some(looked) })
+    }
+}
+
+pub(in crate::coordinator) fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers>) {
+    let now = desk.clock.now;
+    desk.store.0.set_session_time(now);
+    for done in mem::take(&mut desk.inbound.tier_steps) {
+        tiers.is_asked = false;
+        match done {
+            Ok(done) => desk.take_step(&mut tiers, done),
+            Err(error) => {
+                warn!("chunks could not be moved to other tiers: {error}; the next try is in {RETRY:?}");
+                // They are found again.
+                tiers.decided.clear();
+                tiers.walk = Walk::Done;
+                tiers.next_at = now.saturating_add(RETRY);
+            }
+        }
+    }
+    // What was loaded and is to be hot again does not wait.
+    if !tiers.is_asked && (now >= tiers.next_at || desk.store.0.has_promotions()) {
+        desk.ask_for_step(&mut tiers);
+    }
+}
+
+impl Desk<'_> {
+    fn ask_for_step(&mut self, tiers: &mut Tiers) {
+        let now = self.clock.now;
+        let mut step = Step { now: self.store.0.play_time(), settings: self.config.tiers.clone(), ..Step::default() };
+        if now >= tiers.next_at {
+            step.looks = true;
+            step.moves = mem::take(&mut tiers.decided);
+            step.saves_heat = now.saturating_sub(tiers.heat_saved) >= HEAT_PERIOD;
+            (step.walks, step.cursor) = match mem::take(&mut tiers.walk) {
+                Walk::Waits(until) if now < until => {
+                    tiers.walk = Walk::Waits(until);
+                    (false, None)
+                }
+                Walk::Goes(cursor) => (true, Some(cursor)),
+                _ => (true, None),
+            };
+            if step.walks {
+                tiers.walk = Walk::Waits(now.saturating_add(WALK_PERIOD));
+            }
+            if step.saves_heat {
+                tiers.heat_saved = now;
+            }
+        }
+        tiers.is_asked = self.threads.run_tier_step(move |store| step.run(store));
+    }
+
+    fn take_step(&mut self, tiers: &mut Tiers, done: StepDone) {
+        let now = self.clock.now;
+        let StepDone { moves, candidates, cursor, looked } = done;
+        for damaged in &moves.damaged {
+            warn!("found while chunks were moved to another tier: {damaged}");
+        }
+        let groups: u64 = moves.groups.iter().sum();
+        tiers.rate.add(now, groups);
+        let statistics = &mut tiers.statistics;
+        statistics.moved.iter_mut().zip(moves.groups).for_each(|(moved, groups)| *moved += groups);
+        statistics.moved_bytes += moves.chunk_bytes;
+        statistics.written_bytes += moves.written;
+        statistics.left += moves.left;
+        let Some(Looked { sizes, remaining, has_more }) = looked else { return };
+        (statistics.sizes, statistics.remaining) = (sizes, remaining);
+        if let Some(cursor) = cursor {
+            tiers.walk = Walk::Goes(cursor);
+        }
+        let play_time = self.store.0.play_time();
+        for CoolingGroup { group, tier, accessed } in candidates {
+            if self.is_resident(group.dimension(), group.batch()) {
+                self.store.0.note_accesses([group]);
+                continue;
+            }
+            let distance = self.nearest_viewer(group);
+            let belongs = self.config.tiers.tier(play_time, accessed, distance);
+            if belongs > tier {
+                tiers.decided.push((group, belongs));
+            }
+        }
+        let has_more = has_more || !tiers.decided.is_empty() || matches!(tiers.walk, Walk::Goes(_));
+        let rate = self.config.tiers.bytes_per_second.max(1);
+        let pause = Duration::try_from_secs_f64(moves.chunk_bytes as f64 / rate as f64).unwrap_or(Duration::MAX);
+        tiers.next_at = now.saturating_add(if has_more { pause } else { REST });
+    }
+
+    /// Whether some column of the batch is loaded, or on its way.
+    fn is_resident(&self, id: DimensionId, batch: BatchPos) -> bool {
+        let columns = self.dimensions.open.get(&id).map(|dimension| &dimension.columns);
+        columns.is_some_and(|columns| batch.columns().any(|column| columns.contains_key(&column)))
+    }
+
+    /// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
+    fn nearest_viewer(&self, group: ChunkGroup) -> Option<u64> {
+        let dimension = self.dimensions.open.get(&group.dimension())?;
+        let viewers = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
+        let is_sparse = dimension.sparse.is_some();
+        viewers.map(|(_, viewer)| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height))).min()
+    }
+
+    /// All that is loaded was in use up to now, however long ago it was loaded.
+    pub fn note_resident(&self) {
+        self.store.0.set_session_time(self.clock.now);
+        for (id, dimension) in &self.dimensions.open {
+            for column in dimension.columns.keys() {
+                match &dimension.sparse {
+                    None => self.store.0.note_access(*id, column.batch(), dimension.chunk_heights()),
+                    Some(sparse) => {
+                        for heights in sparse.loaded_heights(*column) {
+                            self.store.0.note_access(*id, column.batch(), heights);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Tiers {
+    pub fn statistics(&mut self, now: Duration) -> TierStatistics {
+        self.statistics.moved_per_second = self.rate.per_second(now);
+        self.statistics.clone()
+    }
+}
+
+/// The blocks between a group and a viewer's chunk; up and down they count only if its height is known.
+fn blocks_between(group: ChunkGroup, viewer: ColumnPos, height: Option<i64>) -> u64 {
+    // From the first chunk of the group to the last one, three further.
+    let gap = |first: i64, at: i64| {
+        let last = first.saturating_add(3);
+        if at < first { first.abs_diff(at) } else { at.saturating_sub(last).max(0) as u64 }
+    };
+    let first = group.first();
+    let height = height.map_or(0, |height| gap(first.y, height));
+    let gaps = [gap(first.x, viewer.x), height, gap(first.z, viewer.z)].map(|gap| u128::from(gap) * 16);
+    let squared = gaps.iter().map(|gap| gap.saturating_mul(*gap)).fold(0, u128::saturating_add);
+    u64::try_from(squared.isqrt()).unwrap_or(u64::MAX)
+}

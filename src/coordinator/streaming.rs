@@ -1,0 +1,19 @@
+//! Which ground is ordered, and how fast: the nearest first, over all viewers and dimensions.
+//!
+//! `stream` runs it in each pass.
+
+pub(super) mod coverage;
+pub(super) mod failures;
+pub(super) mod generation_control;
+pub(super) mod heading;
+pub(super) mod holders;
+pub(super) mod nearest;
+pub(super) mod order_queue;
+pub(super) mod outlook;
+pub(super) mod pacing;
+pub(super) mod progress;
+pub(super) mod rebuild;
+pub(super) mod recall;
+pub(super) mod sparse;
+pub(super) mod token_bucket;
+pub(super) mod turns;

@@ -1,0 +1,106 @@
+//! How much of each of several discs is not covered by those before it.
+//!
+//! With that, what is missing in all discs together can be told from what is missing in each, without a walk over their
+//! columns: exactly where they do not overlap, and as an estimate where they do, as if what is missing was spread
+//! evenly. It is 0 if and only if nothing is missing.
+
+use crate::space::ColumnPos;
+use std::collections::BTreeMap;
+
+/// The area of one disc, in columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::coordinator) struct Share {
+    pub center: ColumnPos,
+    pub radius: u32,
+    /// The part of it that no disc before it covers, 0 to 1.
+    pub own: f64,
+    /// The columns of that part.
+    pub columns: u64,
+}
+
+/// The discs in this order; those that others cover are left out.
+pub(in crate::coordinator) fn shares(discs: impl IntoIterator<Item = (ColumnPos, u32)>) -> Vec<Share> {
+    let mut covered = Covered::default();
+    let mut discs: Vec<_> = discs.into_iter().collect();
+    // The largest first: most of the others lie in them.
+    discs.sort_by_key(|(center, radius)| (std::cmp::Reverse(*radius), *center));
+    discs.dedup();
+    let mut shares = Vec::new();
+    for (center, radius) in discs {
+        let (mut all, mut new) = (0, 0);
+        for (z, half) in rows(radius) {
+            let Some(row) = center.z.checked_add(z) else { continue };
+            let (from, to) = (center.x.saturating_sub(half), center.x.saturating_add(half));
+            all += to.abs_diff(from) + 1;
+            new += covered.add(row, from, to);
+        }
+        if new > 0 {
+            shares.push(Share { center, radius, own: new as f64 / all as f64, columns: new });
+        }
+    }
+    shares
+}
+
+/// For each z of a disc around 0 the greatest x.
+fn rows(radius: u32) -> impl Iterator<Item = (i64, i64)> {
+    let radius = i64::from(radius);
+    (-radius..=radius).map(move |z| (z, (radius * radius - z * z).isqrt()))
+}
+
+/// Stretches of x for each z: disjoint, not touching, sorted; both ends included.
+#[derive(Default)]
+struct Covered(BTreeMap<i64, Vec<(i64, i64)>>);
+
+impl Covered {
+    /// Adds a stretch; answers how many columns of it are new.
+    fn add(&mut self, row: i64, from: i64, to: i64) -> u64 {
+        let stretches = self.0.entry(row).or_default();
+        let length = |(from, to): (i64, i64)| to.abs_diff(from) + 1;
+        let first = stretches.partition_point(|(_, end)| end.saturating_add(1) < from);
+        let last = stretches.partition_point(|(start, _)| *start <= to.saturating_add(1));
+        let joined = &stretches[first..last];
+        let known: u64 = joined.iter().copied().map(length).sum();
+        let start = joined.first().map_or(from, |(start, _)| from.min(*start));
+        let end = joined.last().map_or(to, |(_, end)| to.max(*end));
+        stretches.splice(first..last, [(start, end)]);
+        length((start, end)) - known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn shares_sum_up_to_what_the_discs_cover_together(discs in vec((-20..20_i64, -20..20_i64, 0..12_u32), 0..12)) {
+            let discs: Vec<_> = discs.into_iter().map(|(x, z, radius)| (ColumnPos::new(x, z), radius)).collect();
+            let mut covered = BTreeSet::new();
+            for (center, radius) in &discs {
+                let range = -i64::from(*radius)..=i64::from(*radius);
+                for (x, z) in range.clone().flat_map(|z| range.clone().map(move |x| (x, z))) {
+                    let column = ColumnPos::new(center.x + x, center.z + z);
+                    if column.distance_squared(*center) <= u128::from(radius * radius) {
+                        covered.insert(column);
+                    }
+                }
+            }
+            let shares = shares(discs);
+            prop_assert_eq!(shares.iter().map(|share| share.columns).sum::<u64>(), covered.len() as u64);
+            prop_assert!(shares.iter().all(|share| share.own > 0.0 && share.own <= 1.0));
+        }
+    }
+
+    #[test]
+    fn a_crowd_counts_once_and_the_edge_of_the_world_is_no_trouble() {
+        let center = ColumnPos::new(5, 5);
+        let crowd = shares((0..100).map(|_| (center, 64)).chain([(ColumnPos::new(7, 9), 8)]));
+        assert_eq!(crowd.len(), 1);
+        assert_eq!(crowd[0].own, 1.0);
+        let edge = shares([(ColumnPos::new(i64::MAX, i64::MIN), 3), (ColumnPos::new(i64::MAX - 1, i64::MIN), 3)]);
+        assert!(edge.iter().map(|share| share.columns).sum::<u64>() > 10);
+    }
+}

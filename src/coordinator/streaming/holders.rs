@@ -1,0 +1,158 @@
+//! Who keeps ground loaded, and which.
+
+use super::heading::{Aim, Heading};
+use super::outlook::Outlook;
+use crate::coordinator::dimension::Dimension;
+use crate::simulation::ViewerRadii;
+use crate::space::{ChunkPos, ColumnPos};
+use bevy::prelude::Entity;
+use uuid::Uuid;
+
+/// What keeps columns loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::coordinator) enum Holder {
+    /// A viewer of the main world.
+    Main(Entity),
+    /// A viewer in a region, or on its way between two.
+    Region(Uuid),
+    /// A place that letters wait for.
+    Letters(ChunkPos),
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::coordinator) struct ViewerState {
+    pub center: ColumnPos,
+    /// In chunks; 0 unless the dimension is sparse.
+    pub height: i64,
+    pub radii: ViewerRadii,
+    pub heading: Heading,
+    pub aim: Aim,
+    /// What is to be loaded in its range.
+    pub to_load: Outlook,
+    /// What is to be generated in its range.
+    pub to_generate: Outlook,
+    /// The turn in which something was ordered in its range last.
+    pub served: u64,
+}
+
+impl ViewerState {
+    /// Whether it wants the column generated.
+    pub fn reaches(&self, column: ColumnPos) -> bool {
+        column.distance_squared(self.center) <= u128::from(self.radii.generation).pow(2)
+    }
+
+    /// Whether it has ground generated that is not loaded for it.
+    pub fn generates_further(&self) -> bool {
+        self.radii.generation > self.radii.load
+    }
+}
+
+impl Dimension {
+    /// The holder wants the columns around `center`, and none that it wanted before.
+    pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
+        let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
+        let known = self.viewers.get(&holder);
+        if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
+            return;
+        }
+        let mut heading = known.map(|viewer| viewer.heading).unwrap_or_default();
+        let to_load = known.map_or_else(|| Outlook::new(center, radii.load), |it| it.to_load.moved(center, radii.load));
+        let to_generate = known.map_or_else(
+            || Outlook::new(center, radii.generation),
+            |viewer| viewer.to_generate.moved(center, radii.generation),
+        );
+        // Who is new comes first: everybody else was served before.
+        let served = known.map_or(0, |viewer| viewer.served);
+        let before = known.map(|viewer| (viewer.center, viewer.radii.load));
+        heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
+        let aim = Aim::new(&heading, center, radii, self.real_now);
+        let radius = radii.load;
+        // Columns are let go two columns beyond where they are asked for, so that a step back loads nothing again.
+        let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius) + 2);
+        for column in disc_difference(disc((center, radius)), before.map(disc)) {
+            let holds = self.holds.entry(column).or_insert(0);
+            *holds += 1;
+            if *holds == 1 {
+                self.unneeded.remove(&column);
+            }
+        }
+        if let Some(before) = before {
+            self.let_go(disc(before), Some(disc((center, radius))));
+        }
+        let state = ViewerState { center, height, radii, heading, aim, to_load, to_generate, served };
+        self.viewers.insert(holder, state);
+        self.revise_disc(disc((center, radius)));
+        self.note_moved_viewers();
+    }
+
+    fn note_moved_viewers(&mut self) {
+        self.has_moved_viewers = true;
+        self.wanting.ask_everybody();
+        self.coverage = None;
+    }
+
+    /// The holder wants nothing any more.
+    pub fn release(&mut self, holder: Holder) {
+        if let Some(viewer) = self.viewers.remove(&holder) {
+            let disc = (viewer.center, i64::from(viewer.radii.load) + 2);
+            self.let_go(disc, None);
+            self.revise_disc(disc);
+            self.note_moved_viewers();
+        }
+    }
+
+    /// Something else may be wanted of the columns of this disc than before.
+    fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
+        let Some(sparse) = &mut self.sparse else { return };
+        let columns = disc_difference(disc, None).filter(|column| self.columns.contains_key(column));
+        columns.for_each(|column| sparse.revise(column));
+    }
+
+    fn let_go(&mut self, old: (ColumnPos, i64), new: Option<(ColumnPos, i64)>) {
+        for column in disc_difference(old, new) {
+            if let Some(sparse) = &mut self.sparse {
+                sparse.revise(column);
+            }
+            if let Some(holds) = self.holds.get_mut(&column) {
+                *holds -= 1;
+                if *holds == 0 {
+                    self.holds.remove(&column);
+                    if self.awaited.remove(&column) {
+                        self.resident.release(column);
+                        if self.generation.failures.is_waiting(column) {
+                            self.left_failures.push(column);
+                        }
+                    }
+                    if self.columns.contains_key(&column) {
+                        self.unneeded.insert(column);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How far the column is from the nearest viewer, in columns.
+    pub fn distance(&self, column: ColumnPos) -> f64 {
+        let squared = self.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min();
+        squared.map_or(f64::INFINITY, |squared| (squared as f64).sqrt())
+    }
+
+    pub fn is_held(&self, column: ColumnPos) -> bool {
+        self.holds.contains_key(&column)
+    }
+}
+
+/// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.
+fn disc_difference(
+    (center, radius): (ColumnPos, i64),
+    old: Option<(ColumnPos, i64)>,
+) -> impl Iterator<Item = ColumnPos> {
+    let within = move |column: ColumnPos, center: ColumnPos, radius: i64| {
+        column.distance_squared(center) <= (radius * radius) as u128
+    };
+    (-radius..=radius)
+        .flat_map(move |z| (-radius..=radius).map(move |x| (x, z)))
+        .filter(move |(x, z)| x * x + z * z <= radius * radius)
+        .filter_map(move |(x, z)| Some(ColumnPos::new(center.x.checked_add(x)?, center.z.checked_add(z)?)))
+        .filter(move |&column| old.is_none_or(|(center, radius)| !within(column, center, radius)))
+}

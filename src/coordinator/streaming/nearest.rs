@@ -1,0 +1,313 @@
+//! Orders the nearest work: over all viewers of a dimension, over what is to be loaded and what is to be generated, and
+//! over the dimensions by turns.
+
+#[cfg(test)]
+mod tests;
+
+use super::heading::Aim;
+use super::holders::{Holder, ViewerState};
+use super::outlook::{Lead, Near};
+use super::turns::Turns;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::dimension::Dimension;
+use crate::generation::DistanceGraph;
+use crate::space::{ColumnPos, DimensionId};
+use std::cmp::{Ordering, Reverse};
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+/// Columns for loading that may be in flight beside those that are generated, at least: what is stored does not wait for
+/// a slow generator.
+const LEAST_LOADING: usize = 16;
+
+/// How many columns more may be ordered.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::coordinator) struct Room {
+    pub load: usize,
+    pub generate: usize,
+}
+
+/// Whether a batch is to be loaded or generated; of equally near ones those to be loaded come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Load,
+    Generate,
+}
+
+/// The viewers that may want something. Whoever wants nothing is not asked again before something changes: of thousands
+/// that have all they want, none is.
+#[derive(Default)]
+pub(in crate::coordinator) struct Wanting(Option<Vec<Holder>>);
+
+impl Wanting {
+    /// A viewer came, moved or left, or a column is missing again: anybody may want something.
+    pub fn ask_everybody(&mut self) {
+        self.0 = None;
+    }
+
+    fn take(&mut self, viewers: &BTreeMap<Holder, ViewerState>) -> Vec<Holder> {
+        self.0.take().unwrap_or_else(|| viewers.keys().copied().collect())
+    }
+}
+
+/// What the next order of a dimension goes by.
+struct Field<'a> {
+    viewers: &'a mut BTreeMap<Holder, ViewerState>,
+    resident: &'a mut DistanceGraph,
+    stored: &'a mut DistanceGraph,
+    turns: &'a Turns,
+    heading_weight: f64,
+}
+
+/// Work of one kind for one viewer. It is not nearer than its distance, and may be farther.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    distance: f64,
+    holder: Holder,
+    kind: Kind,
+    /// Comes before the distance.
+    rank: u64,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let sooner = self.rank.cmp(&other.rank).then(self.distance.total_cmp(&other.distance));
+        sooner.then_with(|| (self.holder, self.kind).cmp(&(other.holder, other.kind)))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl Field<'_> {
+    /// What may be nearest, of every one of these viewers that may want something.
+    fn candidates(&self, holders: &[Holder]) -> impl Iterator<Item = Candidate> {
+        let viewers = holders.iter().filter_map(|holder| Some((holder, self.viewers.get(holder)?)));
+        viewers.flat_map(|(holder, viewer)| {
+            [Kind::Load, Kind::Generate].into_iter().filter_map(|kind| {
+                let outlook = match kind {
+                    Kind::Load => &viewer.to_load,
+                    Kind::Generate => &viewer.to_generate,
+                };
+                let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
+                Some(Candidate { distance, holder: *holder, kind, rank: self.turns.rank(viewer.served) })
+            })
+        })
+    }
+
+    fn lead(&self, viewer: &ViewerState, kind: Kind) -> Option<Lead> {
+        let center = match kind {
+            Kind::Load => viewer.aim.to_load,
+            Kind::Generate => viewer.aim.to_generate,
+        };
+        let weight = self.heading_weight;
+        center.filter(|_| weight > 0.0).map(|center| Lead { center, weight })
+    }
+
+    /// Finds out where viewers are heading that have not moved for a while.
+    fn renew_aims(&mut self, holders: &[Holder], now: Duration) {
+        for holder in holders {
+            if let Some(viewer) = self.viewers.get_mut(holder).filter(|viewer| viewer.aim.is_due(now)) {
+                viewer.aim = Aim::new(&viewer.heading, viewer.center, viewer.radii, now);
+            }
+        }
+    }
+
+    /// The nearest work of a viewer.
+    fn look(&mut self, holder: Holder, kind: Kind) -> Option<Near> {
+        let lead = self.lead(self.viewers.get(&holder)?, kind);
+        let viewer = self.viewers.get_mut(&holder)?;
+        match kind {
+            Kind::Load => viewer.to_load.nearest(self.resident, lead.as_ref()),
+            Kind::Generate => viewer.to_generate.nearest(self.stored, lead.as_ref()),
+        }
+    }
+
+    /// What comes first of all. Only what may come first is looked for.
+    fn first(&mut self, heap: &mut BinaryHeap<Reverse<Candidate>>, may_generate: bool) -> Option<Choice> {
+        loop {
+            let mut first = heap.peek_mut()?;
+            let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
+            let (holder, kind) = (*holder, *kind);
+            let near = if kind == Kind::Generate && !may_generate { None } else { self.look(holder, kind) };
+            match near {
+                None => drop(PeekMut::pop(first)),
+                Some(near) if near.distance <= *distance => return Some(Choice { holder, kind, near }),
+                Some(near) => *distance = near.distance,
+            }
+        }
+    }
+}
+
+/// What is ordered next, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Choice {
+    holder: Holder,
+    kind: Kind,
+    near: Near,
+}
+
+/// What the viewers of one dimension want next, in one pass.
+struct Candidates {
+    dimension: DimensionId,
+    holders: Vec<Holder>,
+    by_distance: BinaryHeap<Reverse<Candidate>>,
+    /// Columns that may be generated now.
+    allowance: usize,
+}
+
+impl Candidates {
+    fn new(dimension: &mut Dimension, now: Duration) -> Self {
+        let allowance = dimension.generation.allowance(now);
+        let holders = dimension.wanting.take(&dimension.viewers);
+        let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, allowance, now);
+        dimension.wanting.0 = Some(candidates.holders.clone());
+        candidates
+    }
+
+    /// What these viewers want.
+    fn of(dimension: DimensionId, field: &mut Field, holders: &[Holder], allowance: usize, now: Duration) -> Self {
+        field.renew_aims(holders, now);
+        let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
+        let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
+        holders.dedup();
+        Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect(), allowance }
+    }
+
+    /// Whose turn it is, and what is ordered for it.
+    fn choose(&mut self, field: &mut Field, may_generate: bool) -> Option<Choice> {
+        match field.turns.is_round() {
+            // In another order, which is that of this turn alone.
+            true => field.first(&mut field.candidates(&self.holders).map(Reverse).collect(), may_generate),
+            false => field.first(&mut self.by_distance, may_generate),
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Orders as much as may be in flight. The dimension with the least in flight comes first each time, of equal ones the
+    /// one that has waited longest, so that none takes what another one needs.
+    pub fn order_nearest(&mut self, ids: &[DimensionId]) {
+        if self.room().load == 0 {
+            return;
+        }
+        let now = self.clock.now;
+        let candidates = |id: &DimensionId| Some(Candidates::new(self.dimensions.open.get_mut(id)?, now));
+        let mut candidates: Vec<_> = ids.iter().filter_map(candidates).collect();
+        while self.room().load > 0 {
+            let order = |id: DimensionId| self.dimensions.open.get(&id).map(|open| (open.in_flight, open.last_claim));
+            let Some(place) = (0..candidates.len()).min_by_key(|place| order(candidates[*place].dimension)) else {
+                return;
+            };
+            if !self.order_next(&mut candidates[place], now) {
+                // It wants nothing that there is room for.
+                candidates.remove(place);
+            }
+        }
+    }
+
+    /// Orders what is nearest in one dimension. Says whether there was something.
+    fn order_next(&mut self, candidates: &mut Candidates, now: Duration) -> bool {
+        let (id, room) = (candidates.dimension, self.room());
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        candidates.allowance = dimension.generation.allowance(now);
+        let may_generate = room.generate > 0 && candidates.allowance > 0;
+        let Some(choice) = candidates.choose(&mut dimension.field(), may_generate) else { return false };
+        let Choice { holder, kind, near } = choice;
+        match kind {
+            Kind::Load => self.order_loading(id, near),
+            Kind::Generate => self.order_generation(id, holder, near, candidates.allowance),
+        }
+        true
+    }
+
+    /// How many columns more may be ordered: loading has a quarter more than generation.
+    pub fn room(&self) -> Room {
+        let limit = self.limit.columns();
+        let with_loading = limit + (limit / 4).max(LEAST_LOADING);
+        // Jobs wait for viewers, not viewers for jobs.
+        let jobs = self.in_flight_for_pregenerations();
+        let load = with_loading.saturating_sub(self.totals.in_flight.saturating_sub(jobs));
+        let generating = self.totals.generating.saturating_sub(jobs);
+        Room { load, generate: limit.saturating_sub(generating).min(load) }
+    }
+
+    /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
+    fn order_loading(&mut self, id: DimensionId, near: Near) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(work) = dimension.resident.claim(near.batch, near.center) else { return };
+        let nearest = work.columns.first();
+        let mut stored = Vec::with_capacity(work.columns.len());
+        for column in work.columns {
+            // The rim of a batch that lies beyond every viewer would be let go as soon as it is there.
+            if !dimension.is_held(column) {
+                dimension.resident.release(column);
+            } else if dimension.stored.is_completed(column) {
+                dimension.resident.mark_completed(column);
+                stored.push(column);
+            } else {
+                dimension.awaited.insert(column);
+            }
+        }
+        if !stored.is_empty() {
+            dimension.serve(nearest);
+        }
+        self.take_back_or_order(id, near.batch, stored);
+    }
+
+    /// Has as much of the batch generated as is allowed: what is awaited comes to its region, the rest is stored.
+    fn order_generation(&mut self, id: DimensionId, holder: Holder, near: Near, allowance: usize) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(work) = dimension.stored.claim(near.batch, near.center) else { return };
+        let nearest = work.columns.first();
+        let takes_rim = dimension.viewers.get(&holder).is_some_and(ViewerState::generates_further);
+        let (mut awaited, mut others) = (Vec::new(), Vec::new());
+        for column in work.columns {
+            // Its claim ends with the order that is out.
+            if dimension.is_under_way(column) {
+                continue;
+            }
+            let is_wanted = takes_rim || dimension.is_held(column);
+            if !is_wanted || awaited.len() + others.len() >= allowance {
+                dimension.stored.release(column);
+            } else if dimension.awaited.remove(&column) {
+                dimension.resident.mark_completed(column);
+                awaited.push(column);
+            } else {
+                others.push(column);
+            }
+        }
+        let ordered = awaited.len() + others.len();
+        dimension.generation.bucket.take(ordered);
+        if ordered > 0 {
+            dimension.serve(nearest);
+        }
+        self.take_back_or_order(id, near.batch, awaited);
+        self.order_nearby_for_store(id, near.batch, others);
+    }
+}
+
+impl Dimension {
+    fn field(&mut self) -> Field<'_> {
+        let Self { viewers, resident, stored, generation, .. } = self;
+        Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight() }
+    }
+
+    /// Something was ordered, which serves the viewers in whose range this column lies.
+    fn serve(&mut self, column: Option<ColumnPos>) {
+        let (turn, Some(column)) = (self.generation.turns.end_turn(), column) else { return };
+        self.viewers.values_mut().filter(|viewer| viewer.reaches(column)).for_each(|viewer| viewer.served = turn);
+    }
+}

@@ -1,0 +1,116 @@
+//! Orders that no thread has begun: a thread takes the nearest at the last moment, and what is far by then can be taken
+//! back.
+
+use crate::coordinator::threads::ColumnOrder;
+use crate::space::DimensionId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How urgent an order is, and whether it may be taken back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::coordinator) struct Urgency {
+    /// How far it is from the nearest viewer, in columns.
+    pub distance: f64,
+    /// How far it was when it was ordered; `None` if it may not be taken back.
+    pub ordered_at: Option<f64>,
+}
+
+impl Urgency {
+    /// Somebody waits for it wherever viewers are.
+    pub const AT_ONCE: Self = Self { distance: 0.0, ordered_at: None };
+    /// Nobody waits for it.
+    pub const WHEN_IDLE: Self = Self { distance: f64::INFINITY, ordered_at: None };
+
+    /// As urgent as it is near to a viewer.
+    pub fn at(distance: f64) -> Self {
+        Self { distance, ordered_at: Some(distance) }
+    }
+}
+
+/// Columns that an order may have gone away from the viewers before it is taken back.
+const SLACK: f64 = 4.0;
+
+#[derive(Clone, Default)]
+pub(in crate::coordinator) struct OrderQueue(Arc<Mutex<Vec<ColumnOrder>>>);
+
+impl OrderQueue {
+    fn orders(&self) -> MutexGuard<'_, Vec<ColumnOrder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn push(&self, order: ColumnOrder) {
+        self.orders().push(order);
+    }
+
+    /// The nearest order; of equally near ones the oldest.
+    pub fn pop(&self) -> Option<ColumnOrder> {
+        let mut orders = self.orders();
+        let nearer = |(_, a): &(usize, &ColumnOrder), (_, b): &(usize, &ColumnOrder)| {
+            a.urgency.distance.total_cmp(&b.urgency.distance).then(a.claim.cmp(&b.claim))
+        };
+        let (place, _) = orders.iter().enumerate().min_by(nearer)?;
+        Some(orders.swap_remove(place))
+    }
+
+    /// Viewers of a dimension moved: `distance` says how far an order is from the nearest now. Gives the orders that were
+    /// nearer when they were made, oldest first: they are not done.
+    pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
+        let mut orders = self.orders();
+        let is_too_far = |order: &mut ColumnOrder| {
+            let Some(ordered_at) = order.urgency.ordered_at.filter(|_| order.dimension == dimension) else {
+                return false;
+            };
+            order.urgency.distance = distance(order);
+            order.urgency.distance > ordered_at + SLACK
+        };
+        let mut far: Vec<_> = orders.extract_if(.., |order| is_too_far(order)).collect();
+        far.sort_unstable_by_key(|order| order.claim);
+        far
+    }
+
+    /// Nothing of it is begun any more.
+    pub fn clear(&self) {
+        self.orders().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::threads::Source;
+    use crate::space::{BatchPos, ColumnPos};
+
+    fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
+        let columns = vec![ColumnPos::new(claim as i64, 0)];
+        let (dimension, batch) = (DimensionId(dimension), BatchPos::new(0, 0));
+        ColumnOrder { claim, dimension, batch, columns, source: Source::Store(0..1, None), generates: false, urgency }
+    }
+
+    fn claims(orders: impl IntoIterator<Item = ColumnOrder>) -> Vec<u64> {
+        orders.into_iter().map(|order| order.claim).collect()
+    }
+
+    #[test]
+    fn the_nearest_at_that_moment_is_taken() {
+        let queue = OrderQueue::default();
+        for (claim, distance) in [(1, 5.0), (2, 3.0), (3, 9.0), (4, 3.0)] {
+            queue.push(order(claim, 0, Urgency::at(distance)));
+        }
+        queue.push(order(5, 0, Urgency::WHEN_IDLE));
+        queue.push(order(6, 0, Urgency::AT_ONCE));
+        assert_eq!(claims(std::iter::from_fn(|| queue.pop())), [6, 2, 4, 1, 3, 5]);
+    }
+
+    #[test]
+    fn what_has_become_far_is_taken_back_and_nothing_else() {
+        let queue = OrderQueue::default();
+        for (claim, distance) in [(3, 6.0), (1, 1.0), (2, 20.0)] {
+            queue.push(order(claim, 0, Urgency::at(distance)));
+        }
+        queue.push(order(4, 0, Urgency::AT_ONCE));
+        queue.push(order(5, 1, Urgency::at(1.0)));
+        // The viewer is 20 columns further along x.
+        let distance = |order: &ColumnOrder| (order.columns[0].x - 20).abs() as f64;
+        assert_eq!(claims(queue.revise(DimensionId(0), distance)), [1, 3]);
+        assert_eq!(claims(std::iter::from_fn(|| queue.pop())), [4, 5, 2]);
+    }
+}

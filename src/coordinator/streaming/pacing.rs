@@ -1,0 +1,237 @@
+//! How many columns may be in flight: as many as frames and regions bear.
+//!
+//! Additive increase, multiplicative decrease, as TCP finds the speed of a line that it shares with others (Chiu and
+//! Jain 1989, "Analysis of the increase and decrease algorithms for congestion avoidance in computer networks"; RFC 5681).
+//! What is shared here are the cores: too much generation shows as longer frames and longer ticks. Two more rules are
+//! TCP's as well: after a decrease nothing is decided until its effect can be seen, and a limit that is not made use of
+//! does not grow (RFC 7661), since nobody has tried whether it is bearable. Nor does it fall while nothing is in flight.
+
+use bevy::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Between which bounds and towards which goals the number of columns in flight adapts: a resource of the main world
+/// that can be changed at any time.
+///
+/// While frames and ticks keep within their budgets, a batch of 16 columns more is allowed every quarter of a second;
+/// when they do not, the number falls by three tenths. In lockstep the number is always `most`.
+#[derive(Resource, Clone, Copy, Debug, PartialEq)]
+pub struct Pacing {
+    /// Columns that may be in flight however slow everything is; at least one. With this equal to `most` nothing adapts.
+    pub least: usize,
+    /// Columns that may be in flight if everything is fast.
+    pub most: usize,
+    /// The time that the main world may take for a frame, from `First` to `Last`. What it waits between two frames does
+    /// not count.
+    pub frame_budget: Duration,
+    /// The part of its period that the slowest region may take for a tick, averaged over its last ticks: 0.8 are 40 ms
+    /// at 20 ticks a second.
+    pub tick_share: f64,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { least: 16, most: 256, frame_budget: Duration::from_millis(16), tick_share: 0.8 }
+    }
+}
+
+impl Pacing {
+    /// Always the same number of columns in flight.
+    pub fn fixed(columns: usize) -> Self {
+        Self { least: columns.max(1), most: columns.max(1), ..default() }
+    }
+
+    fn is_too_slow(&self, frame: Option<Duration>, tick_share: f64) -> bool {
+        frame.is_some_and(|frame| frame > self.frame_budget) || tick_share > self.tick_share
+    }
+}
+
+/// The time between two decisions.
+const PERIOD: Duration = Duration::from_millis(250);
+/// The time after a decrease in which nothing is decided: ticks are averaged over about as long.
+const REACTION: Duration = Duration::from_millis(500);
+const INCREASE: f64 = 16.0;
+const DECREASE: f64 = 0.7;
+
+/// Finds the limit. A plain data structure: it is told of times, and measures none.
+#[derive(Clone, Debug)]
+pub(in crate::coordinator) struct AdaptiveLimit {
+    limit: f64,
+    decide_at: Duration,
+}
+
+impl AdaptiveLimit {
+    /// Begins with the most that is allowed: whatever is not bearable falls below half of that within a second.
+    pub fn new(pacing: &Pacing) -> Self {
+        Self { limit: pacing.most.max(1) as f64, decide_at: Duration::ZERO }
+    }
+
+    pub fn columns(&self) -> usize {
+        self.limit as usize
+    }
+
+    /// Whether the next decision is due.
+    pub fn is_due(&self, now: Duration) -> bool {
+        now >= self.decide_at
+    }
+
+    /// Decides anew by what was measured since the last time: the mean time of a frame, if there was one, and the part
+    /// of its period that the slowest region took for a tick.
+    pub fn decide(&mut self, pacing: &Pacing, now: Duration, frame: Option<Duration>, ticks: f64, in_flight: usize) {
+        let least = pacing.least.max(1) as f64;
+        let most = (pacing.most.max(1) as f64).max(least);
+        let mut wait = PERIOD;
+        if in_flight == 0 {
+            // Whatever is slow, this is not what makes it so.
+        } else if pacing.is_too_slow(frame, ticks) {
+            self.limit *= DECREASE;
+            wait = REACTION;
+        } else if in_flight as f64 >= self.limit / 2.0 {
+            self.limit += INCREASE;
+        }
+        self.limit = self.limit.clamp(least, most);
+        self.decide_at = now.saturating_add(wait);
+    }
+}
+
+/// What the main world's frames took since somebody asked last.
+#[derive(Debug, Default)]
+pub(in crate::coordinator) struct FrameTimes {
+    nanoseconds: AtomicU64,
+    frames: AtomicU64,
+}
+
+impl FrameTimes {
+    pub fn note(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The mean. A frame that is noted at this moment may count with one number only, which moves a mean of many a little.
+    fn take(&self) -> Option<Duration> {
+        let frames = self.frames.swap(0, Ordering::Relaxed);
+        let nanoseconds = self.nanoseconds.swap(0, Ordering::Relaxed);
+        Some(Duration::from_nanos(nanoseconds.checked_div(frames)?))
+    }
+}
+
+/// How many columns may be in flight, and what that is decided by.
+#[derive(Resource)]
+pub(in crate::coordinator) struct InFlightLimit {
+    pub settings: Pacing,
+    adaptive: AdaptiveLimit,
+    frames: Arc<FrameTimes>,
+    /// The part of its period that the slowest region took for a tick since the last decision.
+    slowest: f64,
+    is_lockstep: bool,
+}
+
+impl InFlightLimit {
+    pub fn new(settings: Pacing, is_lockstep: bool, frames: Arc<FrameTimes>) -> Self {
+        Self { settings, adaptive: AdaptiveLimit::new(&settings), frames, slowest: 0.0, is_lockstep }
+    }
+
+    /// The columns that may be in flight now.
+    pub fn columns(&self) -> usize {
+        match self.is_lockstep {
+            // What depends on how fast something was cannot be repeated.
+            true => self.settings.most.max(1),
+            false => self.adaptive.columns(),
+        }
+    }
+
+    /// A region took this part of its period for a tick.
+    pub fn note_tick(&mut self, share: f64) {
+        self.slowest = self.slowest.max(share);
+    }
+
+    /// Decides anew when that is due.
+    pub fn update(&mut self, now: Duration, in_flight: usize) {
+        if !self.is_lockstep && self.adaptive.is_due(now) {
+            let slowest = std::mem::take(&mut self.slowest);
+            self.adaptive.decide(&self.settings, now, self.frames.take(), slowest, in_flight);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a world in which a frame takes `base`, and `each` more for each column in flight.
+    fn settle(pacing: &Pacing, base: Duration, each: Duration, seconds: u64) -> Vec<usize> {
+        let mut limit = AdaptiveLimit::new(pacing);
+        let mut seen = Vec::new();
+        for now in (0..seconds * 20).map(|step| Duration::from_millis(step * 50)) {
+            if limit.is_due(now) {
+                let in_flight = limit.columns();
+                limit.decide(pacing, now, Some(base + each * in_flight as u32), 0.1, in_flight);
+            }
+            seen.push(limit.columns());
+        }
+        seen
+    }
+
+    #[test]
+    fn it_stays_near_what_is_bearable() {
+        let pacing = Pacing::default();
+        // 100 columns are just bearable.
+        let seen = settle(&pacing, Duration::from_millis(6), Duration::from_micros(100), 60);
+        let settled = &seen[200..];
+        assert!(settled.iter().all(|limit| (65..=120).contains(limit)), "{settled:?}");
+        let mean = settled.iter().sum::<usize>() / settled.len();
+        assert!((75..=105).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn it_keeps_within_its_bounds_and_a_fixed_one_never_moves() {
+        let pacing = Pacing { least: 32, most: 200, ..default() };
+        let slow = settle(&pacing, Duration::from_millis(40), Duration::ZERO, 20);
+        assert_eq!(slow.last(), Some(&32));
+        let fast = settle(&pacing, Duration::from_millis(1), Duration::ZERO, 20);
+        assert!(fast.iter().all(|limit| *limit == 200));
+        let fixed = settle(&Pacing::fixed(48), Duration::from_millis(40), Duration::ZERO, 20);
+        assert!(fixed.iter().all(|limit| *limit == 48));
+    }
+
+    #[test]
+    fn a_slow_region_counts_as_a_slow_frame_does_and_what_is_over_is_forgotten() {
+        let pacing = Pacing::default();
+        let mut limit = InFlightLimit::new(pacing, false, Arc::default());
+        let mut now = Duration::ZERO;
+        for _ in 0..8 {
+            limit.note_tick(0.95);
+            limit.note_tick(0.1);
+            limit.update(now, 256);
+            now += REACTION;
+        }
+        assert_eq!(limit.columns(), 16);
+        for _ in 0..4 {
+            limit.note_tick(0.1);
+            limit.update(now, limit.columns());
+            now += PERIOD;
+        }
+        assert_eq!(limit.columns(), 16 + 4 * 16);
+        // Hardly anything is in flight: what would be bearable is not known.
+        limit.update(now, 20);
+        assert_eq!(limit.columns(), 16 + 4 * 16);
+        // Nothing is in flight: it is not the reason why anything is slow.
+        limit.note_tick(5.0);
+        limit.update(now + PERIOD, 0);
+        assert_eq!(limit.columns(), 16 + 4 * 16);
+    }
+
+    #[test]
+    fn frames_are_averaged_and_in_lockstep_nothing_adapts() {
+        let frames = Arc::<FrameTimes>::default();
+        let mut limit = InFlightLimit::new(Pacing::default(), true, frames.clone());
+        frames.note(Duration::from_millis(10));
+        frames.note(Duration::from_millis(90));
+        limit.update(Duration::from_secs(1), 256);
+        assert_eq!(limit.columns(), 256);
+        assert_eq!(frames.take(), Some(Duration::from_millis(50)));
+        assert_eq!(frames.take(), None);
+    }
+}

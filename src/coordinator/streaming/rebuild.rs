@@ -1,0 +1,163 @@
+//! Finds out which columns the store has of a dimension, when what it says of that is lost or damaged.
+//!
+//! That takes as long as it takes to read all that is stored of the dimension. So it is done on a thread of its own, and
+//! the dimension is opened when that is done; others tick and are saved meanwhile. Until then the dimension waits as one
+//! does whose name is taken by another that is being closed.
+
+use crate::coordinator::DimensionError;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::dimension::DimensionSpec;
+use crate::space::DimensionId;
+use crate::storage::{WalkProgress, WorldStore};
+use bevy::prelude::*;
+use std::fmt;
+use std::mem;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time between two lines in the log about a search.
+const REPORT_PERIOD: Duration = Duration::from_secs(5);
+
+/// Ends a search before its time.
+pub(in crate::coordinator) type StopFlag = Arc<AtomicBool>;
+
+/// The search for the stored columns of a dimension.
+pub(in crate::coordinator) struct Search {
+    name: String,
+    dimension: DimensionId,
+    stop: StopFlag,
+}
+
+/// A search has ended.
+pub(in crate::coordinator) struct GraphRebuilt {
+    name: String,
+    /// The stored columns; `None` if it was stopped.
+    columns: Result<Option<u64>, String>,
+}
+
+impl Search {
+    pub fn run(self, store: &WorldStore, is_app_ending: &AtomicBool) -> GraphRebuilt {
+        let Self { name, dimension, stop } = self;
+        let began = Instant::now();
+        let mut told = began;
+        let columns = store.rebuild_tiles(dimension, |progress| {
+            if told.elapsed() >= REPORT_PERIOD {
+                told = Instant::now();
+                info!(
+                    "dimension {name:?}: searching for its columns: {}",
+                    Report { progress: *progress, elapsed: began.elapsed() }
+                );
+            }
+            match stop.load(Ordering::Relaxed) || is_app_ending.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        GraphRebuilt { name, columns: columns.map_err(|error| error.to_string()) }
+    }
+}
+
+/// How far a search is, as the log tells it.
+struct Report {
+    progress: WalkProgress,
+    elapsed: Duration,
+}
+
+impl Report {
+    fn time_left(&self) -> Option<Duration> {
+        let fraction = self.progress.fraction.filter(|fraction| *fraction > 0.0)?;
+        Duration::try_from_secs_f64(self.elapsed.as_secs_f64() * (1.0 - fraction) / fraction).ok()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WalkProgress { entries, fraction, .. } = self.progress;
+        let rate = entries as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON);
+        write!(f, "{entries} entries read, {rate:.0} a second")?;
+        if let (Some(fraction), Some(left)) = (fraction, self.time_left()) {
+            write!(f, ", about {:.0} % done, {:.0} s left", fraction * 100.0, left.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+impl Desk<'_> {
+    /// The dimension is opened when it is known which columns it has.
+    pub fn rebuild(&mut self, dimension: DimensionId, spec: DimensionSpec) {
+        let name = spec.name.clone();
+        if self.dimensions.rebuilt.remove(&name) {
+            let reason = "it is damaged again".to_owned();
+            return self.fail_dimension(spec.entity, DimensionError::NotRebuilt { name, reason });
+        }
+        warn!(
+            "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
+        );
+        let stop = StopFlag::default();
+        let search = Search { name: name.clone(), dimension, stop: stop.clone() };
+        match self.threads.rebuild(search) {
+            Ok(()) => {
+                self.dimensions.rebuilding.insert(name, stop);
+                self.dimensions.reopen.push(spec);
+            }
+            Err(error) => {
+                let error = DimensionError::NotRebuilt { name, reason: error.to_string() };
+                self.fail_dimension(spec.entity, error);
+            }
+        }
+    }
+
+    /// One that waited for the search is closed or removed before: nobody else may want to know.
+    pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
+        let is_wanted = self.dimensions.reopen.iter().any(|spec| spec.name == name);
+        if let Some(stop) = self.dimensions.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the dimensions of which it is known now what is stored.
+    pub fn end_rebuilds(&mut self) {
+        for GraphRebuilt { name, columns } in mem::take(&mut self.inbound.rebuilt) {
+            self.dimensions.rebuilding.remove(&name);
+            if let Some(removed) = self.dimensions.unopened.iter().position(|spec| spec.name == name) {
+                let entity = self.dimensions.unopened.remove(removed).entity;
+                self.remove_dimension(entity, name);
+                continue;
+            }
+            match columns {
+                Ok(columns) => {
+                    if let Some(columns) = columns {
+                        info!("dimension {name:?}: found {columns} stored columns");
+                        self.dimensions.rebuilt.insert(name.clone());
+                    }
+                    self.reopen(&name);
+                    self.dimensions.rebuilt.remove(&name);
+                }
+                Err(reason) => {
+                    self.fail_waiting(&name, || DimensionError::NotRebuilt {
+                        name: name.clone(),
+                        reason: reason.clone(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
+        let report = |fraction| {
+            let progress = WalkProgress { entries: 4_096, bytes: 0, fraction };
+            Report { progress, elapsed: Duration::from_secs(8) }.to_string()
+        };
+        assert_eq!(report(None), "4096 entries read, 512 a second");
+        assert_eq!(report(Some(0.0)), report(None));
+        assert_eq!(report(Some(0.25)), "4096 entries read, 512 a second, about 25 % done, 24 s left");
+    }
+}

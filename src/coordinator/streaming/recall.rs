@@ -1,0 +1,56 @@
+//! Takes back what was ordered and not begun, when viewers have gone elsewhere.
+
+use crate::coordinator::collect::Desk;
+use crate::coordinator::dimension::Stage;
+use crate::coordinator::threads::ColumnOrder;
+use crate::space::DimensionId;
+use std::mem;
+
+impl Desk<'_> {
+    /// If viewers moved: orders that no thread has begun are in the order of the new distances, and those that are much
+    /// further now than they were are taken back, so that nearer ones take their place in this pass.
+    pub fn recall(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        // In lockstep it would depend on the threads what is taken back.
+        if !mem::take(&mut dimension.has_moved_viewers) || self.config.mode.is_lockstep() {
+            return;
+        }
+        let is_paused = dimension.generation.settings.paused;
+        let distance = |order: &ColumnOrder| match is_paused && order.generates {
+            true => f64::INFINITY,
+            false => order.columns.first().map_or(0.0, |column| dimension.distance(*column)),
+        };
+        let far = self.threads.revise(id, distance);
+        let has_any = !far.is_empty();
+        far.into_iter().for_each(|order| self.undo(order));
+        if has_any {
+            self.note_region_events(id);
+        }
+    }
+
+    /// As if it had never been ordered.
+    fn undo(&mut self, order: ColumnOrder) {
+        let ColumnOrder { claim, dimension: id, columns, generates, .. } = order;
+        self.totals.claims.remove(&claim);
+        self.note_answered(id, columns.len(), generates);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if generates {
+            dimension.generation.bucket.give_back(columns.len());
+        }
+        for column in columns {
+            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim)) {
+                continue;
+            }
+            if dimension.is_making(column, claim) {
+                dimension.making.remove(&column);
+            }
+            if dimension.columns.get(&column) == Some(&Stage::Claimed(claim)) {
+                dimension.forget(column);
+                self.publisher.unloaded(id, column);
+            }
+            if generates {
+                dimension.release_generation(column);
+            }
+        }
+    }
+}

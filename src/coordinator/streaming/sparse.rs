@@ -1,0 +1,368 @@
+//! Sparse dimensions: of each column only the chunks are loaded that are near to viewers above and below, too.
+//!
+//! A column comes with the chunk heights that viewers want of it. As they move up and down, parts are generated or loaded
+//! and added to it, and others are cut from it and saved, while the column stays with its region. What was generated is
+//! what is stored, chunk by chunk, also air; so a part that was ordered and is not needed any more can be dropped.
+
+use super::failures::wait_after;
+use super::holders::ViewerState;
+use super::order_queue::Urgency;
+use crate::chunk::Column;
+use crate::coordinator::collect::Desk;
+use crate::coordinator::deliver::save_part;
+use crate::coordinator::dimension::{Dimension, Stage};
+use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
+use crate::simulation::{Departed, LoadedColumn};
+use crate::space::{ColumnPos, DimensionId, HeightSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How much further away, in chunks up and down, parts of columns are let go than they are loaded.
+const SLACK: u32 = 4;
+
+/// What of the columns of a sparse dimension is loaded.
+#[derive(Default)]
+pub(in crate::coordinator) struct SparseColumns {
+    /// The chunk heights that are with a region or in its inbox.
+    loaded: FxHashMap<ColumnPos, HeightSet>,
+    /// Columns of which a part is on order, with its claim.
+    ordered: FxHashMap<ColumnPos, u64>,
+    /// Columns of which the region was asked to let go a part.
+    leaving: FxHashSet<ColumnPos>,
+    /// Columns of which something else may be wanted than before.
+    revised: BTreeSet<ColumnPos>,
+    /// Those of which more is wanted, when there is room for it.
+    waiting: BTreeSet<ColumnPos>,
+    /// What is not stored, and was not generated since generation was paused.
+    ungenerated: FxHashMap<ColumnPos, HeightSet>,
+    /// Columns of which a part could not be had: how often, and when it is tried again.
+    failed: BTreeMap<ColumnPos, (u32, Duration)>,
+}
+
+impl SparseColumns {
+    /// Something else may be wanted of the column than before.
+    pub fn revise(&mut self, column: ColumnPos) {
+        self.revised.insert(column);
+    }
+
+    /// Of these heights, those that are not loaded.
+    pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
+        self.loaded.get(&column).map_or_else(|| heights.clone(), |loaded| heights.difference(loaded))
+    }
+
+    /// The chunk heights of a column that are loaded.
+    pub fn loaded_heights(&self, column: ColumnPos) -> impl Iterator<Item = Range<i64>> {
+        self.loaded.get(&column).into_iter().flat_map(HeightSet::ranges)
+    }
+
+    /// These heights are with the column's region.
+    pub fn note_loaded(&mut self, column: ColumnPos, heights: &HeightSet) {
+        self.loaded.entry(column).or_default().insert_all(heights);
+        self.revise(column);
+    }
+
+    /// The region of the column has none of it any more.
+    pub fn forget(&mut self, column: ColumnPos) {
+        let Self { loaded, ordered, leaving, revised, waiting, ungenerated, failed } = self;
+        waiting.remove(&column);
+        ungenerated.remove(&column);
+        loaded.remove(&column);
+        ordered.remove(&column);
+        leaving.remove(&column);
+        revised.remove(&column);
+        failed.remove(&column);
+    }
+
+    /// What is not stored, and may not be generated now.
+    pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
+        if !heights.is_empty() {
+            self.ungenerated.entry(column).or_default().insert_all(heights);
+        }
+    }
+
+    /// Generation goes on: what was left out is wanted again.
+    pub fn resume(&mut self) {
+        let columns: Vec<_> = self.ungenerated.drain().map(|(column, _)| column).collect();
+        self.revised.extend(columns);
+    }
+
+    /// Whether all that is known to be loaded of the column is in this one.
+    pub fn is_all(&self, column: &Column) -> bool {
+        match (self.loaded.get(&column.pos()), column.loaded()) {
+            (Some(known), Some(loaded)) => loaded.contains_all(known),
+            _ => true,
+        }
+    }
+
+    /// No more and no less of the column is with its region.
+    pub fn correct(&mut self, column: &Column) {
+        self.loaded.insert(column.pos(), column.loaded().cloned().unwrap_or_default());
+        self.revise(column.pos());
+    }
+
+    /// The region was not told what to let go of, and stays as it is.
+    pub fn keep(&mut self, column: ColumnPos) {
+        if self.leaving.remove(&column) {
+            self.revise(column);
+        }
+    }
+
+    /// The order for a part was answered or taken back; says whether there was one.
+    pub fn end_order(&mut self, column: ColumnPos, claim: u64) -> bool {
+        let is_ordered = self.ordered.get(&column) == Some(&claim);
+        if is_ordered {
+            self.ordered.remove(&column);
+            self.revise(column);
+        }
+        is_ordered
+    }
+}
+
+/// What is to be done with a column.
+enum Change {
+    Nothing,
+    /// It failed a moment ago.
+    Later,
+    Extend(HeightSet),
+    Cut(HeightSet),
+}
+
+impl Dimension {
+    /// The chunk heights that are to be loaded of a column together; all of them if the dimension is not sparse.
+    pub fn wanted_heights(&self, column: ColumnPos) -> HeightSet {
+        let Some(sparse) = &self.sparse else { return HeightSet::from(self.chunk_heights()) };
+        let mut wanted = self.viewed_heights(column, 0, 0);
+        if wanted.is_empty() {
+            // It is held on the rim, where nothing is asked for.
+            wanted = self.viewed_heights(column, 2, 0);
+        }
+        if let Some(loaded) = sparse.loaded.get(&column) {
+            // A region fetched it: what else is stored of that is to come.
+            wanted.insert_all(loaded);
+        }
+        wanted
+    }
+
+    /// The chunk heights around those viewers that have the column in their load radius and `rim` columns more, `slack`
+    /// chunks further up and down.
+    fn viewed_heights(&self, column: ColumnPos, rim: u32, slack: u32) -> HeightSet {
+        let ground = &self.home.ground;
+        let mut heights = HeightSet::new();
+        for ViewerState { center, height, radii, .. } in self.viewers.values() {
+            if column.distance_squared(*center) <= u128::from(radii.load + rim).pow(2) {
+                heights.insert_all(&ground.window(*height, radii.vertical + slack));
+            }
+        }
+        heights
+    }
+
+    /// Around the height of the viewer that is nearest to the column.
+    pub fn heights_to_generate(&self, column: ColumnPos) -> HeightSet {
+        let nearest = self.viewers.values().min_by_key(|viewer| column.distance_squared(viewer.center));
+        let around = |viewer: &ViewerState| self.home.ground.window(viewer.height, viewer.radii.vertical);
+        nearest.map(around).unwrap_or_default()
+    }
+
+    fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
+        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
+        match self.columns.get(&column) {
+            Some(Stage::Owned) if is_whole => {}
+            // It is looked at again when it is delivered, or kept.
+            _ => return Change::Nothing,
+        }
+        let region = self.regionizer.region_at(column);
+        let slot = region.and_then(|region| self.regionizer.data_mut(region));
+        if slot.is_some_and(|slot| slot.has_lost(column)) || !self.is_held(column) || self.is_closing() {
+            return Change::Nothing;
+        }
+        let Some(sparse) = &self.sparse else { return Change::Nothing };
+        // The answer brings it here again.
+        if sparse.ordered.contains_key(&column) || sparse.leaving.contains(&column) {
+            return Change::Nothing;
+        }
+        let mut missing = sparse.unloaded(column, &self.viewed_heights(column, 0, 0));
+        if let Some(ungenerated) = sparse.ungenerated.get(&column) {
+            missing.remove_all(ungenerated);
+        }
+        if !missing.is_empty() {
+            let waits = sparse.failed.get(&column).is_some_and(|(_, at)| *at > now);
+            return if waits { Change::Later } else { Change::Extend(missing) };
+        }
+        let kept = self.viewed_heights(column, 2, SLACK);
+        let surplus = sparse.loaded.get(&column).map_or_else(HeightSet::new, |loaded| loaded.difference(&kept));
+        if surplus.is_empty() { Change::Nothing } else { Change::Cut(surplus) }
+    }
+}
+
+impl Desk<'_> {
+    /// Orders parts of columns that viewers want now, nearest first, and has regions let go of others.
+    pub fn revise_heights(&mut self, id: DimensionId) {
+        let now = self.clock.now;
+        let has_room = self.has_room_for_parts(id);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(sparse) = &mut dimension.sparse else { return };
+        let mut columns = mem::take(&mut sparse.revised);
+        if has_room {
+            columns.append(&mut sparse.waiting);
+        }
+        let mut columns: Vec<_> = columns.into_iter().collect();
+        columns.sort_by_cached_key(|column| {
+            dimension.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min()
+        });
+        for column in columns {
+            let has_room = self.has_room_for_parts(id);
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            match dimension.next_change(column, now) {
+                Change::Nothing => {}
+                Change::Extend(heights) if has_room => self.order_part(id, column, heights),
+                Change::Cut(heights) => self.ask_to_cut(id, column, heights),
+                Change::Extend(_) | Change::Later => {
+                    if let Some(sparse) = &mut dimension.sparse {
+                        sparse.waiting.insert(column);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether more may be ordered. What is stored is loaded also while generation is paused.
+    fn has_room_for_parts(&mut self, id: DimensionId) -> bool {
+        let (room, now) = (self.room(), self.clock.now);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        let may_begin = match dimension.generation.settings.paused {
+            true => room.load > 0,
+            false => room.generate > 0 && dimension.generation.allowance(now) > 0,
+        };
+        may_begin && !self.saves.is_behind()
+    }
+
+    fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let may_generate = !dimension.generation.settings.paused;
+        let claim = self.totals.next_claim(self.clock.pass);
+        self.totals.note_ordered(dimension, 1, may_generate);
+        if may_generate {
+            dimension.generation.bucket.take(1);
+        }
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.ordered.insert(column, claim);
+        }
+        let urgency = Urgency::at(dimension.distance(column));
+        self.threads.order(ColumnOrder {
+            claim,
+            dimension: id,
+            batch: column.batch(),
+            columns: vec![column],
+            source: Source::Parts { home: dimension.home.clone(), heights, may_generate },
+            generates: may_generate,
+            urgency,
+        });
+    }
+
+    fn ask_to_cut(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        dimension.inbox(region).cut.push((column, heights));
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.leaving.insert(column);
+        }
+    }
+
+    /// A part of a column is there: its region gets it, if it still has the column.
+    pub fn deliver_part(&mut self, id: DimensionId, ReadyColumn { loaded, made, left_out }: ReadyColumn) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let column = loaded.column.pos();
+        let Some(sparse) = &mut dimension.sparse else { return };
+        sparse.failed.remove(&column);
+        sparse.leave_out(column, &left_out);
+        // A region may have fetched it meanwhile, and what it made of it is newer.
+        let made = sparse.unloaded(column, &made);
+        save_part(&mut self.saves.pending, id, &loaded.column, &made);
+        let is_whole = !dimension.fetched.contains_key(&column) && !dimension.reload.contains_key(&column);
+        if dimension.columns.get(&column) != Some(&Stage::Owned) || !is_whole {
+            return;
+        }
+        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
+            return;
+        }
+        let new = dimension.new_part(&loaded.column);
+        dimension.note_loaded(&loaded.column);
+        let letters = dimension.take_letters(column);
+        let inbox = dimension.inbox(region);
+        // Those that are stored in the column came with it.
+        inbox.columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
+        inbox.letters.extend(letters);
+        self.publisher.extended(id, new);
+    }
+
+    /// A part of a column could not be had: it is tried again for as long as somebody wants it.
+    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: &str) {
+        let now = self.clock.now;
+        let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) else {
+            return;
+        };
+        let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
+        let wait = wait_after(attempts);
+        bevy::log::error!("{id}, a part of column {column}: {error}; next try in {wait:?}");
+        sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
+    }
+
+    /// Parts of columns that a region let go of.
+    pub fn take_cut(&mut self, id: DimensionId, cut: Vec<LoadedColumn>) {
+        if cut.is_empty() {
+            return;
+        }
+        let until = self.saves.stored_with();
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        for loaded in cut {
+            let column = loaded.column.pos();
+            let heights = loaded.column.loaded().cloned().unwrap_or_default();
+            heights.ranges().for_each(|heights| self.store.0.note_access(id, column.batch(), heights));
+            if let Some(sparse) = &mut dimension.sparse {
+                sparse.leaving.remove(&column);
+                if let Some(loaded) = sparse.loaded.get_mut(&column) {
+                    loaded.remove_all(&heights);
+                }
+                sparse.revise(column);
+            }
+            if !self.saves.is_stored(until) {
+                dimension.departed.insert_part(Departed { loaded, until });
+            }
+            self.publisher.cut(id, column, &heights);
+        }
+    }
+}
+
+impl Dimension {
+    /// Whether the chunk height of a loaded column is loaded too; one that the dimension does not have counts as that.
+    pub fn has_height(&self, column: ColumnPos, height: i64) -> bool {
+        let is_there =
+            |sparse: &SparseColumns| sparse.unloaded(column, &HeightSet::from(height..height + 1)).is_empty();
+        !self.chunk_heights().contains(&height) || self.sparse.as_ref().is_none_or(is_there)
+    }
+
+    /// What of a part of a column is not loaded yet.
+    pub fn new_part(&self, part: &Column) -> Column {
+        let heights = part.loaded().cloned().unwrap_or_default();
+        let new = self.sparse.as_ref().map(|sparse| sparse.unloaded(part.pos(), &heights)).unwrap_or_default();
+        part.clone().cut(&new)
+    }
+
+    /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.
+    pub fn revise_all(&mut self) {
+        if let Some(sparse) = &mut self.sparse {
+            self.columns.keys().for_each(|column| sparse.revise(*column));
+        }
+    }
+
+    /// A column or a part of one is with its region.
+    pub fn note_loaded(&mut self, part: &Column) {
+        if let (Some(sparse), Some(heights)) = (&mut self.sparse, part.loaded()) {
+            sparse.note_loaded(part.pos(), heights);
+        }
+    }
+}

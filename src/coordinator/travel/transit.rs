@@ -1,0 +1,97 @@
+//! Entities on their way to columns that are not there.
+//!
+//! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
+//! stood on that ground when it was given up: whoever loads or generates the column takes it in.
+
+use crate::coordinator::collect::Desk;
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::saving::save::Saves;
+use crate::simulation::{Traveller, Undeliverable};
+use crate::space::{ColumnPos, DimensionId};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Who waits for the columns of a dimension.
+#[derive(Default)]
+pub(in crate::coordinator) struct Transit {
+    columns: BTreeMap<ColumnPos, Vec<Waiting>>,
+    has_new: bool,
+    /// The last commit that the store had when it was looked for those who are stored.
+    looked_at: u64,
+}
+
+struct Waiting {
+    traveller: Traveller,
+    /// The commit with which the store has it.
+    stored_with: Option<u64>,
+}
+
+impl Transit {
+    pub fn push(&mut self, traveller: Traveller) {
+        let column = traveller.position.column();
+        self.columns.entry(column).or_default().push(Waiting { traveller, stored_with: None });
+        self.has_new = true;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Traveller> {
+        self.columns.values().flatten().map(|waiting| &waiting.traveller)
+    }
+
+    /// The one that has this stable id, or takes along who has it.
+    pub fn find(&mut self, column: ColumnPos, id: Uuid) -> Option<&mut Traveller> {
+        let waiting = self.columns.get_mut(&column)?.iter_mut();
+        waiting.map(|waiting| &mut waiting.traveller).find(|traveller| traveller.ids().contains(&id))
+    }
+
+    /// Those who wait for the column.
+    pub fn take(&mut self, column: ColumnPos) -> Vec<Traveller> {
+        let waiting = self.columns.remove(&column).unwrap_or_default();
+        waiting.into_iter().map(|waiting| waiting.traveller).collect()
+    }
+
+    pub fn take_all(&mut self) -> Vec<Traveller> {
+        let waiting = std::mem::take(&mut self.columns).into_values().flatten();
+        waiting.map(|waiting| waiting.traveller).collect()
+    }
+
+    /// Those whom the next one to read their place from the store finds there. `is_away` says that nobody is reading a
+    /// column, or has read it and not been told of them.
+    fn take_stored(&mut self, saves: &Saves, is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool) -> Vec<Traveller> {
+        let last = saves.last_stored();
+        if !std::mem::take(&mut self.has_new) && self.looked_at == last {
+            return Vec::new();
+        }
+        self.looked_at = last;
+        let mut stored = Vec::new();
+        for column in self.columns.values_mut() {
+            let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {
+                let until = *stored_with.get_or_insert(saves.stored_with());
+                traveller.viewers.is_empty() && saves.is_stored(until) && traveller.stored_in.iter().all(&is_away)
+            };
+            stored.extend(column.extract_if(.., is_stored).map(|waiting| waiting.traveller));
+        }
+        self.columns.retain(|_, waiting| !waiting.is_empty());
+        stored
+    }
+}
+
+impl Dimension {
+    /// Whether what the store says of the column is all that the next one to ask for it will get.
+    fn is_away(&self, column: ColumnPos) -> bool {
+        !self.is_under_way(column) && !self.departed.contains(column)
+    }
+}
+
+impl Desk<'_> {
+    /// Leaves entities to the store that wait for ground which nobody has loaded.
+    pub fn leave_to_store(&mut self, id: DimensionId) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let mut transit = std::mem::take(dimension.transit.get());
+        let is_away = |(of, column): &(DimensionId, ColumnPos)| *of == id && dimension.is_away(*column);
+        let stored = transit.take_stored(&self.saves, is_away);
+        *dimension.transit.get() = transit;
+        for traveller in stored {
+            self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
+        }
+    }
+}

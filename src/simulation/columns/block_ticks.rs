@@ -1,0 +1,216 @@
+//! Ticks of blocks that are scheduled for later, and stored with their chunks.
+
+use crate::simulation::post::ticks_until;
+use crate::space::{BlockPos, ChunkPos, ColumnPos};
+use crate::storage::StoredBlockTick;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time that a block was scheduled for has come. Read it with `MessageReader<BlockTick>` in a region.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct BlockTick {
+    /// The block.
+    pub block: BlockPos,
+    /// What it was scheduled for, in the game's words.
+    pub kind: Arc<str>,
+}
+
+/// The scheduled ticks of a region's blocks. They travel and are stored with their chunks; in a column that is not
+/// loaded their time stands still.
+#[derive(Resource, Debug, Default)]
+pub struct BlockTicks {
+    due: BTreeSet<(Duration, BlockPos, Arc<str>)>,
+    chunks: FxHashMap<ChunkPos, BTreeMap<(BlockPos, Arc<str>), Duration>>,
+    unsaved: FxHashSet<ChunkPos>,
+    /// The dimension's clock at this tick, and the time between two.
+    clock: Duration,
+    period: Duration,
+}
+
+impl BlockTicks {
+    /// Schedules a tick of `kind` for `block`, so many ticks after this one. If one of that kind waits there already, it
+    /// stays as it is. Says whether it was scheduled.
+    ///
+    /// What is scheduled for a column that is not loaded in this region is forgotten with it.
+    pub(in crate::simulation) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
+        let ticks = u32::try_from(delay).unwrap_or(u32::MAX);
+        let due = self.clock.saturating_add(self.period.saturating_mul(ticks));
+        let chunk = self.chunks.entry(block.chunk()).or_default();
+        if chunk.contains_key(&(block, kind.clone())) {
+            return false;
+        }
+        chunk.insert((block, kind.clone()), due);
+        self.due.insert((due, block, kind));
+        self.unsaved.insert(block.chunk());
+        true
+    }
+
+    /// In how many ticks a tick of `kind` comes to `block`, if one is scheduled.
+    pub fn scheduled(&self, block: BlockPos, kind: &str) -> Option<u64> {
+        let due = self.chunks.get(&block.chunk())?.get(&(block, kind.into()))?;
+        Some(ticks_until(*due, self.clock, self.period))
+    }
+
+    /// Takes back a scheduled tick. Says whether there was one.
+    pub fn cancel(&mut self, block: BlockPos, kind: &str) -> bool {
+        let key = (block, Arc::<str>::from(kind));
+        let Some(due) = self.chunks.get_mut(&block.chunk()).and_then(|chunk| chunk.remove(&key)) else { return false };
+        self.due.remove(&(due, key.0, key.1));
+        self.unsaved.insert(block.chunk());
+        true
+    }
+
+    /// How many ticks wait.
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether no tick waits.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// New ticks count from here, and so does what those that wait still have to wait.
+    pub(in crate::simulation) fn set_clock(&mut self, clock: Duration, period: Duration) {
+        (self.clock, self.period) = (clock, period);
+    }
+
+    /// Forgets what is scheduled for some blocks of a chunk.
+    pub(in crate::simulation) fn cancel_in(&mut self, chunk: ChunkPos, is_gone: impl Fn(BlockPos) -> bool) {
+        let scheduled = self.chunks.get(&chunk).into_iter().flat_map(BTreeMap::keys);
+        let gone: Vec<_> = scheduled.filter(|(block, _)| is_gone(*block)).cloned().collect();
+        for (block, kind) in gone {
+            self.cancel(block, &kind);
+        }
+    }
+
+    /// Takes out what is due at this clock, by time and place.
+    pub(in crate::simulation) fn take_due(&mut self) -> Vec<BlockTick> {
+        let clock = self.clock;
+        let mut ticks = Vec::new();
+        while let Some((due, ..)) = self.due.first()
+            && *due <= clock
+            && let Some((_, block, kind)) = self.due.pop_first()
+        {
+            if let Some(chunk) = self.chunks.get_mut(&block.chunk()) {
+                chunk.remove(&(block, kind.clone()));
+            }
+            self.unsaved.insert(block.chunk());
+            ticks.push(BlockTick { block, kind });
+        }
+        ticks
+    }
+
+    /// Takes in what came with a column.
+    pub(in crate::simulation) fn take_in(&mut self, ticks: Vec<StoredBlockTick>) {
+        for StoredBlockTick { block, kind, remaining } in ticks {
+            let was_unsaved = self.unsaved.contains(&block.chunk());
+            self.schedule(block, kind, remaining);
+            if !was_unsaved {
+                self.unsaved.remove(&block.chunk());
+            }
+        }
+    }
+
+    /// What waits in a chunk, as it is stored.
+    pub(in crate::simulation) fn stored(&self, chunk: ChunkPos) -> Vec<StoredBlockTick> {
+        let stored = |((block, kind), due): (&(BlockPos, Arc<str>), &Duration)| StoredBlockTick {
+            block: *block,
+            kind: kind.clone(),
+            remaining: ticks_until(*due, self.clock, self.period),
+        };
+        self.chunks.get(&chunk).into_iter().flatten().map(stored).collect()
+    }
+
+    /// The chunks whose ticks are not stored as they are, but for columns whose stored ticks have not come yet.
+    pub(in crate::simulation) fn take_unsaved(&mut self, is_whole: impl Fn(ColumnPos) -> bool) -> Vec<ChunkPos> {
+        self.chunks.retain(|_, ticks| !ticks.is_empty());
+        let mut unsaved: Vec<_> = self.unsaved.extract_if(|chunk| is_whole(chunk.column())).collect();
+        unsaved.sort_unstable();
+        unsaved
+    }
+
+    /// How long ticks still have to wait changes all the time: it is stored when their column is given up.
+    pub(in crate::simulation) fn save_chunks(&mut self, leaving: impl Fn(ChunkPos) -> bool) {
+        let chunks = self.chunks.keys().filter(|chunk| leaving(**chunk));
+        self.unsaved.extend(chunks);
+    }
+
+    /// Takes out what waits in a column.
+    pub(in crate::simulation) fn take_column(&mut self, column: ColumnPos) -> Vec<StoredBlockTick> {
+        self.take_chunks(|chunk| chunk.column() == column)
+    }
+
+    /// Takes out what waits in some chunks.
+    pub(in crate::simulation) fn take_chunks(&mut self, wanted: impl Fn(ChunkPos) -> bool) -> Vec<StoredBlockTick> {
+        if self.due.is_empty() {
+            return Vec::new();
+        }
+        let mut chunks: Vec<_> = self.chunks.keys().filter(|chunk| wanted(**chunk)).copied().collect();
+        chunks.sort_unstable();
+        let mut taken = Vec::new();
+        for chunk in chunks {
+            taken.extend(self.stored(chunk));
+            for ((block, kind), due) in self.chunks.remove(&chunk).into_iter().flatten() {
+                self.due.remove(&(due, block, kind));
+            }
+            self.unsaved.remove(&chunk);
+        }
+        taken
+    }
+
+    /// Takes over the ticks of a region that is absorbed: the dimension's clock is the same for both.
+    pub(in crate::simulation) fn append(&mut self, other: Self) {
+        self.due.extend(other.due);
+        self.chunks.extend(other.chunks);
+        self.unsaved.extend(other.unsaved);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(50);
+
+    fn ticks() -> BlockTicks {
+        let mut ticks = BlockTicks::default();
+        ticks.set_clock(TICK * 100, TICK);
+        ticks
+    }
+
+    #[test]
+    fn ticks_come_when_they_are_due_and_once() {
+        let mut ticks = ticks();
+        let (here, there) = (BlockPos::new(1, 2, 3), BlockPos::new(100, 2, 3));
+        assert!(ticks.schedule(here, "grow".into(), 2));
+        assert!(!ticks.schedule(here, "grow".into(), 1), "the first stays as it is");
+        assert!(ticks.schedule(here, "rot".into(), 1));
+        assert!(ticks.schedule(there, "grow".into(), 1));
+        assert_eq!(ticks.scheduled(here, "grow"), Some(2));
+        assert!(ticks.cancel(there, "grow") && !ticks.cancel(there, "grow"));
+        ticks.set_clock(TICK * 101, TICK);
+        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "rot".into() }]);
+        ticks.set_clock(TICK * 102, TICK);
+        assert_eq!(ticks.take_due(), [BlockTick { block: here, kind: "grow".into() }]);
+        assert!(ticks.is_empty());
+    }
+
+    #[test]
+    fn a_column_takes_its_ticks_along_with_what_they_still_have_to_wait() {
+        let mut from = ticks();
+        let block = BlockPos::new(1, 2, 3);
+        from.schedule(block, "grow".into(), 7);
+        from.set_clock(TICK * 103, TICK);
+        let taken = from.take_column(block.column());
+        assert_eq!(taken, [StoredBlockTick { block, kind: "grow".into(), remaining: 4 }]);
+        assert!(from.is_empty() && from.take_unsaved(|_| true).is_empty());
+        let mut to = ticks();
+        to.take_in(taken);
+        assert_eq!(to.scheduled(block, "grow"), Some(4));
+        assert!(to.take_unsaved(|_| true).is_empty(), "it is stored just so");
+    }
+}

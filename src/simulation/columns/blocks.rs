@@ -1,0 +1,387 @@
+//! What a game system sees of a region's ground: [`RegionBlocks`], and the columns below it.
+
+use crate::block::{BlockId, BlockLayout, BlockRegistry};
+use crate::chunk::{Chunk, Column, ComponentError, LayerError};
+use crate::region::RegionId;
+use crate::simulation::strict::StrictMode;
+use crate::simulation::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
+use crate::storage::StoredBlockTick;
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::mem;
+use std::{ops::Range, sync::Arc};
+
+/// Why a region could not read or change a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockAccessError {
+    /// The column is not in this region: it belongs to another one, or is not loaded.
+    #[error("block {0} lies in column {column}, which this region does not own or has not loaded", column = .0.column())]
+    OutsideRegion(BlockPos),
+    /// In strict mode: the column is another region's.
+    #[error("block {block} lies in column {column}, which {owner} owns", column = .block.column())]
+    OwnedByOther {
+        /// The block asked for.
+        block: BlockPos,
+        /// The region that owns its column.
+        owner: RegionId,
+    },
+    /// The dimension is sparse, and the column is here, but not at this height.
+    #[error("block {0} lies at a height of its column that is not loaded")]
+    UnloadedHeight(BlockPos),
+    /// Too many edits wait already for the region that owns the block, since it does not tick: it is paused or hung, or the
+    /// store is so far behind that the world waits for it.
+    #[error("block {0} is not changed: too many edits wait for its region, which does not tick")]
+    TooManyEdits(BlockPos),
+    /// The dimension ends below or above.
+    #[error("block {block} lies outside the dimension's height range {low}..{high}")]
+    OutsideHeights {
+        /// The block asked for.
+        block: BlockPos,
+        /// The lowest y of the dimension.
+        low: i64,
+        /// The first y above the dimension.
+        high: i64,
+    },
+    /// The cell does not have that many layers.
+    #[error("block {block}: {source}")]
+    Layer {
+        /// The block asked for.
+        block: BlockPos,
+        /// What is wrong with the layer.
+        source: LayerError,
+    },
+    /// The component does not fit.
+    #[error("block {block}: {source}")]
+    Component {
+        /// The block asked for.
+        block: BlockPos,
+        /// What is wrong with the component.
+        source: ComponentError,
+    },
+}
+
+/// The columns that a region owns. Systems read and write them through [`RegionBlocks`].
+#[derive(Resource, Default)]
+pub struct RegionColumns {
+    columns: FxHashMap<ColumnPos, Column>,
+    /// Sorted, so that whoever walks over the columns does so in the same order on every machine.
+    positions: Vec<ColumnPos>,
+    pub(in crate::simulation) heights: Range<i64>,
+    /// The sections that are the region's own, with columns or without.
+    pub(in crate::simulation) sections: FxHashSet<SectionPos>,
+    section_shift: u32,
+    /// Where a column comes from that a system asks for within the tick.
+    home: Option<Arc<RegionHome>>,
+    pub(in crate::simulation) fetched: Vec<FetchedColumn>,
+    /// The scheduled ticks of parts of columns that were fetched.
+    fetched_ticks: Vec<StoredBlockTick>,
+    /// Whether a column left since the last look at who stands where.
+    pub(in crate::simulation) lost_ground: bool,
+    /// Fetched columns whose entities and scheduled ticks have not come yet.
+    pub(in crate::simulation) awaiting: FxHashSet<ColumnPos>,
+    /// In strict mode: who owns what, and the accesses outside of the region.
+    pub(in crate::simulation) strict: Option<StrictMode>,
+    pub(in crate::simulation) changed: FxHashSet<ChunkPos>,
+    pub(in crate::simulation) unsaved: FxHashSet<ChunkPos>,
+}
+
+impl RegionColumns {
+    /// The world becomes that of a region in this dimension.
+    pub(in crate::simulation) fn settle(&mut self, home: &Arc<RegionHome>) {
+        self.heights = home.ground.heights.clone();
+        self.section_shift = home.section_shift;
+        self.strict = home.owners.clone().map(StrictMode::new);
+        self.home = Some(home.clone());
+    }
+
+    /// Whether the column lies in a section that is this region's own. It may not be loaded.
+    pub fn is_owned(&self, column: ColumnPos) -> bool {
+        self.sections.contains(&column.section(self.section_shift))
+    }
+
+    /// Loads or generates the column of a block in an owned section on this thread, if it is not here; in a sparse
+    /// dimension, the part of it around the block. Its blocks can be read and changed at once; entities that are stored
+    /// in it come with a later tick. What nobody holds is given up again after a while.
+    pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
+        let column = block.column();
+        let not_owned = ColumnError::NotOwned(column);
+        match self.columns.get(&column) {
+            Some(known) if known.is_loaded(block.chunk().y) || !self.heights.contains(&block.y) => {}
+            known => {
+                let is_new = known.is_none();
+                let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
+                let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
+                let fetched = home.ground.fetch(block, &known)?;
+                self.take_in(fetched.column.clone());
+                self.fetched_ticks.extend(fetched.block_ticks.iter().cloned());
+                if is_new {
+                    self.awaiting.insert(column);
+                }
+                self.fetched.push(fetched);
+            }
+        }
+        self.columns.get(&column).ok_or(ColumnError::NotOwned(column))
+    }
+
+    fn outside(&self, block: BlockPos) -> BlockAccessError {
+        match &self.strict {
+            Some(strict) if !self.is_owned(block.column()) => {
+                strict.note(block, block.column().section(self.section_shift))
+            }
+            _ => BlockAccessError::OutsideRegion(block),
+        }
+    }
+
+    /// The columns' positions, sorted.
+    pub fn positions(&self) -> &[ColumnPos] {
+        &self.positions
+    }
+
+    /// A column of this region.
+    pub fn column(&self, position: ColumnPos) -> Option<&Column> {
+        self.columns.get(&position)
+    }
+
+    /// Whether the column is loaded in this region.
+    pub fn contains(&self, position: ColumnPos) -> bool {
+        self.columns.contains_key(&position)
+    }
+
+    /// Takes in a column, or the part of it that is not here. Gives the heights of that part if the column was here.
+    pub(in crate::simulation) fn take_in(&mut self, column: Column) -> Option<HeightSet> {
+        let position = column.pos();
+        if let Some(known) = self.columns.get_mut(&position) {
+            return Some(known.extend(&column));
+        }
+        self.columns.insert(position, column);
+        if let Err(place) = self.positions.binary_search(&position) {
+            self.positions.insert(place, position);
+        }
+        None
+    }
+
+    /// Lets go of a part of a column.
+    pub(in crate::simulation) fn cut(&mut self, column: ColumnPos, heights: &HeightSet) -> Option<Column> {
+        Some(self.columns.get_mut(&column)?.cut(heights))
+    }
+
+    /// The scheduled ticks of parts of columns that were fetched since.
+    pub(in crate::simulation) fn take_fetched_ticks(&mut self) -> Vec<StoredBlockTick> {
+        mem::take(&mut self.fetched_ticks)
+    }
+
+    pub(in crate::simulation) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
+        let column = self.columns.remove(&position)?;
+        self.lost_ground = true;
+        if let Ok(place) = self.positions.binary_search(&position) {
+            self.positions.remove(place);
+        }
+        Some(column)
+    }
+
+    pub(in crate::simulation) fn append(&mut self, other: Self) {
+        self.columns.extend(other.columns);
+        self.positions.extend(other.positions);
+        self.positions.sort_unstable();
+        self.changed.extend(other.changed);
+        self.unsaved.extend(other.unsaved);
+        self.sections.extend(other.sections);
+        self.fetched.extend(other.fetched);
+        self.fetched_ticks.extend(other.fetched_ticks);
+        self.awaiting.extend(other.awaiting);
+    }
+
+    /// Takes out the columns that `wanted` names, sorted.
+    pub(in crate::simulation) fn split_off(
+        &mut self,
+        wanted: impl Fn(ColumnPos) -> bool,
+    ) -> impl Iterator<Item = Column> {
+        let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
+        self.positions = kept;
+        self.lost_ground |= !taken.is_empty();
+        taken.into_iter().filter_map(|position| self.columns.remove(&position))
+    }
+
+    pub(in crate::simulation) fn chunk(&self, position: ChunkPos) -> Arc<Chunk> {
+        self.columns.get(&position.column()).and_then(|column| column.chunk(position.y).cloned()).unwrap_or_default()
+    }
+
+    fn check_height(&self, position: BlockPos) -> Result<(), BlockAccessError> {
+        let Range { start: low, end: high } = self.heights;
+        match self.heights.contains(&position.y) {
+            true => Ok(()),
+            false => Err(BlockAccessError::OutsideHeights { block: position, low, high }),
+        }
+    }
+
+    /// Whether there can be a block at `position`, and its column is here.
+    pub(in crate::simulation) fn check(&self, position: BlockPos) -> Result<(), BlockAccessError> {
+        self.check_height(position)?;
+        match self.columns.get(&position.column()) {
+            Some(column) if column.is_loaded(position.chunk().y) => Ok(()),
+            Some(_) => Err(BlockAccessError::UnloadedHeight(position)),
+            None => Err(self.outside(position)),
+        }
+    }
+
+    /// The block at `position`.
+    pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
+        match self.columns.get(&position.column()) {
+            Some(column) if column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y) => {
+                Ok(column.block(position))
+            }
+            Some(_) => Err(BlockAccessError::UnloadedHeight(position)),
+            None => Err(self.outside(position)),
+        }
+    }
+
+    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
+    /// bytes.
+    pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
+        self.check_height(position)?;
+        let Some(column) = self.columns.get_mut(&position.column()) else { return Err(self.outside(position)) };
+        if !column.is_loaded(position.chunk().y) {
+            return Err(BlockAccessError::UnloadedHeight(position));
+        }
+        let before = column.block(position);
+        if before != block {
+            match self.home.as_ref().map(|home| &*home.ground.blocks) {
+                Some(blocks) if !blocks.components(block).is_empty() => {
+                    // There is always a layer 0.
+                    let _ = column.chunk_mut(position.chunk().y).place_block(blocks, position.in_chunk(), 0, block);
+                }
+                _ => drop(column.set_block(position, block)),
+            }
+            self.note_change(position.chunk());
+        }
+        Ok(before)
+    }
+
+    /// Reads the chunk of a block; `None` where a loaded column has nothing but air.
+    pub(in crate::simulation) fn read<'a, R>(
+        &'a self,
+        position: BlockPos,
+        read: impl FnOnce(Option<&'a Chunk>, [usize; 3]) -> R,
+    ) -> Result<R, BlockAccessError> {
+        self.check(position)?;
+        let chunk = self.columns.get(&position.column()).and_then(|column| column.chunk(position.chunk().y));
+        Ok(read(chunk.map(|chunk| &**chunk), position.in_chunk()))
+    }
+
+    /// Changes the chunk of a block.
+    pub(in crate::simulation) fn edit<R>(
+        &mut self,
+        position: BlockPos,
+        edit: impl FnOnce(&mut Chunk, &BlockRegistry, [usize; 3]) -> Result<R, BlockAccessError>,
+    ) -> Result<R, BlockAccessError> {
+        self.check(position)?;
+        let outside = BlockAccessError::OutsideRegion(position);
+        let column = self.columns.get_mut(&position.column()).ok_or(outside)?;
+        let home = self.home.as_ref().ok_or(outside)?;
+        let edited = edit(column.chunk_mut(position.chunk().y), &home.ground.blocks, position.in_chunk())?;
+        self.note_change(position.chunk());
+        Ok(edited)
+    }
+
+    /// The dimension's heights, in chunks.
+    pub(in crate::simulation) fn chunk_heights(&self) -> Range<i64> {
+        self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
+    }
+
+    /// Puts a chunk in the place of one of a column that is here.
+    pub(in crate::simulation) fn replace_chunk(&mut self, position: ChunkPos, chunk: Arc<Chunk>) {
+        if let Some(column) = self.columns.get_mut(&position.column()) {
+            column.set_chunk(position.y, chunk);
+            self.note_change(position);
+        }
+    }
+
+    fn note_change(&mut self, chunk: ChunkPos) {
+        self.changed.insert(chunk);
+        self.unsaved.insert(chunk);
+    }
+
+    /// The block types of the world.
+    pub(in crate::simulation) fn block_types(&self) -> Option<&BlockRegistry> {
+        self.home.as_ref().map(|home| &*home.ground.blocks)
+    }
+}
+
+/// Reads and writes the blocks of the region that the system runs in.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// fn dig(mut blocks: RegionBlocks, miners: Query<&Position>) -> Result {
+///     for position in &miners {
+///         blocks.set_block(position.block.offset(0, -1, 0), BlockId::AIR)?;
+///     }
+///     Ok(())
+/// }
+/// # App::new().add_systems(RegionTick, dig);
+/// ```
+#[derive(SystemParam)]
+pub struct RegionBlocks<'w> {
+    pub(in crate::simulation) columns: ResMut<'w, RegionColumns>,
+    ticks: ResMut<'w, BlockTicks>,
+}
+
+impl RegionBlocks<'_> {
+    /// The block at `position`. Above and below the dimension's heights there is air.
+    pub fn block(&self, position: BlockPos) -> Result<BlockId, BlockAccessError> {
+        self.columns.block(position)
+    }
+
+    /// Puts `block` at `position` and gives the block that was there. It has the components of its type, zeroes or of no
+    /// bytes.
+    pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
+        // Whether anything changed is noted per chunk; the whole resource does not count as changed.
+        self.columns.bypass_change_detection().set_block(position, block)
+    }
+
+    /// Whether the block lies in a section that is this region's own. Its column may not be loaded.
+    pub fn is_owned(&self, position: BlockPos) -> bool {
+        self.columns.is_owned(position.column())
+    }
+
+    /// Loads or generates the column of a block in an owned section within this tick, if it is not here; in a sparse
+    /// dimension, the part of it around the block.
+    pub fn load(&mut self, block: BlockPos) -> Result<&Column, ColumnError> {
+        let columns = self.columns.bypass_change_detection();
+        columns.load(block)?;
+        self.ticks.take_in(columns.take_fetched_ticks());
+        columns.column(block.column()).ok_or(ColumnError::NotOwned(block.column()))
+    }
+
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block of this region, so many ticks after this one.
+    /// If one of that kind waits there already, it stays as it is. Says whether it was scheduled.
+    pub fn schedule_tick(
+        &mut self,
+        position: BlockPos,
+        kind: impl Into<Arc<str>>,
+        delay: u64,
+    ) -> Result<bool, BlockAccessError> {
+        self.columns.check(position)?;
+        Ok(self.ticks.schedule(position, kind.into(), delay))
+    }
+
+    /// Whether this region owns the block's column and has it loaded, at the block's height.
+    pub fn contains(&self, position: BlockPos) -> bool {
+        self.columns.column(position.column()).is_some_and(|column| column.is_loaded(position.chunk().y))
+    }
+
+    /// The positions of the region's columns, sorted.
+    pub fn columns(&self) -> &[ColumnPos] {
+        self.columns.positions()
+    }
+
+    /// The highest block at `x`, `z` that is not air.
+    pub fn surface(&self, x: i64, z: i64) -> Option<BlockPos> {
+        let place = BlockPos::new(x, 0, z);
+        let [in_x, _, in_z] = place.in_chunk();
+        let y = self.columns.column(place.column())?.surface(in_x, in_z)?;
+        Some(BlockPos::new(x, y, z))
+    }
+}

@@ -1,0 +1,212 @@
+//! Ground that is stored and cannot be read: it is refused, or made anew.
+
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::simulation::Ground;
+use crate::space::{ChunkPos, ColumnPos};
+use crate::storage::{StoreError, StoredItem, WorldStore};
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What becomes of a chunk that is stored but damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DamagedGround {
+    /// Its column is not loaded, which is told and tried again: it can still be restored from a backup.
+    #[default]
+    Refuse,
+    /// It is generated anew and stored at once, and what was changed in it is lost. What can be read of the damaged value
+    /// is [kept aside](WorldStore::set_aside).
+    Regenerate,
+}
+
+/// A chunk that was damaged and is made anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegeneratedChunk {
+    /// The chunk.
+    pub chunk: ChunkPos,
+    /// What was wrong with it.
+    pub error: StoreError,
+}
+
+/// What becomes of a dimension's damaged chunks, and what became of them.
+#[derive(Debug, Default)]
+pub struct Repairs {
+    policy: DamagedGround,
+    made: Mutex<Vec<RegeneratedChunk>>,
+}
+
+impl Repairs {
+    /// Repairs by this rule.
+    pub fn new(policy: DamagedGround) -> Self {
+        Self { policy, made: Mutex::default() }
+    }
+
+    /// The chunks that were made anew since the last call.
+    pub fn take(&self) -> Vec<RegeneratedChunk> {
+        mem::take(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, made: RegeneratedChunk) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+    }
+}
+
+impl Ground {
+    /// Reads something of a column, after the chunks of it that turn out to be damaged are made anew, if they may be.
+    ///
+    /// # Errors
+    /// Whatever `read` says, if it is not about a chunk of the column, or that may not or cannot be made anew.
+    pub fn read_repaired<T>(
+        &self,
+        store: &WorldStore,
+        column: ColumnPos,
+        read: impl Fn(&WorldStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut made = BTreeSet::new();
+        loop {
+            let error = match read(store) {
+                Err(error) if self.repairs.policy == DamagedGround::Regenerate => error,
+                read => return read,
+            };
+            let chunk = match error {
+                StoreError::Corrupt { what: StoredItem::Chunk(dimension, chunk), .. }
+                    if dimension == self.dimension && chunk.column() == column && made.insert(chunk) =>
+                {
+                    chunk
+                }
+                error => return Err(error),
+            };
+            let Some(blocks) = self.generate_chunk(chunk) else { return Err(error) };
+            if store.replace_damaged(self.dimension, chunk, blocks)? {
+                self.repairs.note(RegeneratedChunk { chunk, error });
+            }
+        }
+    }
+
+    /// The chunk as the generator makes it, if it can.
+    fn generate_chunk(&self, chunk: ChunkPos) -> Option<Arc<Chunk>> {
+        // Where columns are made whole, a generator need not know how to make a part of one.
+        let heights = if self.is_sparse { chunk.y..chunk.y + 1 } else { self.chunk_heights.clone() };
+        let column = self.generate(chunk.column(), heights).ok()?;
+        Some(column.chunk(chunk.y).cloned().unwrap_or_else(|| Arc::new(Chunk::uniform(BlockId::AIR))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockRegistry;
+    use crate::chunk::Column;
+    use crate::generation::{Flat, GenerateError, GenerateRequest, Generator, GeneratorIdentity};
+    use crate::space::{DimensionId, HeightSet};
+    use crate::storage::{Durability, Family, KeyValueStore, MemoryStore, SaveBatch, WriteBatch, envelope, keys};
+
+    const DIMENSION: DimensionId = DimensionId(0);
+    const COLUMN: ColumnPos = ColumnPos::new(2, -3);
+
+    /// Makes no ground.
+    struct Broken;
+
+    impl Generator for Broken {
+        fn identity(&self) -> GeneratorIdentity {
+            GeneratorIdentity::new("broken", 1, 0)
+        }
+
+        fn generate(&self, _request: &GenerateRequest) -> Result<Column, GenerateError> {
+            Err(GenerateError::UnknownBlock { name: "game:ground".into() })
+        }
+    }
+
+    /// Ground of four stored chunks, of which those at these heights are damaged.
+    fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (Ground, Arc<WorldStore>) {
+        let disk = Arc::new(MemoryStore::new());
+        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        if is_sparse {
+            store.make_sparse(DIMENSION).unwrap();
+        }
+        let chunk = Arc::new(Chunk::uniform(BlockId::new(3)));
+        let chunks = (-2..2).map(|y| ((DIMENSION, COLUMN.chunk(y)), chunk.clone())).collect();
+        store.commit(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync).unwrap();
+        for height in damaged {
+            let mut writes = WriteBatch::default();
+            writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(*height)), vec![7; 40]);
+            // Behind the world's back.
+            disk.write(writes, Durability::Sync).unwrap();
+        }
+        let mut blocks = BlockRegistry::new();
+        blocks.register_basic_blocks();
+        let ground = Ground {
+            dimension: DIMENSION,
+            heights: -64..64,
+            chunk_heights: -4..4,
+            is_sparse,
+            generator: Arc::new(Flat::new()),
+            blocks: Arc::new(blocks),
+            store: Arc::downgrade(&store),
+            departed: Arc::default(),
+            repairs: Repairs::new(policy),
+        };
+        (ground, store)
+    }
+
+    fn read(ground: &Ground) -> Result<Column, String> {
+        let heights = HeightSet::from(-2..2);
+        ground.stored(COLUMN, &heights).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn damaged_chunks_are_made_anew_each_once_in_every_kind_of_dimension() {
+        for is_sparse in [false, true] {
+            let (ground, store) = ground(DamagedGround::Regenerate, is_sparse, &[-1, 1]);
+            let found = read(&ground).unwrap();
+            let request = GenerateRequest { column: COLUMN, heights: -64..64, blocks: &ground.blocks };
+            let generated = ground.generator.generate(&request).unwrap();
+            let is_new = |y| found.chunk(y) == generated.chunk(y);
+            assert_eq!([-2, -1, 0, 1].map(is_new), [false, true, false, true]);
+            assert_eq!(found.chunk(0), Some(&Arc::new(Chunk::uniform(BlockId::new(3)))));
+            let told = ground.repairs.take();
+            assert_eq!(told.iter().map(|made| made.chunk.y).collect::<BTreeSet<_>>(), BTreeSet::from([-1, 1]));
+            assert!(told.iter().all(|made| made.error.to_string().contains(&made.chunk.to_string())));
+            assert_eq!(store.set_aside().unwrap().len(), 2);
+            // They are stored now.
+            assert_eq!(read(&ground), Ok(found));
+            assert!(ground.repairs.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_is_none_though_its_checksum_is_right_is_kept_aside() {
+        let disk = Arc::new(MemoryStore::new());
+        let (mut ground, _) = ground(DamagedGround::Regenerate, false, &[]);
+        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        ground.store = Arc::downgrade(&store);
+        let mut value = envelope::unsealed();
+        value.extend([9; 30]);
+        envelope::seal(&mut value, 3);
+        let mut writes = WriteBatch::default();
+        writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(0)), value.clone());
+        disk.write(writes, Durability::Sync).unwrap();
+        read(&ground).unwrap();
+        assert_eq!(ground.repairs.take().len(), 1);
+        let kept = store.set_aside().unwrap();
+        assert_eq!(kept.iter().map(|kept| &kept.value).collect::<Vec<_>>(), [&value]);
+    }
+
+    #[test]
+    fn what_may_not_or_cannot_be_made_anew_stays_as_it_is() {
+        for is_sparse in [false, true] {
+            for policy in [DamagedGround::Refuse, DamagedGround::Regenerate] {
+                let (mut ground, store) = ground(policy, is_sparse, &[0]);
+                if policy == DamagedGround::Regenerate {
+                    ground.generator = Arc::new(Broken);
+                }
+                for _ in 0..2 {
+                    let error = read(&ground).unwrap_err();
+                    assert!(error.contains("chunk [2, 0, -3] of dimension 0") && error.contains("checksum"), "{error}");
+                }
+                assert!(ground.repairs.take().is_empty() && store.set_aside().unwrap().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
+
+use crate::block::BlockRegistry;
+use crate::chunk::{Chunk, Column};
+use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos, generate};
+use crate::simulation::{LoadedColumn, Repairs, Viewer};
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
+use crate::storage::{StoreError, StoredBlockTick, StoredColumn, WorldStore};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Why a column could not be had within a tick.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnError {
+    /// Its section is not the region's own.
+    #[error("column {0} lies in a section that this region does not own")]
+    NotOwned(ColumnPos),
+    /// The world was closed meanwhile.
+    #[error("column {0} cannot be had: the world is closed")]
+    Closed(ColumnPos),
+    /// It could not be generated.
+    #[error("column {column}: {source}")]
+    Generate {
+        /// The column.
+        column: ColumnPos,
+        /// What the generator said.
+        source: GenerateError,
+    },
+    /// It could not be read.
+    #[error("column {column}: {source}")]
+    Store {
+        /// The column.
+        column: ColumnPos,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// What the store says of the columns near it is damaged.
+    #[error("column {column}: {reason}")]
+    Damaged {
+        /// The column.
+        column: ColumnPos,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A column that a region gave up, until it is stored.
+#[derive(Clone, Debug)]
+pub struct Departed {
+    /// The column, with the entities that were in it.
+    pub loaded: LoadedColumn,
+    /// The commit that stores it.
+    pub until: u64,
+}
+
+/// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
+/// regions gave up, wholly or in part, and those whose region halted. What was given up is here once, as it was last.
+#[derive(Debug, Default)]
+pub struct DepartedColumns {
+    given_up: Mutex<FxHashMap<ColumnPos, Departed>>,
+    /// Parts of columns, of each the oldest first.
+    parts: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
+    lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
+}
+
+/// Chunks of a column that were handed out to be saved, by their height.
+pub type SavedChunks = Vec<(i64, Arc<Chunk>)>;
+
+impl DepartedColumns {
+    fn columns(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Departed>> {
+        // Every change is a single insert or removal, so what a panic left behind is whole.
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all_parts(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Vec<Departed>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, SavedChunks>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The column went with the world of a halted region, and is to be read again. These chunks of it are on their way
+    /// into the store, newer than anything else that is known of it.
+    pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
+        self.columns().remove(&column);
+        self.all_parts().remove(&column);
+        self.lost().insert(column, chunks);
+    }
+
+    /// The column was read again, or is nobody's any more.
+    pub fn find_again(&self, column: ColumnPos) {
+        let mut lost = self.lost();
+        if !lost.is_empty() {
+            lost.remove(&column);
+        }
+    }
+
+    fn unwritten(&self, column: ColumnPos) -> SavedChunks {
+        self.lost().get(&column).cloned().unwrap_or_default()
+    }
+
+    /// Keeps a column until its commit is stored.
+    pub fn insert(&self, departed: Departed) {
+        let column = departed.loaded.column.pos();
+        let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
+        self.all_parts().get_mut(&column).into_iter().flatten().for_each(|part| part.loaded.drop_heights(&heights));
+        self.columns().insert(column, departed);
+    }
+
+    /// Whether the column was given up and is not stored yet.
+    pub fn contains(&self, column: ColumnPos) -> bool {
+        self.columns().contains_key(&column)
+    }
+
+    /// The column as it was given up. It stays here until it is stored: what the store has is older.
+    pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
+        self.columns().get(&column).map(|departed| departed.loaded.clone())
+    }
+
+    /// Keeps a part of a column until its commit is stored.
+    pub fn insert_part(&self, part: Departed) {
+        let column = part.loaded.column.pos();
+        let heights = part.loaded.column.loaded().cloned().unwrap_or_default();
+        if let Some(whole) = self.columns().get_mut(&column) {
+            whole.loaded.drop_heights(&heights);
+        }
+        let mut parts = self.all_parts();
+        let parts = parts.entry(column).or_default();
+        parts.iter_mut().for_each(|part| part.loaded.drop_heights(&heights));
+        parts.push(part);
+    }
+
+    /// The parts of the column that were given up and are not stored yet.
+    fn parts(&self, column: ColumnPos) -> Vec<LoadedColumn> {
+        self.all_parts().get(&column).into_iter().flatten().map(|part| part.loaded.clone()).collect()
+    }
+
+    /// Forgets what is stored with `commit`.
+    pub fn forget_until(&self, commit: u64) {
+        self.columns().retain(|_, departed| departed.until > commit);
+        self.all_parts().retain(|_, parts| {
+            parts.retain(|part| part.until > commit);
+            !parts.is_empty()
+        });
+    }
+}
+
+/// All that is needed to load or generate a column of one dimension on any thread.
+pub struct Ground {
+    /// The dimension.
+    pub dimension: DimensionId,
+    /// Its heights, in blocks.
+    pub heights: Range<i64>,
+    /// Its heights, in chunks.
+    pub chunk_heights: Range<i64>,
+    /// Of a column only what is near to viewers above and below is generated, stored and loaded.
+    pub is_sparse: bool,
+    /// What makes new ground.
+    pub generator: Arc<dyn Generator>,
+    /// The block types of the world.
+    pub blocks: Arc<BlockRegistry>,
+    /// What is stored. A region that hangs when the app ends must not keep the world open.
+    pub store: Weak<WorldStore>,
+    /// What is newer than that.
+    pub departed: Arc<DepartedColumns>,
+    /// What becomes of chunks that are stored but damaged.
+    pub repairs: Repairs,
+}
+
+/// A column, or a part of one, that was loaded or generated; its stored entities come apart from it.
+#[derive(Clone, Debug)]
+pub struct FetchedColumn {
+    /// The column as it was when it came.
+    pub column: Column,
+    /// Scheduled ticks of its blocks, in a sparse dimension.
+    pub block_ticks: Vec<StoredBlockTick>,
+    /// The chunk heights that are new, and not stored yet.
+    pub made: HeightSet,
+}
+
+impl Ground {
+    /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
+    /// not `known`.
+    pub(in crate::simulation) fn fetch(
+        &self,
+        block: BlockPos,
+        known: &HeightSet,
+    ) -> Result<FetchedColumn, ColumnError> {
+        let column = block.column();
+        if self.is_sparse {
+            let window = self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS);
+            return self.gather(column, &window.difference(known), true);
+        }
+        // Before the store is read: what is written in between is found there, and is the same.
+        let unwritten = self.departed.unwritten(column);
+        let mut fetched = self.read_or_generate(column)?;
+        for (height, chunk) in unwritten {
+            fetched.column.set_chunk(height, chunk);
+        }
+        Ok(fetched)
+    }
+
+    /// The chunk heights of the dimension around this one, in whole groups of chunks as they are stored together; all
+    /// if it is not sparse.
+    pub fn window(&self, height: i64, radius: u32) -> HeightSet {
+        let Range { start, end } = self.chunk_heights.clone();
+        if !self.is_sparse {
+            return HeightSet::from(start..end);
+        }
+        let (height, radius) = (height.clamp(start, end - 1), i64::from(radius));
+        let (low, high) = ((height - radius) & !3, (height + radius) | 3);
+        HeightSet::from(low.max(start)..(high + 1).min(end))
+    }
+
+    /// The part of a column of a sparse dimension at these chunk heights: what is stored, and what is newer than that. The
+    /// rest is generated, or left out.
+    pub fn gather(
+        &self,
+        column: ColumnPos,
+        wanted: &HeightSet,
+        may_generate: bool,
+    ) -> Result<FetchedColumn, ColumnError> {
+        let mut block_ticks = Vec::new();
+        let mut part = Column::partial(column, HeightSet::new());
+        let mut take = |part: &mut Column, LoadedColumn { column: mut more, block_ticks: ticks, .. }: LoadedColumn| {
+            let new = part.extend(&more.cut(wanted));
+            block_ticks.extend(ticks.into_iter().filter(|tick| new.contains(tick.block.chunk().y)));
+        };
+        // Before the store is read: what is written in between is found there, and is the same.
+        let unwritten = self.departed.unwritten(column);
+        let given_up = self.departed.parts(column).into_iter().chain(self.departed.get(column));
+        given_up.for_each(|newer| take(&mut part, newer));
+        let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        let heights = missing(&part);
+        let stored = self.read_repaired(&store, column, |store| store.load_part(self.dimension, column, &heights));
+        let StoredColumn { column: mut stored, block_ticks: ticks, .. } =
+            stored.map_err(|source| ColumnError::Store { column, source })?;
+        for (height, chunk) in unwritten {
+            stored.set_chunk(height, chunk);
+        }
+        take(&mut part, LoadedColumn { block_ticks: ticks, ..stored.into() });
+        let made = if may_generate { missing(&part) } else { HeightSet::new() };
+        for range in made.ranges() {
+            part.extend(&self.generate(column, range)?);
+        }
+        Ok(FetchedColumn { column: part, block_ticks, made })
+    }
+
+    /// A part of a column as the generator makes it.
+    pub(in crate::simulation) fn generate(&self, column: ColumnPos, chunks: Range<i64>) -> Result<Column, ColumnError> {
+        let Range { start, end } = self.heights;
+        // The end of the highest chunk of all is no number.
+        let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
+        let heights = start.max(chunks.start << 4)..top;
+        let request = GenerateRequest { column, heights, blocks: &self.blocks };
+        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        let mut part = Column::partial(column, HeightSet::from(chunks.clone()));
+        let within = made.chunks().filter(|(height, _)| chunks.contains(height));
+        within.for_each(|(height, chunk)| drop(part.set_chunk(height, chunk.clone())));
+        Ok(part)
+    }
+
+    /// A column as it is stored; in a sparse dimension the part of it at these chunk heights that is stored.
+    pub fn stored(&self, column: ColumnPos, heights: &HeightSet) -> Result<Column, ColumnError> {
+        if self.is_sparse {
+            return Ok(self.gather(column, heights, false)?.column);
+        }
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        let heights = || self.chunk_heights.clone();
+        let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
+        let loaded =
+            self.read_repaired(&store, column, load).map_err(|source| ColumnError::Store { column, source })?;
+        Ok(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column))
+    }
+
+    fn read_or_generate(&self, column: ColumnPos) -> Result<FetchedColumn, ColumnError> {
+        let known = |column| FetchedColumn { column, block_ticks: Vec::new(), made: HeightSet::new() };
+        if let Some(departed) = self.departed.get(column) {
+            return Ok(known(departed.column));
+        }
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        if self.is_stored(&store, column)? {
+            return Ok(known(self.stored(column, &HeightSet::new())?));
+        }
+        let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
+        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+    }
+
+    /// Whether the store has the column, also if it is all air.
+    fn is_stored(&self, store: &WorldStore, column: ColumnPos) -> Result<bool, ColumnError> {
+        let tile = TilePos::from(column);
+        let masks = store.stored_tile(self.dimension, (tile.x, tile.z));
+        let Some(masks) = masks.map_err(|source| ColumnError::Store { column, source })? else { return Ok(false) };
+        let mut graph = DistanceGraph::new();
+        let restored = graph.restore_tile(tile, &masks);
+        restored.map_err(|error| ColumnError::Damaged { column, reason: error.to_string() })?;
+        Ok(graph.is_completed(column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockId;
+    use crate::generation::Flat;
+    use crate::storage::{Durability, SaveBatch, StorageConfig};
+
+    const COLUMN: ColumnPos = ColumnPos::new(-5, 3);
+    const BOUNDLESS: Range<i64> = i64::MIN..i64::MAX;
+
+    fn ground(store: &Arc<WorldStore>) -> Ground {
+        let mut blocks = BlockRegistry::new();
+        blocks.register_basic_blocks();
+        Ground {
+            dimension: DimensionId(0),
+            heights: BOUNDLESS,
+            chunk_heights: BOUNDLESS.start >> 4..(BOUNDLESS.end >> 4) + 1,
+            is_sparse: true,
+            generator: Arc::new(Flat::new()),
+            blocks: Arc::new(blocks),
+            store: Arc::downgrade(store),
+            departed: Arc::default(),
+            repairs: Repairs::default(),
+        }
+    }
+
+    /// A part of the column, all of this block, with a scheduled tick of that name.
+    fn part(heights: Range<i64>, block: u32) -> Departed {
+        let mut column = Column::partial(COLUMN, HeightSet::new());
+        let chunk = Arc::new(Chunk::uniform(BlockId::new(block)));
+        heights.clone().for_each(|y| drop(column.set_chunk(y, chunk.clone())));
+        let tick =
+            |y| StoredBlockTick { block: COLUMN.chunk(y).min_block(), kind: block.to_string().into(), remaining: 1 };
+        let block_ticks = heights.map(tick).collect();
+        Departed { loaded: LoadedColumn { block_ticks, ..column.into() }, until: block.into() }
+    }
+
+    /// The blocks at these chunk heights and the names of their ticks.
+    fn gathered(ground: &Ground, heights: Range<i64>) -> Vec<(u32, String)> {
+        let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap();
+        assert_eq!(found.column.loaded(), Some(&HeightSet::from(heights.clone())));
+        let mut ticks: Vec<_> = found.block_ticks;
+        ticks.sort_unstable();
+        assert!(ticks.iter().map(|tick| tick.block.chunk().y).eq(heights.clone()), "one each: {ticks:?}");
+        let block = |y| found.column.block(COLUMN.chunk(y).min_block()).index();
+        heights.map(block).zip(ticks.iter().map(|tick| tick.kind.to_string())).collect()
+    }
+
+    #[test]
+    fn of_all_that_was_given_up_the_newest_counts() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        store.make_sparse(DimensionId(0)).unwrap();
+        let mut batch = SaveBatch::default();
+        let oldest = part(0..8, 1).loaded;
+        batch.chunks = oldest.column.chunks().map(|(y, it)| ((DimensionId(0), COLUMN.chunk(y)), it.clone())).collect();
+        for tick in oldest.block_ticks {
+            batch.block_ticks.insert((DimensionId(0), tick.block.chunk()), vec![tick]);
+        }
+        store.commit(&batch, Durability::Process).unwrap();
+        let ground = ground(&store);
+        let expect = |blocks: [u32; 8]| {
+            assert_eq!(gathered(&ground, 0..8), blocks.map(|block| (block, block.to_string())));
+        };
+        expect([1; 8]);
+        ground.departed.insert_part(part(0..4, 2));
+        expect([2, 2, 2, 2, 1, 1, 1, 1]);
+        ground.departed.insert_part(part(3..5, 3));
+        expect([2, 2, 2, 3, 3, 1, 1, 1]);
+        ground.departed.insert(part(2..6, 4));
+        expect([2, 2, 4, 4, 4, 4, 1, 1]);
+        ground.departed.insert_part(part(5..7, 5));
+        expect([2, 2, 4, 4, 4, 5, 5, 1]);
+        // What is stored is in the store, as far as this test goes with other blocks.
+        ground.departed.forget_until(3);
+        expect([1, 1, 4, 4, 4, 5, 5, 1]);
+        ground.departed.forget_until(5);
+        expect([1; 8]);
+    }
+
+    #[test]
+    fn a_window_lies_within_the_dimension_in_whole_groups() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        let boundless = ground(&store);
+        let window = |ground: &Ground, height, radius| ground.window(height, radius).ranges().next().unwrap();
+        assert_eq!(window(&boundless, 0, 0), 0..4);
+        assert_eq!(window(&boundless, -1, 0), -4..0);
+        assert_eq!(window(&boundless, 6, 3), 0..12);
+        let Range { start, end } = boundless.chunk_heights.clone();
+        assert_eq!(window(&boundless, i64::MAX, 1), end - 4..end);
+        assert_eq!(window(&boundless, i64::MIN, 5), start..start + 8);
+        let low = Ground { chunk_heights: -3..7, ..ground(&store) };
+        assert_eq!([window(&low, 1_000, 2), window(&low, 1, 2)], [4..7, -3..4]);
+        assert_eq!(window(&Ground { is_sparse: false, ..low }, 1_000, 2), -3..7);
+    }
+
+    #[test]
+    fn what_is_not_stored_is_made_or_left_out() {
+        let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
+        let ground = ground(&store);
+        ground.departed.insert_part(part(-2..0, 1));
+        let wanted = [-4, -2, 1].into_iter().collect();
+        let found = ground.gather(COLUMN, &wanted, true).unwrap();
+        assert!(found.made.iter().eq([-4, 1]));
+        assert_eq!(found.column.loaded(), Some(&wanted));
+        let left = ground.gather(COLUMN, &wanted, false).unwrap();
+        assert!(left.made.is_empty());
+        assert!(left.column.loaded().unwrap().iter().eq([-2]));
+    }
+}

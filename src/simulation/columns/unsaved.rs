@@ -1,0 +1,192 @@
+//! What of a region is not stored as it is now.
+
+use super::block_ticks::BlockTicks;
+use super::blocks::RegionColumns;
+use crate::chunk::ColumnSummary;
+use crate::simulation::travel::components::{Stored, UnclaimedComponents};
+use crate::simulation::travel::entities::{EntityIndex, StableId};
+use crate::simulation::travel::records::record;
+use crate::simulation::world::RegionState;
+use crate::simulation::{Outbox, Position, RegionComponents, Viewer};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::storage::{EntityRecord, SaveBatch};
+use bevy::ecs::archetype::Archetype;
+use bevy::ecs::component::ComponentId;
+use bevy::platform::collections::HashSet;
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use std::any::TypeId;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Fills the outbox's save batch with all that is not stored as it is now.
+pub(in crate::simulation) fn collect_unsaved(
+    world: &mut World,
+    components: &RegionComponents,
+    dimension: DimensionId,
+    outbox: &mut Outbox,
+) {
+    let owned = world.resource_mut::<RegionColumns>().into_inner();
+    collect_chunks(owned, dimension, |_| true, &mut outbox.save);
+    let awaiting = owned.awaiting.clone();
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
+        outbox.save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
+    }
+    for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
+        // Another one took over the id: its record must follow, whatever was handed out for it.
+        if let Some(heir) = world.resource::<EntityIndex>().entity(id)
+            && let Ok(mut heir) = world.get_entity_mut(heir)
+        {
+            heir.remove::<Stored>();
+        }
+        outbox.save.entities.insert(id, None);
+    }
+    for (id, entity) in suspects(world, components) {
+        let record = record(world, components, entity);
+        let content = record.as_ref().map(content);
+        let before = world.get::<Stored>(entity).map(|stored| stored.content);
+        remember(world, entity, content);
+        // With neither, nothing of it was ever saved. With the second only, nothing of it is saved any more, or it hangs
+        // on a parent now: what is stored must not come back.
+        if content != before {
+            outbox.save.entities.insert(id, record);
+        }
+    }
+    let now = world.increment_change_tick();
+    world.resource_mut::<RegionState>().last_collect = Some(now);
+}
+
+/// Fills the batch with the unsaved chunks of the columns that are wanted. What is left of columns that are gone is
+/// nobody's: it must not be taken for air.
+pub(in crate::simulation) fn collect_chunks(
+    owned: &mut RegionColumns,
+    dimension: DimensionId,
+    wanted: impl Fn(ColumnPos) -> bool,
+    save: &mut SaveBatch,
+) {
+    let chunks: Vec<ChunkPos> = owned.unsaved.extract_if(|chunk| wanted(chunk.column())).collect();
+    let mut changed = FxHashSet::default();
+    for chunk in chunks.into_iter().filter(|chunk| owned.contains(chunk.column())) {
+        save.chunks.insert((dimension, chunk), owned.chunk(chunk));
+        changed.insert(chunk.column());
+    }
+    // What a part of a column looks like from afar says nothing of the rest.
+    let whole = changed.into_iter().filter_map(|column| owned.column(column)).filter(|it| it.loaded().is_none());
+    for column in whole {
+        save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
+    }
+}
+
+/// Notes on the entity what was handed out of it.
+fn remember(world: &mut World, entity: Entity, content: Option<u64>) {
+    let Ok(mut at) = world.get_entity_mut(entity) else { return };
+    let Some(content) = content else {
+        at.remove::<Stored>();
+        return;
+    };
+    // Changes what the entity is made of, so it comes first.
+    if !at.contains::<Stored>() {
+        at.insert(Stored::default());
+    }
+    let Ok(at) = world.get_entity(entity) else { return };
+    let structure = Some(structure(world, at));
+    if let Some(mut stored) = world.get_mut::<Stored>(entity) {
+        *stored = Stored { content, structure };
+    }
+}
+
+/// Everything whose record may differ from the one that was handed out last, since a value or the structure changed. It
+/// goes by change ticks and archetypes: nothing is encoded for that.
+fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)> {
+    let id_of = |type_id: TypeId| world.components().get_valid_id(type_id);
+    let saved: Vec<_> = components.recorded_types().filter_map(id_of).collect();
+    let own = [TypeId::of::<UnclaimedComponents>(), TypeId::of::<Children>()];
+    let [unclaimed, parent] = own.map(id_of);
+    let [id, place, viewer, child, stored] = [
+        TypeId::of::<StableId>(),
+        TypeId::of::<Position>(),
+        TypeId::of::<Viewer>(),
+        TypeId::of::<ChildOf>(),
+        TypeId::of::<Stored>(),
+    ]
+    .map(id_of);
+    let has = |archetype: &Archetype, id: Option<ComponentId>| id.is_some_and(|id| archetype.contains(id));
+    let recorded = saved.iter().copied().map(Some).chain([unclaimed, parent, id, place, viewer]);
+    let recorded: Vec<ComponentId> = recorded.flatten().collect();
+    let since = world.resource::<RegionState>().last_collect;
+    let now = world.read_change_tick();
+    let changed = |entity: EntityRef| {
+        let ticks = |id: &ComponentId| entity.get_change_ticks_by_id(*id);
+        since.is_none_or(|since| recorded.iter().filter_map(ticks).any(|ticks| ticks.is_changed(since, now)))
+    };
+
+    let mut found = Vec::new();
+    for archetype in world.archetypes().iter().filter(|archetype| !archetype.is_empty() && has(archetype, id)) {
+        let root = has(archetype, place) && !has(archetype, child);
+        let family = has(archetype, parent);
+        let recordable = family || has(archetype, unclaimed) || saved.iter().any(|id| archetype.contains(*id));
+        let wanted = has(archetype, stored) || (root && recordable);
+        if !wanted {
+            continue;
+        }
+        for entity in archetype.entities() {
+            let Ok(entity) = world.get_entity(entity.id()) else { continue };
+            let Some(StableId(id)) = entity.get::<StableId>().copied() else { continue };
+            // Of two with one id only one can be stored.
+            if world.resource::<EntityIndex>().entity(id) != Some(entity.id()) {
+                continue;
+            }
+            let known = entity.get::<Stored>().and_then(|stored| stored.structure);
+            let changed = known.is_none_or(|known| {
+                known != structure(world, entity)
+                    || if family { descend(world, entity).into_iter().any(changed) } else { changed(entity) }
+            });
+            if changed {
+                found.push((id, entity.id()));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// What the entity and all below it are made of, in this world.
+fn structure(world: &World, root: EntityRef) -> u64 {
+    if !root.contains::<Children>() {
+        return root.archetype().id().index() as u64;
+    }
+    let mut hasher = DefaultHasher::new();
+    for entity in descend(world, root) {
+        (entity.id(), entity.archetype().id()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The entity, its children, their children and so on.
+fn descend<'w>(world: &'w World, root: EntityRef<'w>) -> Vec<EntityRef<'w>> {
+    let mut seen = HashSet::from([root.id()]);
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(entity) = found.get(next).copied() {
+        next += 1;
+        let children = entity.get::<Children>().into_iter().flatten();
+        let children = children.filter_map(|child| world.get_entity(*child).ok());
+        found.extend(children.filter(|child| seen.insert(child.id())));
+    }
+    found
+}
+
+/// A hash of all that is stored of an entity.
+pub(in crate::simulation) fn content(record: &EntityRecord) -> u64 {
+    let EntityRecord { id, dimension, block, offset, viewer, components, children } = record;
+    let mut hasher = DefaultHasher::new();
+    (id, dimension, block, offset.map(f32::to_bits), viewer, components).hash(&mut hasher);
+    for child in children {
+        let place = child.place.map(|(dimension, block, offset)| (dimension, block, offset.map(f32::to_bits)));
+        (child.parent, child.id, place, child.viewer, &child.components).hash(&mut hasher);
+    }
+    hasher.finish()
+}

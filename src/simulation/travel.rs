@@ -1,0 +1,15 @@
+//! How entities, and what else a region holds, get into a region world and out of it: from and to other regions, and the store.
+
+pub(super) mod arrival;
+pub(super) mod components;
+pub(super) mod departure;
+pub(super) mod entities;
+pub(super) mod journey;
+pub(super) mod messages;
+pub(super) mod player;
+pub(super) mod records;
+pub(super) mod relationships;
+pub(super) mod resources;
+pub(super) mod saved_type;
+pub(super) mod ticks;
+pub(super) mod unregistered;

@@ -1,0 +1,221 @@
+//! Stable ids, the index of them, and what tells of a move.
+
+use crate::simulation::SplitMix64;
+use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use std::mem;
+use uuid::Uuid;
+
+/// The stable id of an entity that can travel: entity ids change from world to world, this one never does.
+///
+/// Every entity with a [`Position`](crate::simulation::Position) gets one as it is spawned in a region.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[component(on_insert = on_insert_id, on_discard = on_discard_id)]
+pub struct StableId(pub Uuid);
+
+fn on_insert_id(mut world: DeferredWorld, context: HookContext) {
+    let Some(mut id) = world.get::<StableId>(context.entity).copied() else { return };
+    let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
+    if id.0.is_nil() {
+        id = StableId(index.draw());
+    }
+    index.insert(id.0, context.entity);
+    if let Some(mut stored) = world.get_mut::<StableId>(context.entity) {
+        *stored.bypass_change_detection() = id;
+    }
+}
+
+/// Also when another id takes its place. Who leaves for another world was forgotten before: whoever is still known dies,
+/// also if a hook or an observer kills it in the middle of a journey of others.
+fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
+    let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
+    let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
+    if index.remove(id.0, context.entity) {
+        index.despawned.push(id.0);
+    }
+}
+
+/// The entity leaves this world and lives on elsewhere: what is stored of it stays.
+pub(in crate::simulation) fn forget(world: &mut World, entity: Entity) {
+    let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { return };
+    if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
+        index.remove(id, entity);
+    }
+}
+
+/// Present in a region world while entities move in or out of it: hooks and observers that fire meanwhile mean a
+/// journey, not a birth or a death.
+#[derive(Resource, Debug, Default)]
+pub struct Migration;
+
+/// Why entities went from one region world to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MoveCause {
+    /// Their region merged into another one.
+    Merge,
+    /// Their region split.
+    Split,
+    /// They walked out of their region.
+    Crossing,
+}
+
+/// Triggered in the world of arrival for each entity that moved by itself, not for what hangs on it, as soon as
+/// everything that arrives with it is there and [`Migration`] is gone.
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityMoved {
+    /// Who it is in this world.
+    pub entity: Entity,
+    /// Who it is in every world.
+    pub id: Uuid,
+    /// Why it moved.
+    pub cause: MoveCause,
+}
+
+/// Finds the entities of a region by their stable ids.
+#[derive(Resource, Debug)]
+pub struct EntityIndex {
+    entities: FxHashMap<Uuid, Entity>,
+    pub(in crate::simulation) despawned: Vec<Uuid>,
+    /// An entity is a player no more, since this was looked at: dead, or on a journey.
+    pub(in crate::simulation) has_lost_player: bool,
+    /// Ids that came or went since the last outbox.
+    touched: Vec<Uuid>,
+    reported_duplicate: bool,
+    ids: [SplitMix64; 2],
+}
+
+impl EntityIndex {
+    pub(in crate::simulation) fn new() -> Self {
+        Self {
+            entities: FxHashMap::default(),
+            despawned: Vec::new(),
+            has_lost_player: false,
+            touched: Vec::new(),
+            reported_duplicate: false,
+            ids: [SplitMix64::new(0), SplitMix64::new(0)],
+        }
+    }
+
+    /// Two streams, since one has only 64 bits of state for an id of 122.
+    pub(in crate::simulation) fn seed(&mut self, seeds: [u64; 2]) {
+        self.ids = seeds.map(SplitMix64::new);
+    }
+
+    fn draw(&mut self) -> Uuid {
+        let [high, low] = &mut self.ids;
+        let bits = (u128::from(high.next_u64()) << 64) | u128::from(low.next_u64());
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
+    /// Of two entities with one id the later one is found.
+    fn insert(&mut self, id: Uuid, entity: Entity) {
+        self.touched.push(id);
+        if let Some(before) = self.entities.insert(id, entity)
+            && before != entity
+            && !mem::replace(&mut self.reported_duplicate, true)
+        {
+            error!("{before} and {entity} have the same StableId {id}: only {entity} is found by it and stored");
+        }
+    }
+
+    /// Whether the id led to this entity.
+    fn remove(&mut self, id: Uuid, entity: Entity) -> bool {
+        let found = self.entities.get(&id) == Some(&entity);
+        if found {
+            self.entities.remove(&id);
+            self.touched.push(id);
+        }
+        found
+    }
+
+    pub(in crate::simulation) fn touch_all(&mut self) {
+        self.touched.extend(self.entities.keys().copied());
+    }
+
+    /// Of the ids that came or went since the last call, those that are here now and those that are not; sorted.
+    pub(in crate::simulation) fn take_touched(&mut self) -> (Vec<Uuid>, Vec<Uuid>) {
+        let mut touched = mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().partition(|id| self.entities.contains_key(id))
+    }
+
+    /// The entity with this stable id, if it is in this region.
+    pub fn entity(&self, id: Uuid) -> Option<Entity> {
+        self.entities.get(&id).copied()
+    }
+
+    /// How many entities of this region have a stable id.
+    pub fn len(&self) -> usize {
+        self.entities.len()
+    }
+
+    /// Whether no entity of this region has a stable id.
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
+    /// The ids of this region, in no particular order.
+    pub fn ids(&self) -> impl Iterator<Item = Uuid> {
+        self.entities.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world() -> World {
+        let mut world = World::new();
+        world.insert_resource(EntityIndex::new());
+        world
+    }
+
+    fn news(world: &mut World) -> (Vec<Uuid>, Vec<Uuid>) {
+        world.resource_mut::<EntityIndex>().take_touched()
+    }
+
+    #[test]
+    fn it_is_told_once_who_came_and_who_went() {
+        let mut world = world();
+        let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+        let first = world.spawn(StableId(one)).id();
+        world.spawn(StableId(three));
+        let brief = world.spawn(StableId(two)).id();
+        world.despawn(brief);
+        assert_eq!(news(&mut world), (vec![one, three], vec![two]), "who was here for a moment is told of too");
+        assert_eq!(news(&mut world), (vec![], vec![]));
+        world.despawn(first);
+        world.spawn(StableId(two));
+        assert_eq!(news(&mut world), (vec![two], vec![one]));
+        let back = world.spawn(StableId(one)).id();
+        world.despawn(back);
+        assert_eq!(news(&mut world), (vec![], vec![one]));
+    }
+
+    #[test]
+    fn of_two_entities_with_one_id_the_later_one_is_found() {
+        let mut world = world();
+        let id = Uuid::from_u128(7);
+        let [first, second] = [(); 2].map(|()| world.spawn(StableId(id)).id());
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        world.despawn(first);
+        assert_eq!(world.resource::<EntityIndex>().entity(id), Some(second));
+        assert_eq!(news(&mut world), (vec![id], vec![]));
+        world.despawn(second);
+        assert!(world.resource::<EntityIndex>().is_empty());
+        assert_eq!(news(&mut world), (vec![], vec![id]));
+    }
+
+    #[test]
+    fn an_id_that_takes_the_place_of_another_leaves_none_behind() {
+        let mut world = world();
+        let [old, new] = [1, 2].map(Uuid::from_u128);
+        let entity = world.spawn(StableId(old)).id();
+        world.entity_mut(entity).insert(StableId(new));
+        let index = world.resource::<EntityIndex>();
+        assert_eq!((index.entity(old), index.entity(new)), (None, Some(entity)));
+        assert_eq!(index.despawned, [old]);
+    }
+}

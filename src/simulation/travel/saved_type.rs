@@ -1,0 +1,85 @@
+//! Saved components by the names under which they are stored.
+
+use crate::block::Schema;
+use thiserror::Error;
+
+/// A type of components that the game saves.
+pub(in crate::simulation) struct SavedType {
+    /// The type's path.
+    pub path: &'static str,
+    pub schema: Schema,
+    /// The name under which values are stored now.
+    pub name: String,
+}
+
+/// The world has values of a saved component in a version that the game cannot read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the world has values of the saved component {path} in version {stored}, but the game's has version {declared} and no \
+     migration from that"
+)]
+pub struct SavedVersionError {
+    /// The component's type.
+    pub path: String,
+    /// The version in the world.
+    pub stored: u32,
+    /// The version of the game.
+    pub declared: u32,
+}
+
+impl SavedType {
+    pub fn new(path: &'static str, schema: Schema) -> Self {
+        // Without a version it is named as it was before there were any.
+        let name = match schema.version() {
+            0 => path.to_owned(),
+            version => format!("{path}@{version}"),
+        };
+        Self { path, schema, name }
+    }
+
+    /// Whether the type has this path, or had it.
+    pub fn is_called(&self, path: &str) -> bool {
+        self.path == path || self.schema.former_names().any(|former| former == path)
+    }
+
+    /// Whether all values that are stored under this name can be read, if they are of this type at all.
+    pub fn check(&self, stored_name: &str) -> Result<(), SavedVersionError> {
+        let (path, stored) = split(stored_name);
+        if !self.is_called(path) || self.schema.can_read(stored) {
+            return Ok(());
+        }
+        Err(SavedVersionError { path: path.into(), stored, declared: self.schema.version() })
+    }
+}
+
+/// The path and the version in the name of a stored component.
+pub(in crate::simulation) fn split(stored_name: &str) -> (&str, u32) {
+    let parts = stored_name.rsplit_once('@');
+    parts.and_then(|(path, version)| Some((path, version.parse().ok()?))).unwrap_or((stored_name, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_part_of_the_name_unless_it_is_zero() {
+        let name = |version| SavedType::new("game::Mob", Schema::new(version)).name;
+        assert_eq!((split(&name(0)), split(&name(12))), (("game::Mob", 0), ("game::Mob", 12)));
+        assert_eq!(name(0), "game::Mob");
+        for odd in ["game::Mob<'@'>", "game::Mob@", "game::Mob@-1", "game::Mob@99999999999", ""] {
+            assert_eq!(split(odd), (odd, 0));
+        }
+    }
+
+    #[test]
+    fn what_the_world_has_in_an_unknown_version_is_named() {
+        let schema = Schema::new(2).with_migration(1, |old| Ok(old.to_vec())).formerly("game::Beast");
+        let mob = SavedType::new("game::Mob", schema);
+        for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", "game::Other@7"] {
+            assert_eq!(mob.check(fine), Ok(()));
+        }
+        let (path, stored) = (String::from("game::Beast"), 0);
+        assert_eq!(mob.check("game::Beast"), Err(SavedVersionError { path, stored, declared: 2 }));
+    }
+}

@@ -1,0 +1,95 @@
+//! Change ticks of one world, in the count of another.
+
+use bevy::ecs::change_detection::{ComponentTicks, DetectChangesMut, Tick};
+
+/// How long before the last tick of its world began something happened, in change ticks; `None` if it happened since.
+type Age = Option<u32>;
+
+/// When a component was added and last changed, in a form that any world understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulation) struct Ages {
+    added: Age,
+    changed: Age,
+}
+
+/// What is needed to read and write change ticks of one world.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulation) struct ChangeClock {
+    /// When the last tick of the world's systems began. Whatever is older, they have seen.
+    pub began: Option<Tick>,
+    pub now: Tick,
+}
+
+impl ChangeClock {
+    pub fn ages(self, ticks: ComponentTicks) -> Ages {
+        Ages { added: self.age(ticks.added), changed: self.age(ticks.changed) }
+    }
+
+    fn age(self, tick: Tick) -> Age {
+        let began = self.began?;
+        (!tick.is_newer_than(began, self.now)).then(|| began.get().wrapping_sub(tick.get()))
+    }
+
+    /// In this world, what was new is new to every system, and what was older stays as much older.
+    fn tick(self, age: Age) -> Tick {
+        let Some(age) = age else { return self.now };
+        // The oldest tick there is counts as new nowhere, not even for systems that never ran.
+        let since = match self.began {
+            Some(began) => self.now.get().wrapping_sub(began.get()).saturating_add(age).min(Tick::MAX.get()),
+            None => Tick::MAX.get(),
+        };
+        Tick::new(self.now.get().wrapping_sub(since))
+    }
+
+    /// Gives a component that was inserted just now its ages.
+    pub fn apply(self, ages: Ages, component: &mut impl DetectChangesMut) {
+        // What an observer of the insertion changed has a later tick already, and keeps it.
+        let now = component.last_changed();
+        let changed = if now == self.now { self.tick(ages.changed) } else { now };
+        // Sets both.
+        component.set_last_added(self.tick(ages.added));
+        component.set_last_changed(changed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(began: u32, now: u32) -> ChangeClock {
+        ChangeClock { began: Some(Tick::new(began)), now: Tick::new(now) }
+    }
+
+    fn moved(from: ChangeClock, to: ChangeClock, tick: u32) -> u32 {
+        to.tick(from.age(Tick::new(tick))).get()
+    }
+
+    #[test]
+    fn the_starts_of_the_last_ticks_fall_together() {
+        let (from, to) = (clock(100, 150), clock(7_000, 7_300));
+        assert_eq!(moved(from, to, 100), 7_000);
+        assert_eq!(moved(from, to, 60), 6_960);
+        assert_eq!(moved(from, to, 101), 7_300);
+        assert_eq!(moved(from, to, 150), 7_300);
+    }
+
+    #[test]
+    fn ticks_that_wrapped_around_are_still_told_apart() {
+        let (from, to) = (clock(u32::MAX - 1, 5), clock(3, 9));
+        assert_eq!(moved(from, to, u32::MAX - 11), u32::MAX - 6);
+        assert_eq!(moved(from, to, 0), 9);
+        let last = Tick::new(3);
+        assert!(!Tick::new(moved(from, to, u32::MAX - 1)).is_newer_than(last, to.now));
+    }
+
+    #[test]
+    fn in_a_world_that_never_ticked_only_what_was_new_is_new() {
+        let fresh = ChangeClock { began: None, now: Tick::new(50) };
+        let never_ran = Tick::new(fresh.now.get().wrapping_sub(Tick::MAX.get()));
+        let from = clock(100, 150);
+        let old = Tick::new(moved(from, fresh, 99));
+        assert!(!old.is_newer_than(never_ran, fresh.now));
+        assert!(Tick::new(moved(from, fresh, 120)).is_newer_than(never_ran, fresh.now));
+        assert_eq!(moved(fresh, from, 3), 150, "nobody has seen what is in a world that never ticked");
+    }
+}

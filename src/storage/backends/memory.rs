@@ -1,0 +1,177 @@
+//! A store that lives as long as the process.
+
+use crate::storage::{Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, StoreError, WriteBatch};
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// A [`KeyValueStore`] in memory: for tests, and for worlds that need not last.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    // One lock over all families makes a batch atomic for readers.
+    data: RwLock<Data>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Data {
+    families: [BTreeMap<Vec<u8>, Vec<u8>>; Family::ALL.len()],
+    bytes: u64,
+}
+
+impl MemoryStore {
+    /// A store with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A store of its own with what is in this one now, whole batches only.
+    ///
+    /// Tests can cut the power with it: what a snapshot holds is what a disk would hold if the process had ended at
+    /// that moment. A world opened on it goes on from there, and this store does not notice.
+    pub fn snapshot(&self) -> Self {
+        Self { data: RwLock::new(self.read().clone()) }
+    }
+
+    // No code that can panic runs under the lock, so a poisoned one still guards whole data.
+    fn read(&self) -> RwLockReadGuard<'_, Data> {
+        self.data.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyValueStore for MemoryStore {
+    fn path(&self) -> &Path {
+        Path::new("in memory")
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.read().families[family as usize].get(key).cloned())
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let data = self.read();
+        let family = &data.families[family as usize];
+        Ok(keys.iter().map(|key| family.get(*key).cloned()).collect())
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let data = self.read();
+        let entries = data.families[family as usize].range::<[u8], _>(bounds);
+        Ok(entries.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(range.start), Bound::Excluded(range.end));
+        let data = self.read();
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for (key, value) in data.families[family as usize].range::<[u8], _>(bounds).take(limit.entries) {
+            if bytes >= limit.bytes {
+                break;
+            }
+            bytes += key.len() + value.len();
+            page.push((key.clone(), value.clone()));
+        }
+        Ok(page)
+    }
+
+    fn write(&self, batch: WriteBatch, _durability: Durability) -> Result<(), StoreError> {
+        let mut data = self.data.write().unwrap_or_else(PoisonError::into_inner);
+        let Data { families, bytes } = &mut *data;
+        for required in batch.preconditions() {
+            let stored = families[required.family as usize].get(&required.key);
+            required.check(stored.map(Vec::as_slice), self.path())?;
+        }
+        for change in batch.into_changes() {
+            let family = &mut families[change.family as usize];
+            let key_length = change.key.len();
+            let replaced = match change.value {
+                Some(value) => {
+                    *bytes += (key_length + value.len()) as u64;
+                    family.insert(change.key, value)
+                }
+                None => family.remove(&change.key),
+            };
+            *bytes -= replaced.map_or(0, |value| key_length + value.len()) as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.read().bytes)
+    }
+
+    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        let data = self.read();
+        let entries = &data.families[family as usize];
+        let bytes = entries.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        Ok(Some(FamilySize { entries: entries.len() as u64, bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance;
+    use super::*;
+
+    #[test]
+    fn conforms() {
+        conformance::check(MemoryStore::new).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_and_its_store_go_ways_of_their_own() {
+        let store = MemoryStore::new();
+        let write = |store: &MemoryStore, value: u8| {
+            let mut batch = WriteBatch::default();
+            batch.put(Family::Meta, *b"key", vec![value]);
+            batch.put(Family::Chunks, vec![value], vec![value]);
+            store.write(batch, Durability::Process).unwrap();
+        };
+        let contents = |store: &MemoryStore| {
+            let scan = |family| store.scan(family, &[]..&[0xff; 9], usize::MAX).unwrap();
+            (Family::ALL.map(scan), store.approximate_bytes().unwrap())
+        };
+        write(&store, 1);
+        let before = contents(&store);
+        let snapshot = store.snapshot();
+        assert_eq!(contents(&snapshot), before);
+        write(&store, 2);
+        assert_eq!(contents(&snapshot), before);
+        let after = contents(&store);
+        write(&snapshot, 3);
+        assert_eq!(contents(&store), after);
+        assert_eq!(snapshot.get(Family::Meta, b"key"), Ok(Some(vec![3])));
+    }
+
+    #[test]
+    fn a_shared_handle_conforms_too() {
+        conformance::check(|| std::sync::Arc::new(MemoryStore::new())).unwrap();
+    }
+
+    #[test]
+    fn size_follows_what_is_stored() {
+        let store = MemoryStore::new();
+        let mut batch = WriteBatch::default();
+        batch.put(Family::Meta, *b"key", vec![0; 10]);
+        batch.put(Family::Meta, *b"key", vec![0; 4]);
+        batch.put(Family::Chunks, *b"other", vec![0; 5]);
+        store.write(batch, Durability::Process).unwrap();
+        assert_eq!(store.approximate_bytes(), Ok(17));
+        let mut batch = WriteBatch::default();
+        batch.delete(Family::Meta, *b"key");
+        batch.delete(Family::Meta, *b"nothing");
+        store.write(batch, Durability::Sync).unwrap();
+        assert_eq!(store.approximate_bytes(), Ok(10));
+    }
+}

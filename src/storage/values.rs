@@ -1,0 +1,12 @@
+//! What is stored, kind by kind: how each becomes bytes, and what it is read from.
+
+pub(super) mod block_ticks;
+pub(super) mod blocks;
+pub(super) mod entity_record;
+pub(super) mod players;
+pub(super) mod pregenerations;
+pub(super) mod record;
+pub(super) mod registry_lists;
+pub(super) mod stored_chunks;
+pub(super) mod summaries;
+pub(super) mod tiles;

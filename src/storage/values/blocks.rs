@@ -1,0 +1,120 @@
+//! The types of blocks of a world: how its chunks are laid out, and which blocks are opaque.
+
+use crate::block::{BlockId, BlockRegistry, BlockUpgradeError};
+use crate::chunk::{Chunk, format};
+use crate::space::{ChunkPos, DimensionId};
+use crate::storage::{StoreError, StoredItem, WorldStore, envelope};
+use std::sync::{Arc, PoisonError};
+
+/// What is known of the types of blocks.
+#[derive(Debug)]
+pub(in crate::storage) struct KnownBlocks {
+    registry: Arc<BlockRegistry>,
+    /// `None` before the game has said what it has registered: what is stored does not say it.
+    opaque: Option<OpaqueBlocks>,
+}
+
+/// Which types of blocks are opaque, by their ids.
+#[derive(Debug)]
+pub(in crate::storage) struct OpaqueBlocks(Vec<bool>);
+
+impl KnownBlocks {
+    pub fn opaque(&self) -> Option<&OpaqueBlocks> {
+        self.opaque.as_ref()
+    }
+}
+
+impl OpaqueBlocks {
+    fn new(blocks: &BlockRegistry) -> Self {
+        Self((0..blocks.len()).map(|id| blocks.block(BlockId::new(id as u32)).is_opaque()).collect())
+    }
+
+    /// All but air, until the game has said it.
+    pub fn unknown() -> Self {
+        Self(vec![false])
+    }
+
+    /// A block of an unknown type hides what is behind it.
+    pub fn contains(&self, block: BlockId) -> bool {
+        self.0.get(block.index() as usize).copied().unwrap_or(true)
+    }
+
+    /// A map that was made with another list says something else. Opaque types that came later do not count.
+    pub fn fingerprint(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        let transparent = (0_u32..).zip(&self.0).filter(|(_, is_opaque)| !**is_opaque);
+        transparent.for_each(|(id, _)| hasher.update(&id.to_le_bytes()));
+        hasher.finalize()
+    }
+}
+
+impl WorldStore {
+    /// Says what the game has registered, when that is [stored](Self::save_registry_lists): what is loaded from then on is as
+    /// the types are now, and commits keep the opacity map. Before, chunks are read and written as the stored lists say.
+    pub fn set_blocks(&self, registry: Arc<BlockRegistry>) {
+        let opaque = Some(OpaqueBlocks::new(&registry));
+        self.know_blocks(KnownBlocks { registry, opaque });
+    }
+
+    /// The types of blocks, as the game has [registered](Self::set_blocks) them, or else as they are stored.
+    pub fn blocks(&self) -> Result<Arc<BlockRegistry>, StoreError> {
+        Ok(self.known_blocks()?.registry.clone())
+    }
+
+    pub(in crate::storage) fn known_blocks(&self) -> Result<Arc<KnownBlocks>, StoreError> {
+        if let Some(known) = &*self.blocks.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(known.clone());
+        }
+        let lists = self.registry_lists()?;
+        let registry = match lists.blocks.is_empty() {
+            true => BlockRegistry::new(),
+            false => BlockRegistry::from_records(lists.blocks, lists.components)
+                .map_err(|error| self.corrupt(StoredItem::Registry("blocks".into()), error))?,
+        };
+        Ok(self.know_blocks(KnownBlocks { registry: Arc::new(registry), opaque: None }))
+    }
+
+    /// The stored lists changed.
+    pub(in crate::storage) fn forget_stored_blocks(&self) {
+        let mut known = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        known.take_if(|known| known.opaque.is_none());
+    }
+
+    fn know_blocks(&self, known: KnownBlocks) -> Arc<KnownBlocks> {
+        let known = Arc::new(known);
+        *self.blocks.write().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        known
+    }
+
+    /// Appends a chunk as it is stored.
+    pub(in crate::storage) fn encode_chunk(
+        &self,
+        blocks: &KnownBlocks,
+        (dimension, pos): (DimensionId, ChunkPos),
+        chunk: &Chunk,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let unfit = |error| self.corrupt(StoredItem::Chunk(dimension, pos), error);
+        format::encode_with(&*blocks.registry, chunk, &[], out).map_err(unfit)
+    }
+
+    /// The chunk with this stored value, as its types of blocks are now.
+    pub(in crate::storage) fn decode_chunk(
+        &self,
+        blocks: &KnownBlocks,
+        (dimension, pos): (DimensionId, ChunkPos),
+        value: &[u8],
+    ) -> Result<Chunk, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
+        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        let decoded = format::decode_with(&*blocks.registry, opened.payload);
+        let decoded = decoded.map_err(|error| damaged(error.to_string()))?;
+        let unmigrated = |error: BlockUpgradeError| StoreError::Unmigrated {
+            what: StoredItem::Chunk(dimension, pos),
+            path: self.path().to_path_buf(),
+            reason: error.to_string(),
+        };
+        let upgraded = decoded.chunk.upgraded(&blocks.registry).map_err(unmigrated)?;
+        Ok(upgraded.unwrap_or(decoded.chunk))
+    }
+}

@@ -1,0 +1,60 @@
+//! Small structured values: one byte for their format, then postcard.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The format of a value that says nothing else.
+pub(in crate::storage) const FORMAT: u8 = 1;
+
+/// The stored form of `value`. The reason, if it has none.
+pub(in crate::storage) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    encode_as(FORMAT, value)
+}
+
+/// The stored form of `value` in a format of its own.
+pub(in crate::storage) fn encode_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, String> {
+    postcard::to_extend(value, vec![format]).map_err(|error| error.to_string())
+}
+
+/// The value with this stored form. The reason, if there is none.
+pub(in crate::storage) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    decode_as(FORMAT, bytes)
+}
+
+/// The value with this stored form in a format of its own.
+pub(in crate::storage) fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, String> {
+    match bytes.split_first() {
+        None => Err("it is empty".into()),
+        Some((format, rest)) if *format == known => match postcard::take_from_bytes(rest) {
+            Ok((value, [])) => Ok(value),
+            Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
+            Err(error) => Err(error.to_string()),
+        },
+        Some((format, _)) => Err(format!("it has format {format}, but only format {known} is known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_bytes_are_told_apart() {
+        let bytes = encode(&(7_u64, String::from("seven"))).unwrap();
+        assert_eq!(decode(&bytes), Ok((7_u64, String::from("seven"))));
+        let reason = |bytes: &[u8]| decode::<(u64, String)>(bytes).unwrap_err();
+        assert!(reason(&[]).contains("empty"));
+        assert!(reason(&[9, 0]).contains("format 9"));
+        assert!(reason(&[&bytes[..], &[0, 0]].concat()).contains("2 bytes follow"));
+        (1..bytes.len()).for_each(|end| assert!(!reason(&bytes[..end]).is_empty()));
+    }
+
+    #[test]
+    fn a_length_that_lies_allocates_nothing() {
+        // A list of u64::MAX texts, and a text as long.
+        let length = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert!(decode::<Vec<String>>(&[&[FORMAT][..], &length].concat()).is_err());
+        assert!(decode::<String>(&[&[FORMAT][..], &length].concat()).is_err());
+        assert!(decode::<Vec<u64>>(&[&[FORMAT][..], &length].concat()).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! What numbers and names of types mean in a world.
+
+use crate::block::{BlockRecord, ComponentRecord};
+use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, values::record};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const BLOCKS: &str = "blocks";
+const COMPONENTS: &str = "components";
+const ENTITY_TYPES: &str = "entity_types";
+const STRUCTURES: &str = "structures";
+
+/// The keys of all lists.
+pub(in crate::storage) const KEYS: [&str; 4] = [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES];
+
+/// The format of the list of blocks. In format 1 it was a list of names.
+const BLOCKS_FORMAT: u8 = 2;
+
+/// The lists of the family `registry`. The place in a list is the number of a type, which never changes in a world: types
+/// are only added, at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegistryLists {
+    /// The blocks; empty in a new world.
+    pub blocks: Vec<BlockRecord>,
+    /// The block components.
+    pub components: Vec<ComponentRecord>,
+    /// The types of entity components that may be stored, each version by itself.
+    pub entity_types: Vec<String>,
+    /// The names of structures. Nothing has any yet.
+    pub structures: Vec<String>,
+}
+
+impl WorldStore {
+    /// What the world knows of types.
+    pub fn registry_lists(&self) -> Result<RegistryLists, StoreError> {
+        Ok(RegistryLists {
+            blocks: self.list(BLOCKS, decode_blocks)?,
+            components: self.list(COMPONENTS, record::decode)?,
+            entity_types: self.list(ENTITY_TYPES, record::decode)?,
+            structures: self.list(STRUCTURES, record::decode)?,
+        })
+    }
+
+    /// Stores what the world knows of types: all lists, or none if that fails.
+    pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        let mut writes = WriteBatch::default();
+        self.put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks)?;
+        self.put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components)?;
+        self.put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types)?;
+        self.put_list(&mut writes, STRUCTURES, record::FORMAT, &lists.structures)?;
+        self.write(writes, Durability::Sync)?;
+        self.forget_stored_blocks();
+        Ok(())
+    }
+
+    /// Reads the list under this key, to see whether that is possible.
+    pub(in crate::storage) fn check_list(&self, key: &[u8]) -> Result<(), StoreError> {
+        match str::from_utf8(key) {
+            Ok(BLOCKS) => {
+                self.list(BLOCKS, decode_blocks)?;
+                // Types may be told by their components, so this looks at both lists.
+                self.known_blocks().map(drop)
+            }
+            Ok(COMPONENTS) => self.list::<ComponentRecord>(COMPONENTS, record::decode).map(drop),
+            Ok(name @ (ENTITY_TYPES | STRUCTURES)) => self.list::<String>(name, record::decode).map(drop),
+            _ => Err(self.unknown_key(Family::Registry, key)),
+        }
+    }
+
+    fn list<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        decode: impl Fn(&[u8]) -> Result<Vec<T>, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        match self.store.get(Family::Registry, key.as_bytes())? {
+            Some(value) => decode(&value).map_err(|reason| self.corrupt(StoredItem::Registry(key.into()), reason)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn put_list<T: Serialize>(
+        &self,
+        writes: &mut WriteBatch,
+        key: &str,
+        format: u8,
+        list: &Vec<T>,
+    ) -> Result<(), StoreError> {
+        let value = record::encode_as(format, list);
+        let value = value.map_err(|reason| self.corrupt(StoredItem::Registry(key.into()), reason))?;
+        writes.put(Family::Registry, key, value);
+        Ok(())
+    }
+}
+
+fn decode_blocks(bytes: &[u8]) -> Result<Vec<BlockRecord>, String> {
+    if bytes.first() != Some(&record::FORMAT) {
+        return record::decode_as(BLOCKS_FORMAT, bytes);
+    }
+    let names: Vec<String> = record::decode(bytes)?;
+    Ok(names.into_iter().map(|name| BlockRecord { name, components: Vec::new() }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::backends::test_store::TestStore;
+
+    fn lists() -> RegistryLists {
+        RegistryLists {
+            blocks: vec![
+                BlockRecord { name: "terrane:air".into(), components: vec![] },
+                BlockRecord { name: "game:chest[open=true]".into(), components: vec![0, 1 << 63 | 1] },
+            ],
+            components: vec![ComponentRecord { name: "game:lock".into(), version: 3, size: Some(8) }],
+            entity_types: vec!["game::Mob@2".into()],
+            structures: vec![],
+        }
+    }
+
+    #[test]
+    fn all_lists_last_or_none_is_changed() {
+        let store = TestStore::default();
+        assert_eq!(store.world().registry_lists(), Ok(RegistryLists::default()));
+        store.world().save_registry_lists(&lists()).unwrap();
+        store.world().save_registry_lists(&lists()).unwrap();
+        assert_eq!(store.world().registry_lists(), Ok(lists()));
+        let world = store.world();
+        store.fail_writes(true);
+        world.save_registry_lists(&RegistryLists::default()).unwrap_err();
+        assert_eq!(world.registry_lists(), Ok(lists()));
+    }
+
+    #[test]
+    fn a_list_of_blocks_of_format_1_is_read() {
+        let store = TestStore::default();
+        store.world().save_registry_lists(&lists()).unwrap();
+        let names = ["terrane:air", "game:stone"];
+        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names.to_vec()).unwrap());
+        let record = |name: &str| BlockRecord { name: name.into(), components: vec![] };
+        assert_eq!(store.world().registry_lists().unwrap().blocks, names.map(record));
+    }
+
+    #[test]
+    fn a_list_that_is_damaged_is_named() {
+        for key in [BLOCKS, COMPONENTS, ENTITY_TYPES, STRUCTURES] {
+            let store = TestStore::default();
+            store.world().save_registry_lists(&lists()).unwrap();
+            store.tamper(Family::Registry, key.as_bytes(), |value| value.push(0));
+            let error = store.world().registry_lists().unwrap_err();
+            assert!(error.to_string().contains(&format!("{key:?}")), "{error}");
+        }
+    }
+}

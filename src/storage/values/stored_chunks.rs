@@ -1,0 +1,82 @@
+//! Chunks as they are stored, with their versions, for whoever passes them on.
+
+use crate::chunk::format::cluster::ClusterScale;
+use crate::space::{ChunkPos, DimensionId};
+use crate::storage::tiers::PackedGroups;
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, envelope, keys};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A chunk as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// How often it was saved changed; 0 as first stored.
+    pub version: u64,
+    /// Its bytes, in the [chunk format](mod@crate::chunk::format), with the numbers of the world.
+    pub bytes: Arc<[u8]>,
+}
+
+impl WorldStore {
+    /// Chunks as they are stored, in whatever tier, each for itself and in the order asked for; `None` for those that are not:
+    /// they are air if their column [is stored](Self::is_stored), and were not generated otherwise. It does not count as an
+    /// access: what is cold stays so.
+    ///
+    /// # Errors
+    /// For each chunk those of the store, and that it is damaged.
+    pub fn stored_chunks(
+        &self,
+        dimension: DimensionId,
+        chunks: &[ChunkPos],
+    ) -> Vec<Result<Option<StoredChunk>, StoreError>> {
+        let mut groups: BTreeMap<ChunkGroup, Vec<usize>> = BTreeMap::new();
+        for (index, chunk) in chunks.iter().enumerate() {
+            groups.entry(ChunkGroup::of(dimension, *chunk)).or_default().push(index);
+        }
+        let mut found: Vec<_> = chunks.iter().map(|_| Ok(None)).collect();
+        // A group that moves from one tier to another while they are searched would be found in neither.
+        let _resting = self.groups_at_rest();
+        let mut packed = PackedGroups::new(self);
+        for (group, members) in groups {
+            let mut is_hot = false;
+            for &index in &members {
+                let value = self.store.get(Family::Chunks, &keys::chunk_key(dimension, chunks[index]));
+                is_hot |= !matches!(value, Ok(None));
+                found[index] = value.and_then(|value| self.opened(dimension, chunks[index], value.as_deref()));
+            }
+            if !is_hot {
+                let values = self.packed_values(&mut packed, group);
+                for &index in &members {
+                    let value = values.as_ref().map_err(Clone::clone);
+                    let value = value.map(|values| values.get(&ClusterScale::Small.place(chunks[index])));
+                    found[index] =
+                        value.and_then(|value| self.opened(dimension, chunks[index], value.map(Vec::as_slice)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The values of the chunks of a group that is warm or cold, by their places; none of one that is not.
+    fn packed_values(
+        &self,
+        packed: &mut PackedGroups,
+        group: ChunkGroup,
+    ) -> Result<BTreeMap<usize, Vec<u8>>, StoreError> {
+        let Some(found) = packed.find(group)? else { return Ok(BTreeMap::new()) };
+        let damaged = |error| self.corrupt(StoredItem::Chunk(group.dimension(), group.first()), error);
+        let unpacked = found.part.unpack().map_err(damaged)?;
+        Ok(unpacked.values().map(|(place, value)| (place, value.to_vec())).collect())
+    }
+
+    fn opened(
+        &self,
+        dimension: DimensionId,
+        chunk: ChunkPos,
+        value: Option<&[u8]>,
+    ) -> Result<Option<StoredChunk>, StoreError> {
+        let Some(value) = value else { return Ok(None) };
+        let opened = envelope::open(value);
+        let opened = opened.map_err(|error| self.corrupt(StoredItem::Chunk(dimension, chunk), error))?;
+        Ok(Some(StoredChunk { version: opened.version, bytes: opened.payload.into() }))
+    }
+}

@@ -1,0 +1,115 @@
+//! What columns look like from afar: one value a column, so that it also tells which columns were ever stored.
+
+use crate::chunk::ColumnSummary;
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::commit::Commit;
+use crate::storage::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys};
+
+/// How many stored values are held at a time to compare them with new ones.
+const COMPARED_AT_ONCE: usize = 256;
+
+impl WorldStore {
+    /// The summaries of these columns, in their order; `None` for those that have none.
+    pub fn summaries(
+        &self,
+        dimension: DimensionId,
+        columns: &[ColumnPos],
+    ) -> Result<Vec<Option<ColumnSummary>>, StoreError> {
+        let keys: Vec<_> = columns.iter().map(|column| keys::summary_key(dimension, *column)).collect();
+        let values = self.store.multi_get(Family::Meta, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let read = |(value, column): (Option<Vec<u8>>, &ColumnPos)| {
+            value.map(|value| self.summary(dimension, *column, &value)).transpose()
+        };
+        values.into_iter().zip(columns).map(read).collect()
+    }
+
+    fn summary(&self, dimension: DimensionId, column: ColumnPos, value: &[u8]) -> Result<ColumnSummary, StoreError> {
+        let damaged = |reason: String| self.corrupt(StoredItem::Summary(dimension, column), reason);
+        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))
+    }
+
+    pub(in crate::storage) fn add_summaries(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        let summaries: Vec<_> = batch
+            .summaries
+            .iter()
+            .map(|(&(dimension, column), summary)| (keys::summary_key(dimension, column), (dimension, column), summary))
+            .collect();
+        for summaries in summaries.chunks(COMPARED_AT_ONCE) {
+            let stored = summaries.iter().map(|(key, ..)| key.as_slice()).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
+            for ((key, (dimension, column), summary), stored) in summaries.iter().zip(stored) {
+                let mut value = envelope::unsealed();
+                summary.encode(&mut value);
+                let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
+                    None => 0,
+                    Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
+                    Some((_, Ok(stored))) => stored.version.saturating_add(1),
+                    Some((stored, Err(error))) => {
+                        let item = StoredItem::Summary(*dimension, *column);
+                        commit.report.replaced.push(self.corrupt(item, error));
+                        envelope::claimed_version(stored).saturating_add(1)
+                    }
+                };
+                envelope::seal(&mut value, version);
+                commit.writes.put(Family::Meta, key.clone(), value);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockId;
+    use crate::chunk::Column;
+    use crate::space::BlockPos;
+    use crate::storage::Durability;
+    use crate::storage::backends::test_store::TestStore;
+    use std::sync::Arc;
+
+    const DIMENSION: DimensionId = DimensionId(3);
+
+    /// One block at this height, far out.
+    fn summary(x: i64, height: i64) -> (ColumnPos, ColumnSummary) {
+        let mut column = Column::new(ColumnPos::new(x, i64::MIN >> 4));
+        column.set_block(BlockPos::new(x << 4, height, i64::MIN), BlockId::new(7));
+        (column.pos(), ColumnSummary::new(&column))
+    }
+
+    fn save(store: &TestStore, summaries: &[(ColumnPos, ColumnSummary)]) -> crate::storage::CommitReport {
+        let summaries = summaries.iter().cloned();
+        let summaries = summaries.map(|(column, summary)| ((DIMENSION, column), Arc::new(summary))).collect();
+        store.world().commit(&SaveBatch { summaries, ..SaveBatch::default() }, Durability::Process).unwrap()
+    }
+
+    #[test]
+    fn what_was_saved_last_is_read() {
+        let store = TestStore::default();
+        let [one, two, newer] = [summary(-1, 5), summary(2, i64::MAX), summary(-1, 6)];
+        save(&store, &[one.clone(), two.clone()]);
+        let read = |columns: &[ColumnPos]| store.world().summaries(DIMENSION, columns).unwrap();
+        let nobody = ColumnPos::new(0, 0);
+        assert_eq!(read(&[two.0, nobody, one.0]), [Some(two.1.clone()), None, Some(one.1.clone())]);
+        assert_eq!(save(&store, &[one.clone(), two.clone()]).bytes, 0, "nothing changed");
+        save(&store, std::slice::from_ref(&newer));
+        assert_eq!(read(&[one.0]), [Some(newer.1)]);
+        assert_eq!(store.world().summaries(DimensionId(4), &[one.0]).unwrap(), [None]);
+    }
+
+    #[test]
+    fn a_damaged_one_is_an_error_until_it_is_saved_again() {
+        let store = TestStore::default();
+        let (column, one) = summary(9, 5);
+        save(&store, &[(column, one.clone())]);
+        let damage = || {
+            store.tamper(Family::Meta, &keys::summary_key(DIMENSION, column), |value| *value.last_mut().unwrap() ^= 1);
+        };
+        damage();
+        let error = store.world().summaries(DIMENSION, &[column]).unwrap_err();
+        assert!(error.to_string().contains(&format!("the summary of column {column}")), "{error}");
+        assert_eq!(save(&store, &[(column, one.clone())]).replaced.len(), 1);
+        assert_eq!(store.world().summaries(DIMENSION, &[column]).unwrap(), [Some(one)]);
+    }
+}
