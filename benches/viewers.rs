@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let workloads: [(&str, fn()); 3] = [("V1", standing), ("V2", walking), ("V3", waiting)];
+    let workloads: [(&str, fn()); 3] = [("standing", standing), ("walking", walking), ("waiting", waiting)];
     for (name, run) in workloads {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
             run();
@@ -70,7 +70,7 @@ fn standing() {
         let columns = app.world().resource::<WorldStatistics>().generated as f64;
         let each = coordinator_time().as_secs_f64() * 1e6 / columns;
         let ratio = each / *alone.get_or_insert(each);
-        println!("V1 {viewers:>5} viewers stand {each:>9.1} us a generated column, {ratio:>6.1} times one viewer's");
+        println!("{viewers:>5} viewers stand {each:>9.1} us a generated column, {ratio:>6.1} times one viewer's");
     }
 }
 
@@ -95,7 +95,7 @@ fn walking() {
         });
         let share = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64();
         let (percent, ratio) = (share * 100.0, share / *alone.get_or_insert(share));
-        println!("V2 {viewers:>5} viewers walk  {percent:>9.2} % of its time, {ratio:>6.1} times one viewer's");
+        println!("{viewers:>5} viewers walk  {percent:>9.2} % of its time, {ratio:>6.1} times one viewer's");
     }
 }
 
@@ -107,6 +107,6 @@ fn waiting() {
         let (began, start) = (coordinator_time(), Instant::now());
         run_until(&mut app, |_| start.elapsed() > Duration::from_secs(3));
         let percent = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
-        println!("V3 {viewers:>5} viewers wait  {percent:>9.2} % of its time");
+        println!("{viewers:>5} viewers wait  {percent:>9.2} % of its time");
     }
 }

@@ -1,0 +1,183 @@
+//! The workloads V: the whole path, headless, on disk. `cargo bench --bench whole_path` prints each figure beside its goal; an
+//! argument names the ones to run. V1 beside its peer is in `benches/peers`.
+
+#[path = "worlds/square.rs"]
+mod square;
+
+use bevy::prelude::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::SplitMix64;
+use square::{Seen, terrane, watch};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const FRAME: Duration = Duration::from_micros(16_667);
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let workloads: [(&str, fn()); 3] = [("V1", square_twice), ("V3", flight), ("V4", bots)];
+    for (name, run) in workloads {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
+            run();
+        }
+    }
+}
+
+fn report(name: &str, ours: String, goal: &str) {
+    println!("{name:<28} {ours:<64} goal: {goal}");
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder for the world")
+}
+
+/// V1 and V2: the same ground from nothing, and from the store.
+fn square_twice() {
+    let folder = folder();
+    let Seen { after: made, meshes } = watch(&mut terrane(folder.path()));
+    report("V1 from nothing", format!("{made:.2?}, {meshes} meshes"), "a twentieth of bevy_voxel_world's time");
+    let Seen { after: loaded, meshes } = watch(&mut terrane(folder.path()));
+    let ratio = made.as_secs_f64() / loaded.as_secs_f64();
+    report("V2 from the store", format!("{loaded:.2?}, {meshes} meshes: V1 takes {ratio:.1} x as long"), "5 x");
+}
+
+/// How long the main schedule takes, frame by frame, for so long; `each` is called before each frame with the seconds since
+/// the last one.
+fn frames(app: &mut App, time: Duration, mut each: impl FnMut(&mut World, f32)) -> Vec<Duration> {
+    let start = Instant::now();
+    let mut last = start;
+    let mut times = Vec::new();
+    while start.elapsed() < time {
+        let began = Instant::now();
+        each(app.world_mut(), (began - last).as_secs_f32());
+        last = began;
+        let worked = Instant::now();
+        app.update();
+        times.push(worked.elapsed());
+        std::thread::sleep(FRAME.saturating_sub(began.elapsed()));
+    }
+    times.sort_unstable();
+    times
+}
+
+/// V3: frames while the viewer stands, and while it flies over new ground.
+fn flight() {
+    const SPEED: f32 = 40.0;
+    let folder = folder();
+    let mut app = square::app();
+    app.add_plugins((TerranePlugin::at(folder.path()), ChunkRenderPlugin::default()));
+    let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
+    let dimension = app.world_mut().spawn(hills).id();
+    let viewer = app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(12), Transform::default())).id();
+    app.finish();
+    app.cleanup();
+    frames(&mut app, Duration::from_secs(10), |_, _| ());
+    let standing = frames(&mut app, Duration::from_secs(20), |_, _| ());
+    let flying = frames(&mut app, Duration::from_secs(20), |world, seconds| {
+        if let Some(mut place) = world.get_mut::<Transform>(viewer) {
+            place.translation.x += SPEED * seconds;
+        }
+    });
+    let [standing, flying] = [standing, flying].map(|times| times[times.len() * 99 / 100]);
+    let more = flying.as_secs_f64() * 1e3 - standing.as_secs_f64() * 1e3;
+    report("V3 frames of a flight", format!("p99 {flying:.2?}, {standing:.2?} at rest: {more:+.2} ms"), "+ 1 ms");
+}
+
+/// A bot of world S, as an entity of its region: 4.3 blocks a second, one way after the other.
+#[derive(Component, Clone)]
+struct Bot {
+    number: u64,
+    ticks: u64,
+    random: u64,
+}
+
+/// Blocks a tick.
+const PACE: f32 = 4.3 / 20.0;
+/// Ticks that a column takes.
+const COLUMN: u64 = 75;
+
+fn walk(mut bots: Query<(&mut Bot, &mut Position)>) {
+    for (mut bot, mut position) in &mut bots {
+        bot.ticks += 1;
+        if (bot.ticks + bot.number).is_multiple_of(COLUMN) {
+            bot.random = SplitMix64::new(bot.random).next_u64();
+        }
+        let step = [Vec3::X, Vec3::NEG_X, Vec3::Z, Vec3::NEG_Z][(bot.random >> 62) as usize];
+        position.translate(step * PACE);
+    }
+}
+
+/// An app in which so many bots walk over world S.
+fn world_s(path: &Path, bots: u64) -> App {
+    const SIDE: u64 = 20_000;
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, TerranePlugin::at(path))).register_region_component::<Bot>();
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, walk);
+    });
+    let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
+    let dimension = app.world_mut().spawn(hills).id();
+    app.finish();
+    app.cleanup();
+    let mut random = SplitMix64::new(42);
+    let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;
+    for number in 0..bots {
+        let mut axis = || (below(SIDE) as i64 - SIDE as i64 / 2) * 16;
+        let place = BlockPos::new(axis(), 60, axis());
+        let bot = Bot { number, ticks: 0, random: number };
+        app.world_mut().commands().spawn_in_region(dimension, place, (bot, Viewer::new().with_radius(4)));
+    }
+    app
+}
+
+/// Resident memory of this process, in MB.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or_default() / 1e3
+}
+
+/// Until all ground around the bots is there.
+fn settle(app: &mut App) {
+    let start = Instant::now();
+    loop {
+        frames(app, Duration::from_secs(1), |_, _| ());
+        let statistics = &app.world().resource::<WorldStatistics>().0;
+        if statistics.columns > 1_000 && statistics.remaining == 0 {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(180), "{} columns remain", statistics.remaining);
+    }
+}
+
+/// V4: bots that walk over ground that was generated in an earlier session, at the default settings.
+fn bots() {
+    const BOTS: u64 = 500;
+    const WALK: Duration = Duration::from_secs(30);
+    let folder = folder();
+    // The same steps a first time, for somewhat longer, so that nothing is generated while it is measured.
+    let mut app = world_s(folder.path(), BOTS);
+    settle(&mut app);
+    frames(&mut app, WALK + Duration::from_secs(30), |_, _| ());
+    drop(app);
+
+    let mut app = world_s(folder.path(), BOTS);
+    settle(&mut app);
+    frames(&mut app, Duration::from_secs(5), |_, _| ());
+    let loaded = |app: &App| app.world().resource::<WorldStatistics>().loaded;
+    let before = loaded(&app);
+    let start = Instant::now();
+    frames(&mut app, WALK, |_, _| ());
+    let columns = (loaded(&app) - before) as f64 / start.elapsed().as_secs_f64();
+    let statistics = &app.world().resource::<WorldStatistics>().0;
+    let rate = |region: &RegionStatistics| region.window(TickWindow::FiveSeconds).ticks_per_second;
+    let mut rates: Vec<f64> = statistics.regions.iter().filter_map(rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let [worst, median] = [0, rates.len() / 2].map(|at| rates.get(at).copied().unwrap_or_default());
+    let ours = format!(
+        "{BOTS} bots, worst {worst:.2}, median {median:.2} TPS; {columns:.0} columns/s, {:.0} MB, {} generated",
+        resident(),
+        statistics.generated
+    );
+    report("V4 bots", ours, "500 bots at 20 TPS");
+}

@@ -1,0 +1,66 @@
+//! The square of group V: 512 x 512 blocks around the viewer, y from -64 to 64, at 60 frames a second.
+
+use bevy::asset::AssetPlugin;
+use bevy::prelude::*;
+use bevy_terrane::prelude::{ChunkRenderPlugin, Dimension, Hills, TerranePlugin, Viewer};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Blocks from the viewer to the sides of the square.
+pub const HALF: f32 = 256.0;
+/// Half of the heights of the ground.
+pub const HEIGHT: i64 = 64;
+/// Columns that a disc needs for the corners of the square, and for those around these, without which nothing is meshed.
+const RADIUS: u32 = 25;
+const FRAME: Duration = Duration::from_micros(16_667);
+/// If so long no mesh came, all are there.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// When the last mesh within the square came.
+pub struct Seen {
+    pub after: Duration,
+    pub meshes: usize,
+}
+
+/// An app without a window that has all that meshes want.
+pub fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, AssetPlugin::default(), TransformPlugin));
+    app.init_asset::<Mesh>().init_asset::<StandardMaterial>().init_asset::<Image>();
+    app
+}
+
+/// The ground in a world of ours at this path, with a viewer in its middle.
+pub fn terrane(path: &Path) -> App {
+    let mut app = app();
+    app.add_plugins((TerranePlugin::at(path), ChunkRenderPlugin::default()));
+    let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-HEIGHT..HEIGHT);
+    let dimension = app.world_mut().spawn(hills).id();
+    app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(RADIUS), Transform::default()));
+    app
+}
+
+/// Runs an app from its start until everything within the square is meshed.
+pub fn watch(app: &mut App) -> Seen {
+    app.finish();
+    app.cleanup();
+    let mut meshes = app.world_mut().query_filtered::<&Transform, With<Mesh3d>>();
+    let start = Instant::now();
+    let mut seen = Seen { after: Duration::ZERO, meshes: 0 };
+    while seen.meshes == 0 || start.elapsed() < seen.after + QUIET {
+        assert!(start.elapsed() < Duration::from_secs(300), "the ground did not come");
+        let began = Instant::now();
+        app.update();
+        // The corner of a chunk may stand a block beside it.
+        let is_inside = |place: &&Transform| {
+            let corner = place.translation + 1.0;
+            corner.x >= -HALF && corner.x < HALF && corner.z >= -HALF && corner.z < HALF
+        };
+        let now = meshes.iter(app.world()).filter(is_inside).count();
+        if now > seen.meshes {
+            seen = Seen { after: start.elapsed(), meshes: now };
+        }
+        std::thread::sleep(FRAME.saturating_sub(began.elapsed()));
+    }
+    seen
+}
