@@ -4,8 +4,8 @@
 //! save. Every change of a region's state happens here, in a fixed order, so the state machine needs no lock. It runs
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
-//! One pass runs the [`CoordinatorSystems`] in order, one file each: `collect`, `stream`, `deliver`, `dispatch` (with
-//! `save`), `publish`.
+//! One pass runs the [`CoordinatorSystems`] in order. `collect`, `stream`, `deliver`, `dispatch` and `publish` are the five; beside
+//! them stand the jobs of the same sets.
 
 mod answers;
 mod arenas;

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! SaveBatch -> StorageThread -> WorldStore::commit -> KeyValueStore::write
-//! generation pool  <-  WorldStore::load_batch  <-  KeyValueStore::scan
+//! loading and region threads  <-  WorldStore::load_batch, load_part  <-  KeyValueStore::scan
 //! ```
 
 mod backends;

@@ -1,7 +1,7 @@
-//! Saving: one pending batch over all regions, committed as a whole.
+//! Saving: one pending save over all regions, committed as a whole.
 //!
 //! Regions hand out what is unsaved at the end of a tick, in turns (see `autosave`). What leaves a region in between
-//! brings the region's unsaved state along, so the pending batch is consistent at any time, and whenever it is
+//! brings the region's unsaved state along, so the pending save is consistent at any time, and whenever it is
 //! committed, as a whole, a crash finds nothing twice and loses nothing that was stored before. A save that the game asks
 //! for asks every region, and is answered when all have answered, and what they handed out survives a loss of power.
 //!
