@@ -461,7 +461,6 @@ fn the_watchdog_tells_a_letter_from_a_schedule() {
 #[test]
 fn windows_of_statistics_tell_rates_times_and_utilisation() {
     let (mut app, dimension, _, _) = two_regions(lockstep());
-    app.add_region_plugins(|_| {});
     update(&mut app, 20 * 70);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
     for window in Window::ALL {

@@ -547,20 +547,15 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 #[test]
 fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     use crate::failing_store::FullDisk;
-    use bevy_terrane::storage::{DimensionOrigin, KeyValueStore, WorldStore};
+    use bevy_terrane::storage::{KeyValueStore, WorldStore};
     use std::ops::ControlFlow;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
     let disk = FullDisk::default();
     let is_full = disk.is_full.clone();
     let disk = StorageConfig::Custom(Arc::new(disk) as Arc<dyn KeyValueStore>);
-    let store = WorldStore::open(&disk).unwrap();
-    let GeneratorIdentity { name: generator, version, seed } = Flat::new().identity();
-    store.open_dimension("overworld", &DimensionOrigin { generator, version, seed }).unwrap();
     // One that has something in it, so that a removal can be broken off.
-    let app = closing(TerranePlugin::stored_in(disk.clone()));
-    drop(store);
-    let mut app = { app };
+    let mut app = closing(TerranePlugin::stored_in(disk.clone()));
     let first = named(&mut app, "overworld");
     viewer(&mut app, first, 0.0, 0.0, 1);
     start(&mut app);
