@@ -146,7 +146,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
 
 #[test]
 fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
-    // The full count, ten rounds, has 10,000 ticks.
+    // `TERRANE_ROUNDS=10` has 10,000 ticks.
     let ticks = 1_000 * rounds(1).min(10);
     let changes = jump_about(1_000, ticks, 1, 400);
     assert!(changes as u64 > ticks / 40, "regions merged and split only {changes} times");

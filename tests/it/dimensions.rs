@@ -89,45 +89,6 @@ fn a_dimension_of_a_taken_name_or_without_heights_is_refused() {
     assert!(failed[1].error.to_string().contains("height range 5..5"));
 }
 
-/// Fails for one column until it has been asked three times.
-struct Moody(std::sync::atomic::AtomicU32);
-
-impl Generator for Moody {
-    fn identity(&self) -> GeneratorIdentity {
-        GeneratorIdentity { name: "moody".into(), version: 1, seed: 0 }
-    }
-
-    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        if request.column == ColumnPos::new(0, 0) {
-            let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            assert!(asked > 0, "a generator may panic");
-            if asked < 2 {
-                return Err(GenerateError::Failed { column: request.column, reason: "not yet".into() });
-            }
-        }
-        Flat::new().generate(request)
-    }
-}
-
-#[test]
-fn a_generator_that_fails_is_asked_again_and_holds_up_nothing() {
-    let mut app = game(lockstep());
-    listen::<ColumnFailed>(&mut app);
-    let dimension = app.world_mut().spawn(Dimension::new("moody", Moody(0.into()))).id();
-    viewer(&mut app, dimension, 0.0, 0.0, 3);
-    start(&mut app);
-    update(&mut app, 12);
-    assert_eq!(block_at(app.world_mut(), dimension, BlockPos::new(0, 0, 0)), None);
-    assert!(block_at(app.world_mut(), dimension, BlockPos::new(32, 0, 0)).is_some());
-
-    update(&mut app, 100);
-    assert!(block_at(app.world_mut(), dimension, BlockPos::new(0, 0, 0)).is_some());
-    let failed = heard::<ColumnFailed>(&app);
-    assert_eq!(failed.len(), 2);
-    assert!(failed[0].error.contains("a generator may panic"), "{}", failed[0].error);
-    assert!(failed[1].error.contains("not yet"), "{}", failed[1].error);
-}
-
 /// Letters of the game that the next tests send.
 #[derive(Clone, Debug, PartialEq)]
 struct Note(u32);

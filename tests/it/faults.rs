@@ -332,6 +332,8 @@ fn letters_to_a_halted_region_wait_for_its_restart() {
 #[test]
 fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
+    let saved = BlockPos::new(2, 9, 2);
+    set(&mut app, dimension, saved, "terrane:stone");
     spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
     save(&mut app);
@@ -356,6 +358,8 @@ fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     });
     update_until(&mut app, "what was saved is back", |world| is_at(world, "saved", HERE));
     assert_eq!(names(&mut app), ["guest", "saved"]);
+    assert_eq!(block_at(app.world_mut(), dimension, saved), Some(id_of(app.world(), "terrane:stone")));
+    set(&mut app, dimension, BlockPos::new(3, 9, 3), "terrane:stone");
 }
 
 #[test]

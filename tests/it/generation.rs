@@ -369,50 +369,6 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
 }
 
 #[test]
-fn after_a_crash_nothing_that_is_stored_is_made_again_and_nothing_is_left_out() {
-    let disk = Arc::<MemoryStore>::default();
-    let run = |disk: &Arc<MemoryStore>, watched: &Watched| {
-        let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
-        let plugin = on(disk).with_generation(settings).with_autosave_period(Duration::from_millis(300));
-        let mut app = game(plugin);
-        listen::<DimensionOpened>(&mut app);
-        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
-        further_viewer(&mut app, dimension, 0.0, 3, 12);
-        start(&mut app);
-        (app, dimension)
-    };
-    let first = Watched::default();
-    let (mut app, dimension) = run(&disk, &first);
-    update(&mut app, 83);
-    let before = progress(app.world(), dimension).to_generate;
-    let crashed = Arc::new(disk.snapshot());
-    let known = stored_columns(&crashed, dimension_id(&app, dimension));
-    assert!(known.iter().all(|column| first.asked().contains(column)));
-    drop(app);
-    assert!(before.missing > 0 && before.missing < before.total);
-
-    let second = Watched::default();
-    let (mut app, dimension) = run(&crashed, &second);
-    update(&mut app, 6);
-    let stored = heard::<DimensionOpened>(&app)[0].stored_columns as usize;
-    let now = progress(app.world(), dimension).to_generate;
-    assert_eq!(stored, known.len());
-    assert!(stored > 50 && now.missing < now.total - 50, "{stored} stored, {now:?}");
-    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
-    let again = second.take_calls();
-    assert!(again.values().all(|calls| *calls == 1));
-    assert!(known.iter().all(|column| !again.contains_key(column)), "no work is repeated");
-    let all: BTreeSet<_> = known.iter().chain(again.keys()).copied().collect();
-    assert!(all.is_superset(&disc(HOME, 12)), "no hole");
-    drop(app);
-
-    let third = Watched::default();
-    let (mut app, dimension) = run(&crashed, &third);
-    update(&mut app, 60);
-    assert!(is_generated(app.world(), dimension) && third.asked().is_empty());
-}
-
-#[test]
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     // Nothing is too slow.
     let pacing = Pacing { frame_budget: Duration::MAX, tick_share: f64::INFINITY, ..default() };

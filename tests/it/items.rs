@@ -229,7 +229,7 @@ mod killed {
             .unwrap()
     }
 
-    /// The full count is 500 rounds.
+    /// `TERRANE_ROUNDS=10` kills 500 times.
     #[test]
     fn a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once() {
         let mut random = bevy_terrane::simulation::SplitMix64::new(rounds(50));

@@ -154,20 +154,6 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
 }
 
 #[test]
-fn autosave_runs_by_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    let (mut app, dimension) = open(at(&path).with_autosave_period(Duration::from_millis(100)));
-    update_until(&mut app, "the ground is saved", |world| {
-        let statistics = world.resource::<WorldStatistics>();
-        statistics.saves > 0 && statistics.unsaved == 0
-    });
-    let before = app.world().resource::<WorldStatistics>().bytes_saved;
-    edit(&mut app, dimension, 0);
-    update_until(&mut app, "the edit is saved", |world| world.resource::<WorldStatistics>().bytes_saved > before);
-}
-
-#[test]
 fn the_end_waits_for_a_slow_region_but_not_for_ever() {
     fn dawdle(walkers: Query<&Walker>) {
         let Some(walker) = walkers.iter().find(|walker| walker.name.starts_with("slow")) else { return };
@@ -205,31 +191,6 @@ fn the_end_waits_for_a_slow_region_but_not_for_ever() {
             block_at(world, dimension, there) == Some(block)
         });
     }
-}
-
-#[test]
-fn a_viewer_of_a_region_comes_back_with_the_world() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    let plugin = || at(&path).with_tick_mode(TickMode::Lockstep);
-    let mut app = game(plugin());
-    let dimension = flat(&mut app);
-    start(&mut app);
-    update(&mut app, 3);
-    let place = BlockPos::new(777, 5, -333);
-    spawn_in_region(&mut app, dimension, place, (walker("scout", 0.0), Viewer::new().with_radius(2)));
-    update(&mut app, 30);
-    drop(app);
-
-    let mut app = game(plugin());
-    listen::<DimensionOpened>(&mut app);
-    let dimension = flat(&mut app);
-    start(&mut app);
-    update(&mut app, 30);
-    assert_eq!(heard::<DimensionOpened>(&app)[0].viewers, 1);
-    assert!(heard::<DimensionOpened>(&app)[0].stored_columns >= 13);
-    assert_eq!(walkers(app.world_mut()).len(), 1);
-    assert!(block_at(app.world_mut(), dimension, place).is_some());
 }
 
 #[test]

@@ -490,18 +490,6 @@ mod folders {
     }
 
     #[test]
-    fn the_folder_is_locked_as_long_as_the_world_lives() {
-        let root = tempfile::tempdir().unwrap();
-        let store = TestStore::default();
-        for session in 1..4 {
-            let world = open(root.path(), &store).unwrap();
-            assert_eq!(world.session(), session);
-            let error = open(root.path(), &store).unwrap_err();
-            assert!(matches!(error, WorldOpenError::Locked { process: Some(_), .. }), "{error}");
-        }
-    }
-
-    #[test]
     fn a_world_whose_database_does_not_open_stays_free_and_as_it_was() {
         let root = tempfile::tempdir().unwrap();
         let store = TestStore::default();

@@ -36,25 +36,3 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
         assert_eq!(world.entity(Uuid::from_u128(5)).unwrap(), round(1).entities[&Uuid::from_u128(5)]);
     }
 }
-
-#[test]
-fn a_world_of_a_newer_format_is_refused_and_no_byte_of_it_is_changed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    open(&path).unwrap().commit(&round(1), Durability::Sync).unwrap();
-    let marker = path.join("world.terrane");
-    let ours = fs::read(&marker).unwrap();
-    fs::write(&marker, "bevy_terrane world\nformat = 99\n").unwrap();
-    // The log for people too.
-    let all = |path: &Path| {
-        let logs = fs::read_dir(path.join("db")).unwrap().map(|entry| entry.unwrap().path());
-        let logs: BTreeMap<_, _> = logs.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
-        (files(path), logs)
-    };
-    let before = all(&path);
-    let error = open(&path).unwrap_err();
-    assert!(matches!(error, WorldOpenError::NewerFormat { found: 99, .. }), "{error}");
-    assert!(all(&path) == before, "it was touched");
-    fs::write(&marker, ours).unwrap();
-    assert!(open(&path).unwrap().entity(Uuid::from_u128(5)).unwrap().is_some());
-}
