@@ -100,16 +100,6 @@ fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
     inside.map(|(x, z)| ColumnPos::new(center.x + x, center.z + z)).collect()
 }
 
-/// What a store holds of a dimension, by its graph.
-fn stored_columns(disk: &MemoryStore, dimension: DimensionId) -> BTreeSet<ColumnPos> {
-    let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
-    let mut graph = DistanceGraph::new();
-    for (x, z, masks) in world.stored_tiles(dimension).unwrap() {
-        graph.restore_tile(TilePos::new(x, z), &masks).unwrap();
-    }
-    graph.completed_columns().collect()
-}
-
 fn further_viewer(app: &mut App, dimension: Entity, x: f32, radius: u32, generation_radius: u32) -> Entity {
     let viewer = Viewer::in_dimension(dimension).with_radius(radius).with_generation_radius(generation_radius);
     app.world_mut().spawn((viewer, Transform::from_xyz(x, 0.0, 0.0))).id()

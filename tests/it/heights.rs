@@ -107,6 +107,21 @@ fn only_what_is_near_above_and_below_is_generated_at_any_height() {
 }
 
 #[test]
+fn a_dimension_of_more_than_16_384_blocks_is_sparse() {
+    let mut app = game(lockstep());
+    let dimensions = [("low", 0..16_384), ("high", 0..16_400)].map(|(name, heights)| {
+        let dimension = app.world_mut().spawn(Dimension::new(name, Flat::new()).with_height(heights)).id();
+        viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+        dimension
+    });
+    start(&mut app);
+    update(&mut app, 20);
+    let is_loaded = |dimension, y| seen(&app, dimension, BlockPos::new(0, y, 0)).is_some();
+    assert_eq!(dimensions.map(|dimension| is_loaded(dimension, 0)), [true, true]);
+    assert_eq!(dimensions.map(|dimension| is_loaded(dimension, 16_000)), [true, false]);
+}
+
+#[test]
 fn viewers_at_two_heights_of_a_column_have_both() {
     let strata = Strata::default();
     let mut app = game(lockstep());

@@ -2,6 +2,7 @@
 
 #![cfg(feature = "rocksdb")]
 
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::io::{BufRead, BufReader};
@@ -151,6 +152,19 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
     let back = walkers(app.world_mut());
     assert_eq!(back.len(), 1);
     assert_eq!((back[0].0.as_str(), back[0].1.block), ("bob", BlockPos::new(1, 5, 1)));
+}
+
+#[test]
+fn the_order_to_end_the_app_saves_everything_within_the_update() {
+    let disk = Disk::default();
+    let (mut app, dimension) = open(disk.plugin().with_autosave_period(Duration::from_secs(3_600)));
+    edit(&mut app, dimension, 0);
+    app.world_mut().write_message(AppExit::Success);
+    app.update();
+    // The app is still there: nothing is left to its end.
+    let (mut again, dimension) = open(disk.copy().plugin());
+    let stone = id_of(app.world(), "terrane:stone");
+    assert!(edits(0).all(|position| block_at(again.world_mut(), dimension, position) == Some(stone)));
 }
 
 #[test]

@@ -576,3 +576,18 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     fs::write(&file, b"no schematic").unwrap();
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
 }
+
+#[test]
+fn the_exit_code_says_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let [world, new] = ["world", "new"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    make_world(Path::new(&world), 1);
+    assert_eq!(run(&["info", &world]).end.code(), 0);
+    assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
+    let cut = folder.path().join("cut.schem");
+    let mut bytes = Vec::new();
+    Schematic::new([20, 3, 4]).write(&mut bytes, &WriteOptions::default()).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 20]).unwrap();
+    assert_eq!(run(&["schematic", "info", cut.to_str().unwrap()]).end.code(), 3);
+    assert_eq!(Arguments::try_parse_from(["terrane", "dance"]).unwrap_err().exit_code(), 2);
+}

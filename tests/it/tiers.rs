@@ -5,7 +5,9 @@
 use crate::support::*;
 use bevy_terrane::chunk::{Chunk, format};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{ChunkGroup, Durability, MemoryStore, SaveBatch, Tier, WorldStore, envelope};
+use bevy_terrane::storage::{
+    ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, Tier, WorldStore, envelope,
+};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -130,6 +132,62 @@ fn heat_goes_on_after_a_restart() {
     assert_eq!(shared.tier(HOME), Some(Tier::Hot), "three and one are less than five");
     seconds(&mut app, 4);
     assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
+}
+
+#[test]
+fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
+    let disk = Arc::new(MemoryStore::new());
+    let open = || {
+        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()));
+        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 3);
+        start(&mut app);
+        seconds(&mut app, 2);
+        app
+    };
+    let heat = || disk.scan(Family::Meta, b"heat:"..b"heat;", usize::MAX).unwrap();
+    drop(open());
+    let before = heat();
+    assert!(!before.is_empty());
+    let mut app = open();
+    assert!(app.world().resource::<WorldStatistics>().loaded > 0);
+    seconds(&mut app, 30);
+    assert_eq!(heat(), before, "it waits for something that is saved");
+    seconds(&mut app, 31);
+    update_until(&mut app, "it is written", |_| heat() != before);
+    assert_eq!(app.world().resource::<WorldStatistics>().clock.as_secs(), 63);
+}
+
+#[test]
+fn moves_take_no_more_bytes_a_second_than_they_may() {
+    const RATE: u64 = 50_000;
+    let disk = Arc::new(MemoryStore::new());
+    let settings = TierSettings { bytes_per_second: RATE, ..default() };
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tiers(settings);
+    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 24 };
+    app.world_mut().spawn(Pregeneration { dimension, area });
+    // When how much had been moved.
+    let mut steps = vec![(Duration::ZERO, 0)];
+    update_until(&mut app, "three steps are made", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        let moved = statistics.tiers.moved_bytes;
+        if moved > steps[steps.len() - 1].1 {
+            steps.push((statistics.clock, moved));
+        }
+        steps.len() == 4
+    });
+    for step in 1..3 {
+        let bytes = steps[step].1 - steps[step - 1].1;
+        let waited = steps[step + 1].0 - steps[step].0;
+        // Statistics come four times a second.
+        let least = Duration::from_millis(bytes * 1_000 / RATE).saturating_sub(Duration::from_millis(300));
+        assert!(waited >= least, "after {bytes} bytes it waited {waited:?}");
+    }
 }
 
 #[test]
