@@ -1,9 +1,8 @@
 //! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
 
 use crate::support::*;
-use bevy_terrane::generation::{DistanceGraph, TilePos};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{MemoryStore, WorldStore};
+use bevy_terrane::storage::MemoryStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -378,4 +377,25 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     app.insert_resource(Pacing::fixed(77));
     update_until(&mut app, "it is fixed", |world| limit(world) == 77);
     watched.open_gate();
+}
+
+#[test]
+fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
+    let watched = Watched::default();
+    watched.fail(&[HOME]);
+    let asked = || watched.asked().into_iter().filter(|column| *column == HOME).count();
+    let mut app = game(lockstep());
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    // The waits double: 1, 2 and 4 seconds.
+    update(&mut app, 20 * 4);
+    assert_eq!(asked(), 3);
+    move_viewer(&mut app, camera, 5_000.0, 0.0);
+    update(&mut app, 5);
+    move_viewer(&mut app, camera, 0.0, 0.0);
+    update(&mut app, 10);
+    assert_eq!(asked(), 4, "who comes again does not wait for what failed before");
+    update(&mut app, 25);
+    assert_eq!(asked(), 5, "and the waits begin anew");
 }

@@ -123,19 +123,28 @@ fn packs_of_more_than_64_mib_are_not_made() {
 
 #[test]
 fn players_are_not_in_an_export() {
-    let (store, dimension) = empty_world(&[0], false);
-    let (cow, mut player) = (entity(1, dimension, [1, 2, 3]), entity(2, dimension, [4, 5, 6]));
+    let spec = Spec {
+        is_sparse: false,
+        columns: BTreeSet::from([(0, 0)]),
+        edits: Vec::new(),
+        later: Vec::new(),
+        entities: vec![[1, 2, 3]],
+        ticks: Vec::new(),
+        tiers: vec![0],
+        kept: Vec::new(),
+    };
+    let (store, dimension) = spec.make(&[0, 1, 2, 3, 4]);
+    let mut player = entity(2, dimension, [4, 5, 6]);
     player.components.push(crate::storage::player_component("bob"));
     let mut save = SaveBatch::default();
-    save.entities.extend([(cow.id, Some(cow.clone())), (player.id, Some(player))]);
-    mark_stored(save.tiles.entry((dimension, (0, 0))).or_insert([0; 64]), cow.column());
+    save.entities.insert(player.id, Some(player));
     store.world().commit(&save, Durability::Process).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
     assert_eq!(export(&store, &path, &ExportOptions::default()).entities, 1);
     let new = TestStore::default();
     import(&new, &path, &ImportOptions::default()).unwrap();
-    assert_eq!(contents(&new, NAME).entities.into_keys().collect::<Vec<_>>(), [cow.id]);
+    assert_eq!(contents(&new, NAME).entities.into_keys().collect::<Vec<_>>(), [Uuid::from_u128(1)]);
     assert_eq!(new.world().player("bob"), Ok(None));
 }
 
