@@ -44,15 +44,6 @@ fn an_emptied_database_is_not_taken_for_a_new_world() {
     assert!(matches!(error, WorldOpenError::Database { source: StoreError::Corrupt { .. }, .. }), "{error}");
 }
 
-#[cfg(not(feature = "rocksdb"))]
-#[test]
-fn without_a_backend_a_path_is_an_error() {
-    let root = tempfile::tempdir().unwrap();
-    let error = WorldStore::open(&StorageConfig::Path(root.path().join("world"))).unwrap_err();
-    assert_eq!(error, WorldOpenError::NoBackend { path: root.path().join("world") });
-    assert!(!root.path().join("world").exists());
-}
-
 #[cfg(feature = "rocksdb")]
 #[test]
 fn a_world_on_disk_is_there_the_next_time() {
