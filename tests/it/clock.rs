@@ -1,5 +1,6 @@
 //! Time in dimensions and regions: rates, pauses, single steps, late regions, the watchdog, statistics.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
@@ -408,7 +409,17 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
 #[test]
 fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     let plugin = TerranePlugin::in_memory().with_watchdog_limit(Duration::from_millis(150));
-    let mut app = dawdling(plugin);
+    let mut app = game(plugin);
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>, walkers: Query<&Walker>| {
+            if !walkers.is_empty() {
+                gate.pass();
+            }
+        });
+    });
     listen::<RegionHung>(&mut app);
     let dimension = flat(&mut app);
     let [_, there] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 1));
@@ -421,7 +432,7 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     });
     assert!(heard::<RegionHung>(&app).is_empty());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
-    spawn_in_region(&mut app, dimension, HERE, walker("1200", 0.0));
+    spawn_in_region(&mut app, dimension, HERE, walker("slow", 0.0));
     update_until(&mut app, "it is told twice", |world| world.resource::<Heard<RegionHung>>().0.len() >= 2);
     let hung = heard::<RegionHung>(&app).to_vec();
     for (number, hung) in hung.iter().enumerate() {
@@ -443,6 +454,7 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     update_until(&mut app, "a region waits for it", |world| {
         world.resource::<Heard<RegionHung>>().0.iter().any(|hung| !hung.waiting.is_empty())
     });
+    gate.open();
 }
 
 #[test]
@@ -453,9 +465,13 @@ fn the_watchdog_tells_a_letter_from_a_schedule() {
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update_until(&mut app, "it ticks", |world| block_at(world, dimension, HERE).is_some());
-    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(600)));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| copy.pass());
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<RegionHung>>().0.is_empty());
     assert_eq!(heard::<RegionHung>(&app)[0].step, "receiving");
+    gate.open();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A dimension that closes is saved, and goes on under its name.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 
@@ -233,17 +234,19 @@ fn letters_of_a_dimension_that_closes_come_back_or_are_reported() {
 
 #[test]
 fn a_dimension_closes_after_its_slow_region_and_with_a_halted_one() {
-    fn misbehave(walkers: Query<&Walker>) {
+    fn misbehave(gate: Res<Gate>, walkers: Query<&Walker>) {
         for walker in &walkers {
             assert!(walker.name != "bomb", "a bomb went off");
             if walker.name == "slow" {
-                std::thread::sleep(std::time::Duration::from_millis(400));
+                gate.pass();
             }
         }
     }
     let mut app = closing(TerranePlugin::in_memory());
-    app.add_region_plugins(|region| {
-        region.add_systems(RegionTick, misbehave);
+    let gate = Gate::default();
+    let copy = gate.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, misbehave);
     });
     listen::<RegionHalted>(&mut app);
     listen::<WorldSaved>(&mut app);
@@ -264,7 +267,12 @@ fn a_dimension_closes_after_its_slow_region_and_with_a_halted_one() {
     let dug = BlockPos::new(far.x, 9, 0);
     app.world_mut().write_message(SetBlock { dimension: first, position: dug, block });
     update(&mut app, 2);
+    gate.close();
+    update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
     app.world_mut().despawn(first);
+    update(&mut app, 5);
+    assert!(heard::<DimensionClosed>(&app).is_empty(), "it waits for its slow region");
+    gate.open();
     wait_closed(&mut app, 1);
     update_until(&mut app, "its letter is back", |world| !world.resource::<Heard<Returned<Note>>>().0.is_empty());
     assert_eq!(names(&mut app), [""; 0]);

@@ -1,5 +1,6 @@
 //! A fault stays where it happens, and a halted region can be restarted from the store.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::chunk::ColumnSummary;
 use bevy_terrane::prelude::*;
@@ -264,8 +265,6 @@ fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
     run_for(&mut app, Duration::from_millis(300));
     restart(&mut app, dimension);
     update_until(&mut app, "it arrived", |world| is_at(world, "jumper", HERE));
-    run_for(&mut app, Duration::from_millis(300));
-    assert_eq!(names(&mut app), ["jumper"]);
     save(&mut app);
     assert_eq!(names(&mut app), ["jumper"]);
 }
@@ -458,15 +457,20 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
 fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     let (mut app, dimension, ..) = two_regions(plugin());
     listen::<SaveFailed>(&mut app);
-    in_region(&mut app, dimension, HERE, |_| {
-        std::thread::sleep(Duration::from_millis(300));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| {
+        copy.pass();
         panic!("too late for a save");
     });
+    update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
     // The second one waits until the first has an answer.
     for request in [7, 8] {
         app.world_mut().write_message(SaveWorld { request });
         run_for(&mut app, Duration::from_millis(100));
     }
+    gate.open();
     update_until(&mut app, "it failed", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
     let failed: Vec<_> = heard::<SaveFailed>(&app).iter().flat_map(|failed| &failed.requests).copied().collect();
     assert_eq!(failed, [7, 8]);
@@ -488,8 +492,11 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     set(&mut app, dimension, saved, "terrane:stone");
     save(&mut app);
     set(&mut app, dimension, lost, "terrane:stone");
-    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_secs(3)));
-    run_for(&mut app, Duration::from_millis(200));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| copy.pass());
+    update_until(&mut app, "it hangs", |_| gate.waiting() == 1);
     for position in [waiting, in_the_air] {
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
     }
@@ -502,6 +509,7 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     assert_eq!(found, [true, true, true, false]);
     let seen_from_afar = store.summaries(id, &[HERE.column()]).unwrap().remove(0);
     assert_eq!(seen_from_afar, Some(ColumnSummary::new(&stored)));
+    gate.open();
 }
 
 #[test]

@@ -3,11 +3,15 @@
 #![cfg(feature = "rocksdb")]
 
 use crate::disk::Disk;
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The path of the world for a test that runs as a process of its own.
@@ -83,7 +87,7 @@ fn what_was_acknowledged_survives_a_kill() {
             lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
         let last = acknowledged.take(wanted as usize).last().expect("the process saved");
         // In the middle of the next round, whatever it does then.
-        std::thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
+        thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
         process.kill().unwrap();
         process.wait().unwrap();
 
@@ -167,74 +171,85 @@ fn the_order_to_end_the_app_saves_everything_within_the_update() {
     assert!(edits(0).all(|position| block_at(again.world_mut(), dimension, position) == Some(stone)));
 }
 
+/// A region far from the slow one.
+const THERE: BlockPos = BlockPos::new(4_000, 9, 0);
+
+/// A game with a region in whose tick the gate is waited at, which is closed, and another one there.
+fn with_a_slow_region(plugin: TerranePlugin) -> (App, Entity, Gate) {
+    fn dawdle(gate: Res<Gate>, walkers: Query<&Walker>) {
+        if !walkers.is_empty() {
+            gate.pass();
+        }
+    }
+    let gate = Gate::default();
+    let copy = gate.clone();
+    let mut app = game(plugin);
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, dawdle);
+    });
+    listen::<WorldSaved>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    viewer(&mut app, dimension, THERE.x as f32, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, THERE).is_some());
+    gate.close();
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("slow", 0.0));
+    update_until(&mut app, "the slow tick began", |_| gate.waiting() == 1);
+    (app, dimension, gate)
+}
+
 #[test]
 fn the_end_waits_for_a_slow_region_but_not_for_ever() {
-    fn dawdle(walkers: Query<&Walker>) {
-        let Some(walker) = walkers.iter().find(|walker| walker.name.starts_with("slow")) else { return };
-        let millis = if walker.name == "slow" { 400 } else { 20_000 };
-        std::thread::sleep(Duration::from_millis(millis));
-    }
-    for (name, at_least, at_most) in [("slow", 0, 2_000), ("slow for ever", 900, 4_000)] {
+    for (is_for_ever, patience) in [(false, 60), (true, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut app = game(at(&path).with_shutdown_patience(Duration::from_secs(1)));
-        app.add_region_plugins(|region| {
-            region.add_systems(RegionTick, dawdle);
-        });
-        let dimension = flat(&mut app);
-        viewer(&mut app, dimension, 0.0, 0.0, 1);
-        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
-        start(&mut app);
-        let there = BlockPos::new(4_000, 9, 0);
-        update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
-        spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker(name, 0.0));
+        let plugin = at(&path).with_shutdown_patience(Duration::from_secs(patience));
+        let (mut app, dimension, gate) = with_a_slow_region(plugin);
         let block = id_of(app.world(), "terrane:stone");
-        app.world_mut().write_message(SetBlock { dimension, position: there, block });
-        let soon = Instant::now() + Duration::from_millis(600);
-        update_until(&mut app, "the slow tick began", |_| Instant::now() > soon);
+        app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
+        app.update();
         let began = Instant::now();
-        drop(app);
-        let took = began.elapsed().as_millis();
-        assert!((at_least..at_most).contains(&took), "{name}: the end took {took} ms");
+        if is_for_ever {
+            drop(app);
+            let took = began.elapsed();
+            assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(20), "the end took {took:?}");
+            gate.open();
+        } else {
+            let is_opened = Arc::<AtomicBool>::default();
+            let (other, gate) = (is_opened.clone(), gate.clone());
+            let opener = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(200));
+                other.store(true, Ordering::SeqCst);
+                gate.open();
+            });
+            drop(app);
+            assert!(is_opened.load(Ordering::SeqCst), "the end did not wait for the region");
+            opener.join().unwrap();
+        }
 
         let mut app = game(at(&path));
         let dimension = flat(&mut app);
-        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
+        viewer(&mut app, dimension, THERE.x as f32, 0.0, 1);
         start(&mut app);
         update_until(&mut app, "the other region's edit is there", |world| {
-            block_at(world, dimension, there) == Some(block)
+            block_at(world, dimension, THERE) == Some(block)
         });
     }
 }
 
 #[test]
 fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
-    fn hang(walkers: Query<&Walker>) {
-        if walkers.iter().any(|walker| walker.name == "hangs") {
-            std::thread::sleep(Duration::from_secs(3));
-        }
-    }
     let folder = tempfile::tempdir().unwrap();
-    let mut app = game(at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO));
-    app.add_region_plugins(|region| {
-        region.add_systems(RegionTick, hang);
-    });
-    listen::<WorldSaved>(&mut app);
-    let dimension = flat(&mut app);
-    viewer(&mut app, dimension, 0.0, 0.0, 1);
-    viewer(&mut app, dimension, 4_000.0, 0.0, 1);
-    start(&mut app);
-    let there = BlockPos::new(4_000, 9, 0);
-    update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
-    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("hangs", 0.0));
-    let soon = Instant::now() + Duration::from_millis(300);
-    update_until(&mut app, "the tick hangs", |_| Instant::now() > soon);
+    let plugin = at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO);
+    let (mut app, dimension, gate) = with_a_slow_region(plugin);
     let saves = app.world().resource::<WorldStatistics>().saves;
     let block = id_of(app.world(), "terrane:stone");
-    app.world_mut().write_message(SetBlock { dimension, position: there, block });
+    app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
     app.world_mut().write_message(SaveWorld { request: 7 });
     update_until(&mut app, "the other region is saved", |world| world.resource::<WorldStatistics>().saves > saves);
     assert!(heard::<WorldSaved>(&app).is_empty(), "not everything is saved");
+    gate.open();
     update_until(&mut app, "everything is saved", |world| {
         world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == 7)
     });
@@ -260,7 +275,7 @@ fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {
     assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
     for signal in ["-INT", "-TERM"] {
         Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
-        std::thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
     }
     assert!(process.wait().unwrap().success(), "the ignored signal did nothing, the other one is an orderly end");
 

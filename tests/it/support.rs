@@ -1,5 +1,7 @@
 //! What the tests share: a game in a few lines.
 
+pub mod gate;
+
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::coordinator::RegionStatistics;
 use bevy_terrane::prelude::*;

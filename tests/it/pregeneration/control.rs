@@ -32,6 +32,16 @@ fn progress_rises_and_tells_how_long_it_takes() {
     assert!(last.elapsed > Duration::from_secs(1), "{:?}", last.elapsed);
 }
 
+/// Updates until no column was made in 20 updates in a row.
+fn wait_until_nothing_is_made(app: &mut App, generator: &Counting) {
+    let (mut calls, mut still) = (generator.count(), 0);
+    update_until(app, "nothing is made", |_| {
+        let before = std::mem::replace(&mut calls, generator.count());
+        still = if calls == before { still + 1 } else { 0 };
+        still >= 20
+    });
+}
+
 #[test]
 fn it_pauses_resumes_and_is_cancelled() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
@@ -44,10 +54,10 @@ fn it_pauses_resumes_and_is_cancelled() {
         control(&mut app, job, PregenerationOrder::Pause);
         wait_for(&mut app, job, PregenerationState::Paused);
         // What was on its way comes.
-        update_for(&mut app, Duration::from_millis(100));
+        wait_until_nothing_is_made(&mut app, &generator);
         let (paused, calls) = (progress(&app, job), generator.count());
         assert_eq!(paused.columns_per_second, None);
-        update_for(&mut app, Duration::from_millis(300));
+        wait_until_nothing_is_made(&mut app, &generator);
         assert_eq!(generator.count(), calls, "{mode:?}");
         assert_eq!(progress(&app, job).elapsed, paused.elapsed);
 
@@ -56,9 +66,9 @@ fn it_pauses_resumes_and_is_cancelled() {
         assert_eq!(state(&app, job), PregenerationState::Running);
         control(&mut app, job, PregenerationOrder::Cancel);
         wait_for(&mut app, job, PregenerationState::Cancelled);
-        update_for(&mut app, Duration::from_millis(100));
+        wait_until_nothing_is_made(&mut app, &generator);
         let calls = generator.count();
-        update_for(&mut app, Duration::from_millis(200));
+        wait_until_nothing_is_made(&mut app, &generator);
         assert_eq!(generator.count(), calls);
         assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
         // There is nothing left to be told.
@@ -68,14 +78,6 @@ fn it_pauses_resumes_and_is_cancelled() {
         drop(app);
         assert_eq!(stored(&store).len() as u32, calls, "what was done stays");
         assert_eq!(remembered(&store), 0);
-    }
-}
-
-fn update_for(app: &mut App, time: Duration) {
-    let until = std::time::Instant::now() + time;
-    while std::time::Instant::now() < until {
-        app.update();
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
