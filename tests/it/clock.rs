@@ -8,16 +8,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_millis(50);
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// Far enough to be in a region of its own.
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 const PAUSED: DimensionClock = DimensionClock { ticks_per_second: 20.0, rate: 1.0, paused: true };
-
-/// Dead sections are cleared away soon, so that regions that part do so within a test.
-fn config() -> RegionizerConfig {
-    RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() }
-}
 
 /// A game in lockstep with a region here and one there, and a diary of their ticks.
 fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
@@ -145,7 +139,7 @@ fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() 
 
 #[test]
 fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     clock(&mut app, dimension, PAUSED);
@@ -203,7 +197,7 @@ fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
 
 #[test]
 fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     // The larger one goes on.
     viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
     update(&mut app, 30);
@@ -222,7 +216,7 @@ fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
 
 #[test]
 fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     order(&mut app, dimension, THERE.column(), RegionOrder::Pause);
@@ -278,11 +272,6 @@ fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
     let mut deltas: Vec<_> = ticks.iter().map(|tick| tick.delta).collect();
     deltas.sort();
     ((ticks.len() - 1) as f64 / span.as_secs_f64(), deltas[deltas.len() / 2])
-}
-
-fn run_for(app: &mut App, span: Duration) {
-    let end = Instant::now() + span;
-    update_until(app, "the time is over", |_| Instant::now() >= end);
 }
 
 #[test]
@@ -510,7 +499,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
 
 #[test]
 fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
-    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);

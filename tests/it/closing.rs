@@ -8,7 +8,6 @@ use bevy_terrane::prelude::*;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note(pub u32);
 
-pub const HERE: BlockPos = BlockPos::new(0, 5, 0);
 pub const DUG: BlockPos = BlockPos::new(3, 9, 3);
 
 /// Nothing is saved but at a close: what is there again was saved by that.
@@ -50,10 +49,6 @@ pub fn dig(app: &mut App, dimension: Entity) -> BlockId {
 
 pub fn wait_closed(app: &mut App, times: usize) {
     update_until(app, "it is closed", |world| world.resource::<Heard<DimensionClosed>>().0.len() >= times);
-}
-
-pub fn names(app: &mut App) -> Vec<String> {
-    walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
 }
 
 /// Puts the walker that is in the region at `HERE` into another dimension.

@@ -8,9 +8,8 @@ use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-pub const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// In a region of its own.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
@@ -104,10 +103,6 @@ pub fn restart(app: &mut App, dimension: Entity) {
     });
 }
 
-pub fn names(app: &mut App) -> Vec<String> {
-    walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
-}
-
 /// Puts the walker of this name, which is in the region at `from`, somewhere else.
 pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
     in_region(app, dimension, from, move |region| {
@@ -120,11 +115,6 @@ pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str
 
 pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
     walkers(world).iter().any(|(at, position)| at == name && position.block == place)
-}
-
-pub fn run_for(app: &mut App, span: Duration) {
-    let end = Instant::now() + span;
-    update_until(app, "the time is over", |_| Instant::now() >= end);
 }
 
 #[test]

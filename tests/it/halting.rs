@@ -326,9 +326,8 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
 fn a_panic_of_an_observer_in_a_split_loses_nothing() {
     let armed = Arc::<AtomicBool>::default();
     let trap = armed.clone();
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
     let (mut app, dimension, viewers, bombs) =
-        two_regions_with(plugin().with_regionizer(config), |app| refuse_departures(app, trap));
+        two_regions_with(plugin().with_regionizer(parting_soon()), |app| refuse_departures(app, trap));
     bombs.set(false);
     listen::<RegionSplit>(&mut app);
     // A viewer between them joins the two.

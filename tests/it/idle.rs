@@ -5,7 +5,6 @@ use bevy_terrane::prelude::*;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// Not loaded, and near enough to belong to the same region.
 const NEARBY: BlockPos = BlockPos::new(16 * 6, 5, 0);
 const FAR: BlockPos = BlockPos::new(16 * 100, 5, 0);

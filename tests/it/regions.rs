@@ -5,18 +5,13 @@ use bevy_terrane::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Dead sections are cleared away soon, so that regions that part do so within a test.
-fn config() -> RegionizerConfig {
-    RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() }
-}
-
 fn regions_in_statistics(app: &App) -> usize {
     app.world().resource::<WorldStatistics>().regions.len()
 }
 
 #[test]
 fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities() {
-    let mut app = game(lockstep().with_regionizer(config()));
+    let mut app = game(lockstep().with_regionizer(parting_soon()));
     listen::<RegionCreated>(&mut app);
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);

@@ -4,18 +4,15 @@
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
+use crate::support::process::{here, kill, process, program, start as start_through};
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The path of the world for a test that runs as a process of its own.
-const WORLD: &str = "TERRANE_TEST_WORLD";
 /// What the process writes when its save was acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
@@ -48,21 +45,10 @@ fn edit(app: &mut App, dimension: Entity, round: u32) {
     }
 }
 
-/// Runs one test of this file as a process of its own, with the world at `path`.
-fn process(test: &str, path: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("saving::{test}"), "--nocapture"])
-        .env(WORLD, path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
 /// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; by itself it does nothing.
 #[test]
 fn process_that_is_killed() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let (mut app, dimension) = open(at(&path));
     for round in 0.. {
         edit(&mut app, dimension, round);
@@ -80,16 +66,14 @@ fn what_was_acknowledged_survives_a_kill() {
     for number in 0..rounds(3) as u32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = process("process_that_is_killed", &path);
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (mut process, mut lines) = process("saving::process_that_is_killed", &path);
         let wanted = 1 + number % 4;
         let acknowledged =
-            lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
+            lines.by_ref().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
         let last = acknowledged.take(wanted as usize).last().expect("the process saved");
         // In the middle of the next round, whatever it does then.
         thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
-        process.kill().unwrap();
-        process.wait().unwrap();
+        kill(&mut process);
 
         let (mut app, dimension) = open(at(&path));
         let stone = id_of(app.world(), "terrane:stone");
@@ -105,7 +89,7 @@ fn what_was_acknowledged_survives_a_kill() {
 /// Runs only in the process that `a_signal_ends_the_app_and_everything_is_saved` starts; by itself it does nothing.
 #[test]
 fn process_that_is_terminated() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let (mut app, dimension) = open(at(&path));
     edit(&mut app, dimension, 0);
     app.update();
@@ -121,9 +105,7 @@ fn a_signal_ends_the_app_and_everything_is_saved() {
     for signal in ["-INT", "-TERM"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = process("process_that_is_terminated", &path);
-        // Kept until the process has ended: it writes a last line.
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let (mut process, mut lines) = process("saving::process_that_is_terminated", &path);
         assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
         Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
         assert!(process.wait().unwrap().success(), "{signal} is an orderly end");
@@ -261,17 +243,9 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
 fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
-    let test = ["--exact", "saving::process_that_is_terminated", "--nocapture"];
-    let mut process = Command::new("sh")
-        .args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"])
-        .arg(std::env::current_exe().unwrap())
-        .args(test)
-        .env(WORLD, &path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(program().get_program());
+    let (mut process, mut lines) = start_through(shell, "saving::process_that_is_terminated", &path);
     assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
     for signal in ["-INT", "-TERM"] {
         Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();

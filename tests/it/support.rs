@@ -1,6 +1,10 @@
 //! What the tests share: a game in a few lines.
 
 pub mod gate;
+mod play;
+pub mod process;
+
+pub use play::*;
 
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::coordinator::RegionStatistics;

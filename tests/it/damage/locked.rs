@@ -1,10 +1,11 @@
 use super::*;
+use crate::support::process::{here, process};
 use std::io::Write;
 
 /// Runs only in the process that the tests below start; by itself it does nothing.
 #[test]
 fn process_that_has_the_world_open() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let world = open(&path).unwrap();
     world.commit(&round(1), Durability::Process).unwrap();
     println!("\nopened {}", std::process::id());
@@ -16,7 +17,7 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     for is_killed in [false, true] {
-        let (mut process, lines) = process("locked::process_that_has_the_world_open", &path);
+        let (mut process, lines) = process("damage::locked::process_that_has_the_world_open", &path);
         // Kept until the process has ended: it writes a last line.
         let mut opened = numbers(lines, "opened");
         assert_eq!(opened.next(), Some(process.id()));
