@@ -191,5 +191,5 @@ fn a_store_that_cannot_keep_up_holds_it_back() {
     // 65,536 things may wait for the store: here a column is a chunk and a summary.
     assert!((20_000..50_000).contains(&held.done), "{}", held.done);
     is_full.store(false, Ordering::SeqCst);
-    wait_for_done(&mut app, job, held.done + 10_000);
+    wait_for_done(&mut app, job, held.done + 1_000);
 }
