@@ -1,5 +1,11 @@
 //! What the tests share: a game in a few lines.
 
+pub mod gate;
+mod play;
+pub mod process;
+
+pub use play::*;
+
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::coordinator::RegionStatistics;
 use bevy_terrane::prelude::*;
@@ -210,7 +216,7 @@ pub fn ask_region<T: Send + Sync + 'static>(
     answer.lock().unwrap().take().expect("an answer")
 }
 
-/// How often a long test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.
+/// How often a long test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
 pub fn rounds(few: u64) -> u64 {
-    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(few)
+    few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u64)
 }
