@@ -7,7 +7,6 @@ use bevy_terrane::block::BlockRegistry;
 use bevy_terrane::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_cluster};
 use bevy_terrane::chunk::format::{EncodedChunk, decode_with, encode_with};
 use bevy_terrane::chunk::{ColumnSummary, Detail};
-use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::object_store::{Batch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits, WriteOptions};
@@ -220,22 +219,6 @@ fn opacity_of_any_bytes_is_read_or_refused() {
             let mut again = Vec::new();
             tile.encode(&mut again);
             assert_eq!(OpacityTile::decode(&again), Ok(tile));
-        }
-    });
-}
-
-#[test]
-fn graphs_of_any_bytes_are_read_or_refused() {
-    let graph = |columns: i64| {
-        let mut graph = DistanceGraph::new();
-        for at in 0..columns {
-            graph.mark_completed(ColumnPos::new(at * at - 40, at * 3));
-        }
-        graph.to_bytes()
-    };
-    fuzz("graph", MEBIBYTE, &[graph(0), graph(3), graph(70)], |bytes| {
-        if let Ok(graph) = DistanceGraph::from_bytes(bytes) {
-            assert_eq!(graph.completed_columns().take(10_000).count() as u64, graph.completed_count().min(10_000));
         }
     });
 }

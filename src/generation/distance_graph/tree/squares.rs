@@ -119,20 +119,6 @@ impl Tree {
         Area::column_count(area.level)
     }
 
-    /// Whether a column of a square of `level` is completed.
-    pub fn has_completed(&self, level: u32, square: Square) -> bool {
-        match square {
-            Square::Empty => false,
-            Square::Full => true,
-            Square::Node(tile) if level == TILE => self.tile(tile).full | self.tile(tile).partial != 0,
-            Square::Node(number) => {
-                let branch = self.branch(number);
-                let has_completed = |child: &u32| self.has_completed(level - 1, Square::Node(*child));
-                branch.full != 0 || branch.nodes().iter().any(has_completed)
-            }
-        }
-    }
-
     /// Calls `visit` for each tile with a completed column, and its square.
     pub fn visit_tiles(&self, area: Area, square: Square, visit: &mut impl FnMut(Area, Square)) {
         if square == Square::Empty {
