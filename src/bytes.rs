@@ -111,8 +111,16 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Appends a value in postcard. The reason, if it has no such form: a path that is no text has none.
-pub(crate) fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Result<Vec<u8>, String> {
+/// Appends a value in postcard. Every value has such a form, but for paths that are no text: for types with paths there is
+/// [`try_put_value`].
+pub(crate) fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Vec<u8> {
+    let bytes = try_put_value(into, value);
+    debug_assert!(bytes.is_ok(), "a value without a binary form: {bytes:?}");
+    bytes.unwrap_or_default()
+}
+
+/// Appends a value in postcard. The reason, if it has no such form.
+pub(crate) fn try_put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Result<Vec<u8>, String> {
     postcard::to_extend(value, into).map_err(|error| error.to_string())
 }
 
@@ -197,12 +205,20 @@ mod tests {
 
     #[test]
     fn nothing_may_follow_a_value() {
-        let bytes = put_value(vec![9], &(7_u64, "seven")).unwrap();
+        let bytes = put_value(vec![9], &(7_u64, "seven"));
         assert_eq!(bytes[0], 9);
         assert_eq!(value(&bytes[1..]), Ok((7_u64, String::from("seven"))));
         let longer = [&bytes[1..], &[0, 0]].concat();
         assert!(value::<(u64, String)>(&longer).unwrap_err().contains("2 bytes follow"));
         (1..bytes.len()).for_each(|end| assert!(value::<(u64, String)>(&bytes[1..end]).is_err()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_that_is_no_text_has_no_form() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+        assert!(try_put_value(Vec::new(), Path::new("world")).is_ok());
+        assert!(try_put_value(Vec::new(), Path::new(OsStr::from_bytes(&[0xFF]))).is_err());
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use super::{SyncArea, SyncError};
 use crate::block::{BlockRecord, ComponentRecord};
+use crate::bytes::{self, put_value};
 use crate::space::ChunkPos;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
@@ -131,7 +132,7 @@ impl SyncWelcome {
 impl ChunkQuestions {
     /// The message.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_extend(self, vec![FORMAT]).unwrap_or_default()
+        put_value(vec![FORMAT], self)
     }
 
     /// Reads a message. It needs no more memory than some times its length.
@@ -149,7 +150,7 @@ impl ChunkQuestions {
 impl ServerMessage {
     /// The message.
     pub fn encode(&self) -> Vec<u8> {
-        let plain = postcard::to_extend(self, Vec::new()).unwrap_or_default();
+        let plain = put_value(Vec::new(), self);
         let mut message = vec![FORMAT];
         // Neither memory to read from nor memory to write to can fail.
         let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
@@ -212,9 +213,5 @@ fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {
-    match postcard::take_from_bytes(bytes) {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(SyncError::Malformed { reason: format!("{} bytes follow its end", rest.len()) }),
-        Err(error) => Err(SyncError::Malformed { reason: error.to_string() }),
-    }
+    bytes::value(bytes).map_err(|reason| SyncError::Malformed { reason })
 }

@@ -258,7 +258,7 @@ impl WorldStore {
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
         self.add_opacity(batch, &mut commit)?;
-        self.add_pregenerations(batch, &mut commit)?;
+        self.add_pregenerations(batch, &mut commit);
         for (&(dimension, (x, z)), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));
         }
@@ -378,12 +378,12 @@ impl WorldStore {
         stored: Option<Vec<u8>>,
         commit: &mut Commit,
     ) -> Result<(), StoreError> {
-        let item = || StoredItem::Entity(id);
         if entity.is_some_and(|entity| entity.id != id) {
-            return Err(self.corrupt(item(), "the batch holds the record of another entity under this id"));
+            return Err(
+                self.corrupt(StoredItem::Entity(id), "the batch holds the record of another entity under this id")
+            );
         }
-        let encode = |entity: &EntityRecord| entity.to_bytes().map_err(|reason| self.corrupt(item(), reason));
-        let value = entity.map(encode).transpose()?;
+        let value = entity.map(EntityRecord::to_bytes);
         if stored == value {
             return Ok(());
         }

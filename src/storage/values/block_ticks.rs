@@ -43,7 +43,7 @@ pub(in crate::storage) fn encode(chunk: ChunkPos, ticks: &[StoredBlockTick]) -> 
         let kind = numbers.get(&*tick.kind).copied().unwrap_or_default();
         entries.push((cell(tick.block), kind, tick.remaining));
     }
-    record::encode(&(numbers.into_keys().collect::<Vec<_>>(), entries))
+    Ok(record::encode(&(numbers.into_keys().collect::<Vec<_>>(), entries)))
 }
 
 /// The list in a record. The reason, if there is none.

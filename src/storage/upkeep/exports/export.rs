@@ -1,12 +1,12 @@
 //! Out of a world.
 
-use super::format::{Header, MOST_LISTED, Packed, encode, encode_masks, whole_chunks};
+use super::format::{Header, MOST_LISTED, Packed, encode_masks, whole_chunks};
 use super::ground::{BatchObjects, Ground, Tile, batches, columns_of, is_damage};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, ColumnPos};
-use crate::storage::values::tiles::place_of;
+use crate::storage::values::{record, tiles::place_of};
 use crate::storage::{ChunkGroup, Family, WalkProgress, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -86,19 +86,19 @@ impl WorldStore {
         // Each save goes on in time, and ground that comes or goes without one is in the graph.
         let played = self.play_time().as_nanos().to_le_bytes();
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
-        let sums = [crc32fast::hash(&played), crc32fast::hash(&encode(&(&masks, &lists.blocks)))];
+        let sums = [crc32fast::hash(&played), crc32fast::hash(&record::encode(&(&masks, &lists.blocks)))];
         let state = u64::from(sums[0]) << 32 | u64::from(sums[1]);
         let first = || {
             let lists = [
-                (List::Blocks, encode(&lists.blocks)),
-                (List::Components, encode(&lists.components)),
-                (List::EntityTypes, encode(&lists.entity_types)),
-                (List::Dimensions, encode(&names)),
+                (List::Blocks, record::encode(&lists.blocks)),
+                (List::Components, record::encode(&lists.components)),
+                (List::EntityTypes, record::encode(&lists.entity_types)),
+                (List::Dimensions, record::encode(&names)),
             ];
             let lists = lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value));
             lists.chain(masks).collect()
         };
-        let mut writer = match Writer::open(path, encode(&header), state, limits, first)? {
+        let mut writer = match Writer::open(path, record::encode(&header), state, limits, first)? {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };

@@ -1,8 +1,8 @@
 //! The values of an export's objects that are made up of several.
 
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::storage::DimensionOrigin;
 use crate::storage::values::tiles::{BATCHES, Masks};
-use crate::storage::{DimensionOrigin, values::record};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -136,11 +136,6 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T
         }
         Ok(read)
     }
-}
-
-/// A record that can be put together: there is no value of these types that has none.
-pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
-    record::encode(value).unwrap_or_default()
 }
 
 /// The lowest and the highest coordinate of a column or a chunk that has blocks.

@@ -1,9 +1,10 @@
 //! What a batch of columns is in an export.
 
-use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks, encode};
+use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks};
 use super::name::{Name, Part};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::tiers::PackedGroups;
+use crate::storage::values::record;
 use crate::storage::values::tiles::{BATCHES, Masks};
 use crate::storage::{ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, WorldStore, envelope, keys};
 use std::collections::BTreeMap;
@@ -75,10 +76,10 @@ impl<'a> Ground<'a> {
         for (column, mut heights) in heights {
             heights.sort_unstable();
             found.longest = found.longest.max(heights.len());
-            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, encode(&heights)));
+            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, record::encode(&heights)));
             if let Some(ticks) = ticks.get(&column) {
                 found.longest = found.longest.max(ticks.len());
-                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, encode(ticks)));
+                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, record::encode(ticks)));
             }
             match self.summary(column) {
                 // It is made of the ground again wherever that comes to.
@@ -93,7 +94,7 @@ impl<'a> Ground<'a> {
             if !entities.is_empty() {
                 found.entities += entities.len() as u64;
                 found.longest = found.longest.max(entities.len());
-                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, encode(&entities)));
+                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, record::encode(&entities)));
             }
         }
         self.put(Name::Batch(batch), of_batch, &mut found.objects);
@@ -109,7 +110,7 @@ impl<'a> Ground<'a> {
             return;
         }
         let newest = objects.iter().map(|(_, version, _)| *version).max().unwrap_or_default();
-        into.push((name.to_string(), newest, encode(&objects)));
+        into.push((name.to_string(), newest, record::encode(&objects)));
     }
 
     /// The chunks of a group that lie in these columns and in the box.
@@ -193,10 +194,7 @@ impl<'a> Ground<'a> {
         let is_here = |record: &EntityRecord| {
             record.dimension == dimension && record.column() == column && self.header.area.contains(record.block)
         };
-        let encode = |record: EntityRecord| {
-            record.to_bytes().map_err(|reason| world.corrupt(StoredItem::Entity(record.id), reason))
-        };
-        records.filter(is_here).map(encode).collect()
+        Ok(records.filter(is_here).map(|record| record.to_bytes()).collect())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Into a world.
 
 use super::arrival::Arrival;
-use super::format::{encode, moved_column};
+use super::format::moved_column;
 use super::ground::{Tile, batches, columns_of};
 use super::kept::{object_key, put_object};
 use super::name::{List, Name, Place};
@@ -100,7 +100,7 @@ impl WorldStore {
             return Err(ImportError::TooHigh { most: MOST_AIR });
         }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
-        let number = crc32fast::hash(&encode(&of));
+        let number = crc32fast::hash(&record::encode(&of));
         let begun = match known {
             Some(known) if !options.begins_anew => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
             _ => None,
@@ -436,7 +436,7 @@ impl Import<'_> {
     }
 
     fn put_record(&self, writes: &mut WriteBatch) {
-        writes.put(Family::Meta, keys::import_key(self.dimension, self.number), encode(&self.record));
+        writes.put(Family::Meta, keys::import_key(self.dimension, self.number), record::encode(&self.record));
     }
 
     /// Nothing is left to go on with.
