@@ -13,7 +13,7 @@ use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
-use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
+use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
@@ -618,7 +618,7 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
         tiles => tiles?,
     };
     let mut graph = DistanceGraph::new();
-    let restored = tiles.into_iter().try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
+    let restored = tiles.into_iter().try_for_each(|(tile, masks)| graph.restore_tile(tile, &masks));
     Ok(restored.is_ok().then_some(graph))
 }
 

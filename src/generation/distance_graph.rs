@@ -59,28 +59,24 @@ mod slab;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod tile_pos;
 mod tree;
 mod wide_disc;
 mod work;
 
-use crate::space::{BatchPos, ColumnPos};
+use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos};
 use count::Count;
 use disc::{Area, Disc, Grain, bits};
 use frontiers::Frontiers;
 use listeners::Listeners;
 use range::ColumnRange;
+use thiserror::Error;
 use tree::{Square, Tree};
 
 pub use completion::Completion;
 pub use completions::Completions;
 pub use listeners::ListenerId;
 pub use range::RangeTooLarge;
-pub use tile_pos::{TileOutOfRange, TilePos};
 pub use work::{BatchColumns, Work};
-
-/// Batches in a [tile](TilePos).
-const TILE_BATCHES: usize = 64;
 
 /// Knows which columns are completed, and finds the nearest ones that are not.
 ///
@@ -412,10 +408,15 @@ impl DistanceGraph {
     }
 }
 
+/// A stored tile that cannot be part of any graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("tile {0} of a distance graph lies beyond the last column")]
+pub struct TileOutOfRange(pub TilePos);
+
 /// The column's batch, and its bit there.
 #[inline]
 fn place(column: ColumnPos) -> (BatchPos, u16) {
-    (column.batch(), 1 << (column.x & 3 | (column.z & 3) << 2))
+    (column.batch(), 1 << column.in_batch())
 }
 
 /// Whether the batch has columns.

@@ -1,7 +1,7 @@
 //! The invariants of a regionizer, checked from scratch.
 
 use super::regionizer::Regionizer;
-use super::tile::bits;
+use super::section_tile::bits;
 use super::{RegionId, RegionState};
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,6 +1,6 @@
 //! The regionizer itself: columns in, regions out.
 
-use super::tile::{Removal, Tile, TilePos, Tiles, Window, bits};
+use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Window, bits};
 use super::{
     RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
 };
@@ -34,7 +34,7 @@ pub(super) struct Region<D> {
 
 /// A tile in reach of a column that is being added.
 struct Reached {
-    pos: TilePos,
+    pos: SectionTilePos,
     tile: Option<u32>,
     /// Sections that are to be made there.
     missing: u64,
@@ -43,7 +43,7 @@ struct Reached {
 /// Groups the columns that exist into regions. The [module](super) says how.
 pub struct Regionizer<D> {
     config: RegionizerConfig,
-    pub(super) tiles: Tiles,
+    pub(super) tiles: SectionTiles,
     pub(super) regions: Vec<Region<D>>,
     pub(super) free_regions: Vec<u32>,
     pub(super) slots: FxHashMap<RegionId, u32>,
@@ -93,7 +93,7 @@ impl<D: RegionData> Regionizer<D> {
         config.validate()?;
         Ok(Self {
             config,
-            tiles: Tiles::default(),
+            tiles: SectionTiles::default(),
             regions: Vec::new(),
             free_regions: Vec::new(),
             slots: FxHashMap::default(),
@@ -110,7 +110,7 @@ impl<D: RegionData> Regionizer<D> {
     /// others that do not tick are merged into it at once; with those that tick, the merge is pending.
     pub fn add_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let section = column.section(self.config.section_shift);
-        let (pos, bit) = TilePos::of(section);
+        let (pos, bit) = SectionTilePos::of(section);
         let mut owner = None;
         if let Some(number) = self.tiles.number_cached(pos) {
             let tile = self.tiles.tile_mut(number);
@@ -135,7 +135,7 @@ impl<D: RegionData> Regionizer<D> {
     pub fn remove_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let shift = self.config.section_shift;
         let section = column.section(shift);
-        let (pos, bit) = TilePos::of(section);
+        let (pos, bit) = SectionTilePos::of(section);
         let absent = RegionizerError::ColumnAbsent { column };
         let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
         let tile = self.tiles.tile_mut(number);
@@ -233,7 +233,7 @@ impl<D: RegionData> Regionizer<D> {
                 owner.filter(ticking).unwrap_or(target)
             }
         };
-        let (home, bit) = TilePos::of(section);
+        let (home, bit) = SectionTilePos::of(section);
         let number = self.tiles.number_cached(home).unwrap_or_else(|| self.tiles.insert(home));
         let tile = self.tiles.tile_mut(number);
         tile.nonempty |= 1 << bit;
@@ -288,7 +288,7 @@ impl<D: RegionData> Regionizer<D> {
         let (far_x, far_z) = far.tiles();
         for z in far_z {
             for x in far_x.clone() {
-                let pos = TilePos { x, z };
+                let pos = SectionTilePos { x, z };
                 self.reach_tile(pos, near.mask(pos), far.mask(pos));
             }
         }
@@ -298,7 +298,7 @@ impl<D: RegionData> Regionizer<D> {
 
     /// Does this in one tile: `near` are the sections that must exist there, `far` those in reach.
     #[inline]
-    fn reach_tile(&mut self, pos: TilePos, near: u64, far: u64) {
+    fn reach_tile(&mut self, pos: SectionTilePos, near: u64, far: u64) {
         let Some(number) = self.tiles.number(pos) else {
             if near != 0 {
                 self.reached.push(Reached { pos, tile: None, missing: near });
@@ -563,14 +563,14 @@ impl<D> Regionizer<D> {
 
     /// Who owns this section.
     pub fn region_at_section(&self, section: SectionPos) -> Option<RegionId> {
-        let (pos, bit) = TilePos::of(section);
+        let (pos, bit) = SectionTilePos::of(section);
         let owner = self.tiles.at(pos)?.owner(bit)?;
         Some(self.regions[owner as usize].id)
     }
 
     /// Whether this column exists.
     pub fn contains_column(&self, column: ColumnPos) -> bool {
-        let (pos, _) = TilePos::of(column.section(self.config.section_shift));
+        let (pos, _) = SectionTilePos::of(column.section(self.config.section_shift));
         self.tiles.at(pos).is_some_and(|tile| tile.has_column(column, self.config.section_shift))
     }
 
@@ -676,7 +676,7 @@ impl<D> Regionizer<D> {
     }
 
     /// The tiles of a region, with the sections there that are its own.
-    fn parts(&self, id: RegionId) -> impl Iterator<Item = (&Tile, u64)> {
+    fn parts(&self, id: RegionId) -> impl Iterator<Item = (&SectionTile, u64)> {
         self.slots.get(&id).into_iter().flat_map(move |&slot| {
             self.regions[slot as usize].ground.tiles.iter().map(move |&number| {
                 let tile = self.tiles.tile(number);

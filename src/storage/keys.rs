@@ -9,7 +9,7 @@
 //! name, which have no other keys.
 
 use super::{ChunkGroup, Family, Tier};
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use std::ops::Range;
 use uuid::Uuid;
 
@@ -198,14 +198,15 @@ pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
 }
 
-/// The key of the piece of a dimension's graph of stored columns at `x`, `z`, in steps of 32 columns.
-pub fn tile_key(dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
-    [TILE, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
+/// The key of a piece of a dimension's graph of stored columns.
+pub fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
+    [TILE, &dimension.0.to_be_bytes(), &ordered(tile.x), &ordered(tile.z)].concat()
 }
 
 /// The range of all pieces of a dimension's graph.
 pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    tile_key(dimension, i64::MIN, i64::MIN)..after(&tile_key(dimension, i64::MAX, i64::MAX))
+    let [first, last] = [i64::MIN, i64::MAX].map(|end| tile_key(dimension, TilePos::new(end, end)));
+    first..after(&last)
 }
 
 /// The range of the pieces of all graphs.
@@ -213,11 +214,12 @@ pub fn all_tiles_range() -> Range<Vec<u8>> {
     tile_range(DimensionId(0)).start..tile_range(DimensionId(u64::MAX)).end
 }
 
-/// The dimension, x and z of a tile's key.
-pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
+/// The dimension and the place of a tile's key.
+pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;
     let (x, z) = rest.split_first_chunk()?;
-    Some((DimensionId(u64::from_be_bytes(*dimension)), from_ordered(*x), from_ordered(z.try_into().ok()?)))
+    let tile = TilePos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
+    Some((DimensionId(u64::from_be_bytes(*dimension)), tile))
 }
 
 /// The key of what is opaque in a batch of columns.
@@ -596,15 +598,16 @@ mod tests {
             prop_assert_eq!(parse_import_key(&key), Some((dimension, number)));
             prop_assert!(import_range(dimension).contains(&key) && !import_range(beside_it).contains(&key));
 
-            prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
+            let tile = TilePos::new(x, z);
+            prop_assert_eq!(parse_tile_key(&tile_key(dimension, tile)), Some((dimension, tile)));
             let batch = BatchPos::new(x, z);
             prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
             prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
             prop_assert_eq!(parse_removal_key(&removal_key(dimension)), Some(dimension));
             prop_assert_eq!(parse_sparse_key(&sparse_key(dimension)), Some(dimension));
             prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
-            prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
-            prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, x, z)));
+            prop_assert!(tile_range(dimension).contains(&tile_key(dimension, tile)));
+            prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, tile)));
         }
 
         #[test]
@@ -649,8 +652,8 @@ mod tests {
             if let Some((dimension, column, name)) = parse_object_key(&key) {
                 prop_assert_eq!(object_key(dimension, column, name), key.clone());
             }
-            if let Some((dimension, x, z)) = parse_tile_key(&key) {
-                prop_assert_eq!(tile_key(dimension, x, z), key);
+            if let Some((dimension, tile)) = parse_tile_key(&key) {
+                prop_assert_eq!(tile_key(dimension, tile), key);
             }
         }
     }

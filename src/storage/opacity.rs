@@ -163,13 +163,13 @@ impl WorldStore {
 
     /// Whether nothing is stored of these columns yet, as the graph says that is saved with the first of them.
     fn is_new(&self, batch: &SaveBatch, dimension: DimensionId, area: BatchPos) -> Result<bool, StoreError> {
-        let tile = (area.x >> 3, area.z >> 3);
+        let tile = area.tile();
         if !batch.tiles.contains_key(&(dimension, tile)) {
             return Ok(false);
         }
         match self.stored_tile(dimension, tile) {
             Ok(None) => Ok(true),
-            Ok(Some(masks)) => Ok(masks[((area.x & 7) + 8 * (area.z & 7)) as usize] == 0),
+            Ok(Some(masks)) => Ok(masks[area.in_tile()] == 0),
             // This commit replaces it.
             Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -396,7 +396,7 @@ mod tests {
                 }
                 if with_graph {
                     for (dimension, pos) in batch.chunks.keys() {
-                        let tile = (pos.x >> 5, pos.z >> 5);
+                        let tile = pos.column().tile();
                         batch.tiles.insert((*dimension, tile), graph[&tile]);
                     }
                 }

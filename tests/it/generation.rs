@@ -1,7 +1,7 @@
 //! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
 
 use crate::support::*;
-use bevy_terrane::generation::{DistanceGraph, TilePos};
+use bevy_terrane::generation::DistanceGraph;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{MemoryStore, WorldStore};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,8 +104,8 @@ fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
 fn stored_columns(disk: &MemoryStore, dimension: DimensionId) -> BTreeSet<ColumnPos> {
     let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
     let mut graph = DistanceGraph::new();
-    for (x, z, masks) in world.stored_tiles(dimension).unwrap() {
-        graph.restore_tile(TilePos::new(x, z), &masks).unwrap();
+    for (tile, masks) in world.stored_tiles(dimension).unwrap() {
+        graph.restore_tile(tile, &masks).unwrap();
     }
     graph.completed_columns().collect()
 }

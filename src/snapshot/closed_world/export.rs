@@ -54,10 +54,9 @@ impl ClosedWorld<'_> {
     /// The columns of a box of which something is stored, by batches.
     fn stored_batches(&self, area: &BlockBox) -> Result<BTreeMap<BatchPos, Vec<ColumnPos>>> {
         let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
-        for (x, z, masks) in self.store.stored_tiles(self.dimension)? {
-            for (place, mask) in (0..).zip(masks) {
-                let batch = BatchPos::new(x * 8 + place % 8, z * 8 + place / 8);
-                let is_stored = |column: &ColumnPos| mask >> ((column.x & 3) + 4 * (column.z & 3)) & 1 == 1;
+        for (tile, masks) in self.store.stored_tiles(self.dimension)? {
+            for (batch, mask) in tile.batches().zip(masks) {
+                let is_stored = |column: &ColumnPos| mask >> column.in_batch() & 1 == 1;
                 let columns = batch.columns().filter(|column| is_stored(column) && area.reaches(*column));
                 let columns: Vec<_> = columns.collect();
                 if !columns.is_empty() {

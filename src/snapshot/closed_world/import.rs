@@ -179,7 +179,7 @@ impl ClosedWorld<'_> {
                 }
             }
             if part.column.loaded().is_some_and(|loaded| !loaded.is_empty()) {
-                let tile = (pos.x >> 5, pos.z >> 5);
+                let tile = pos.tile();
                 let masks = match save.tiles.entry((self.dimension, tile)) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(self.store.stored_tile(self.dimension, tile)?.unwrap_or([0; 64])),

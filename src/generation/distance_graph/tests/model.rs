@@ -196,7 +196,7 @@ impl Pair {
                 }
             }
             Operation::RestoreTile(x, z, seed) => {
-                let tile = TilePos::from(self.column(x, z));
+                let tile = self.column(x, z).tile();
                 let masks = std::array::from_fn(|index| match seed.rotate_left(index as u32) & 3 {
                     0 => 0,
                     1 => seed.wrapping_mul(index as u64 | 1) as u16,
@@ -302,7 +302,7 @@ impl Pair {
             assert!(!self.graph.is_completed(*column) && self.graph.is_claimed(*column));
         }
         let tiles: Vec<_> = self.graph.tiles().collect();
-        let expected: BTreeSet<_> = self.model.completed.iter().map(|column| TilePos::from(*column)).collect();
+        let expected: BTreeSet<_> = self.model.completed.iter().map(|column| column.tile()).collect();
         assert_eq!(tiles.iter().copied().collect::<BTreeSet<_>>(), expected);
         assert_eq!(tiles.len(), expected.len(), "a tile is listed twice");
 

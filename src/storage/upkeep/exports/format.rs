@@ -2,7 +2,6 @@
 
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::DimensionOrigin;
-use crate::storage::values::tiles::{BATCHES, Masks};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -78,21 +77,6 @@ pub(super) type Packed = (String, u64, Vec<u8>);
 
 /// The stored block ticks of a column: for each chunk that has some its height and the list.
 pub(super) type Ticks = Vec<(i64, Vec<u8>)>;
-
-/// The value of `columns/x,z`.
-pub(super) fn encode_masks(masks: &Masks) -> Vec<u8> {
-    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
-}
-
-pub(super) fn decode_masks(bytes: &[u8]) -> Result<Masks, String> {
-    let bytes: &[u8; 2 * BATCHES] =
-        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * BATCHES))?;
-    let mut masks = [0; BATCHES];
-    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
-        *mask = u16::from_le_bytes(*bytes);
-    }
-    Ok(masks)
-}
 
 /// No list of an export is longer, so that no file can ask for more memory than it has itself.
 pub(super) const MOST_LISTED: usize = 1 << 20;

@@ -2,11 +2,12 @@
 
 use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks};
 use super::name::{Name, Part};
-use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES};
 use crate::storage::tiers::PackedGroups;
 use crate::storage::values::record;
-use crate::storage::values::tiles::{BATCHES, Masks};
-use crate::storage::{ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, WorldStore, envelope, keys};
+use crate::storage::{
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys,
+};
 use std::collections::BTreeMap;
 
 /// Objects that are larger together stay apart.
@@ -44,9 +45,6 @@ pub(super) struct Ground<'a> {
 
 /// More cubes are not held in memory.
 const MOST_CUBES: usize = 8;
-
-/// Which columns of a square of 32 x 32 are there: its x and z, in steps of 32, and a mask for each batch.
-pub(super) type Tile = ((i64, i64), Masks);
 
 /// A chunk as it is stored: how often it changed, and its bytes.
 type Stored = (u64, Vec<u8>);
@@ -204,12 +202,12 @@ pub(super) fn is_damage(error: &StoreError) -> bool {
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
 /// then z; in each its four squares of 16 x 16, and in those the batches, by ascending z and then x.
-pub(super) fn batches(tiles: &[Tile]) -> Vec<(BatchPos, u16)> {
-    let mut order: Vec<i64> = (0..BATCHES as i64).collect();
+pub(super) fn batches(tiles: &[StoredTile]) -> Vec<(BatchPos, u16)> {
+    let mut order: Vec<usize> = (0..TILE_BATCHES).collect();
     order.sort_unstable_by_key(|place| (place >> 5, place >> 2 & 1, place >> 3 & 3, place & 3));
-    let of_tile = |((x, z), masks): &Tile| {
-        let batch = |place: i64| (BatchPos::new(x * 8 + place % 8, z * 8 + place / 8), masks[place as usize]);
-        order.iter().map(|place| batch(*place)).filter(|(_, mask)| *mask != 0).collect::<Vec<_>>()
+    let of_tile = |(tile, masks): &StoredTile| {
+        let batches = order.iter().filter_map(|place| Some((tile.batch(*place)?, masks[*place])));
+        batches.filter(|(_, mask)| *mask != 0).collect::<Vec<_>>()
     };
     tiles.iter().flat_map(of_tile).collect()
 }
@@ -221,15 +219,15 @@ pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
 
 impl WorldStore {
     /// The pieces of the graph of stored columns that lie in a box.
-    pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<Tile>, StoreError> {
+    pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<StoredTile>, StoreError> {
         let area = area.column_area();
         let mut found = Vec::new();
-        for (x, z, mut masks) in self.stored_tiles(dimension)? {
-            for (mask, place) in masks.iter_mut().zip(0_i64..) {
-                *mask &= area.mask(BatchPos::new(x * 8 + place % 8, z * 8 + place / 8));
+        for (tile, mut masks) in self.stored_tiles(dimension)? {
+            for (place, mask) in masks.iter_mut().enumerate() {
+                *mask &= tile.batch(place).map_or(0, |batch| area.mask(batch));
             }
             if masks.iter().any(|mask| *mask != 0) {
-                found.push(((x, z), masks));
+                found.push((tile, masks));
             }
         }
         Ok(found)

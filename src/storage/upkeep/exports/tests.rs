@@ -152,8 +152,7 @@ impl Spec {
                 if !self.is_sparse {
                     save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
                 }
-                let tile = (column.pos().x >> 5, column.pos().z >> 5);
-                mark_stored(save.tiles.entry((dimension, tile)).or_insert([0; 64]), column.pos());
+                mark_stored(save.tiles.entry((dimension, column.pos().tile())).or_insert([0; 64]), column.pos());
             }
             for (id, place) in (1..).zip(&self.entities) {
                 let entity = entity(id, dimension, *place);
@@ -228,8 +227,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
     let (dimension, blocks) = (dimension.id, world.blocks().unwrap());
     let mut found = Contents::default();
     let stored = world.stored_tiles(dimension).unwrap();
-    let tiles: Vec<_> = stored.into_iter().map(|(x, z, masks)| ((x, z), masks)).collect();
-    for (batch, mask) in ground::batches(&tiles) {
+    for (batch, mask) in ground::batches(&stored) {
         for pos in ground::columns_of(batch, mask) {
             found.columns.insert((pos.x, pos.z));
             let summary = world.summaries(dimension, &[pos]).unwrap().pop().flatten();
@@ -251,8 +249,8 @@ fn contents(store: &TestStore, name: &str) -> Contents {
             found.ticks.extend(column.block_ticks);
         }
     }
-    for x in tiles.iter().map(|(place, _)| *place) {
-        for group in world.groups_over(dimension, x, false).unwrap() {
+    for (tile, _) in &stored {
+        for group in world.groups_over(dimension, *tile, false).unwrap() {
             for pos in group.chunks(u64::MAX) {
                 let Some((_, value)) = world.chunk_value(dimension, pos).unwrap() else { continue };
                 let version = envelope::open(&value).unwrap().version;

@@ -275,8 +275,8 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     let (_folder, path, _) = exported(&ExportOptions::default());
     let (target, dimension) = small_world();
     let mut writes = crate::storage::WriteBatch::default();
-    for (x, z, _) in target.world().stored_tiles(dimension).unwrap() {
-        writes.delete(Family::Meta, keys::tile_key(dimension, x, z));
+    for (tile, _) in target.world().stored_tiles(dimension).unwrap() {
+        writes.delete(Family::Meta, keys::tile_key(dimension, tile));
     }
     target.world().write(writes, Durability::Process).unwrap();
     let before = target.contents();
