@@ -27,6 +27,7 @@ pub use height_set::HeightSet;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 
 /// Blocks along one edge of a chunk.
 pub const CHUNK_SIZE: usize = 16;
@@ -38,6 +39,26 @@ pub const BATCH_SIZE: usize = 4;
 pub const TILE_COLUMNS: usize = 8 * BATCH_SIZE;
 /// Batches in a tile.
 pub const TILE_BATCHES: usize = 64;
+
+/// The coordinates along any axis that a column or a chunk with blocks in it can have; of the heights of chunks, all.
+pub const CHUNK_COORDINATES: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
+
+/// The heights of the chunks that hold the blocks of a range, which is not empty.
+pub const fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
+    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
+}
+
+/// The place of a block in the order of a chunk's cells: x slowest, then y, then z. Its coordinates are below 16.
+#[inline]
+pub const fn cell_index([x, y, z]: [usize; 3]) -> usize {
+    x << 8 | y << 4 | z
+}
+
+/// The block at a place in the order of a chunk's cells.
+#[inline]
+pub const fn cell_position(index: usize) -> [usize; 3] {
+    [index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE, index % CHUNK_SIZE]
+}
 
 macro_rules! position {
     ($(#[$docs:meta])* $name:ident { $($axis:ident),+ }) => {
@@ -158,6 +179,16 @@ impl ColumnPos {
         ChunkPos::new(self.x, y, self.z)
     }
 
+    /// The column's block at the height `y` with the lowest coordinates.
+    pub const fn min_block(self, y: i64) -> BlockPos {
+        BlockPos::new(self.x << 4, y, self.z << 4)
+    }
+
+    /// Whether there are blocks so far out.
+    pub fn exists(self) -> bool {
+        CHUNK_COORDINATES.contains(&self.x) && CHUNK_COORDINATES.contains(&self.z)
+    }
+
     /// The column this far away; at the edges of `i64` it stays there.
     pub const fn offset(self, x: i64, z: i64) -> Self {
         Self::new(self.x.saturating_add(x), self.z.saturating_add(z))
@@ -229,6 +260,25 @@ mod tests {
         assert_eq!(block.column(), ColumnPos::new(-1, 1));
         assert_eq!(ColumnPos::new(-5, 4).batch(), BatchPos::new(-2, 1));
         assert_eq!(ColumnPos::new(-5, 4).section(4), SectionPos::new(-1, 0));
+    }
+
+    #[test]
+    fn chunks_and_columns_exist_as_far_as_blocks_do() {
+        let (first, last) = (BlockPos::new(i64::MIN, i64::MIN, i64::MIN), BlockPos::new(i64::MAX, i64::MAX, i64::MAX));
+        assert_eq!(CHUNK_COORDINATES, first.chunk().y..last.chunk().y + 1);
+        assert!(first.column().exists() && last.column().exists());
+        assert!(!first.column().offset(-1, 0).exists() && !last.column().offset(0, 1).exists());
+        assert_eq!(ColumnPos::new(-1, 2).min_block(7), BlockPos::new(-16, 7, 32));
+        assert_eq!(chunk_heights(&(-17..16)), -2..1);
+        assert_eq!(chunk_heights(&(0..17)), 0..2);
+    }
+
+    #[test]
+    fn cells_are_in_order_of_x_then_y_then_z() {
+        let all = (0..16).flat_map(|x| (0..16).flat_map(move |y| (0..16).map(move |z| [x, y, z])));
+        for (index, position) in all.enumerate() {
+            assert_eq!((cell_index(position), cell_position(index)), (index, position));
+        }
     }
 
     #[test]

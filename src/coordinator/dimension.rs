@@ -20,7 +20,7 @@ use crate::simulation::{
     BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, Traveller,
     ViewerRadii,
 };
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -620,8 +620,4 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
     let mut graph = DistanceGraph::new();
     let restored = tiles.into_iter().try_for_each(|(tile, masks)| graph.restore_tile(tile, &masks));
     Ok(restored.is_ok().then_some(graph))
-}
-
-fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
-    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }

@@ -9,14 +9,11 @@ use super::commit::Commit;
 use super::values::blocks::OpaqueBlocks;
 use super::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::chunk::Chunk;
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use tile::OpacityTile;
 use unwritten::TileChanges;
 
-/// Every chunk height there is.
-const ALL_HEIGHTS: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
 /// Bytes of the fingerprint before the tile.
 const FINGERPRINT: usize = size_of::<u32>();
 
@@ -67,7 +64,7 @@ impl WorldStore {
     ) -> Result<OpacityTile, StoreError> {
         let columns: Vec<ColumnPos> = batch.columns().collect();
         let mut tile = OpacityTile::default();
-        for stored in self.peek_batch(dimension, batch, &columns, ALL_HEIGHTS)? {
+        for stored in self.peek_batch(dimension, batch, &columns, CHUNK_COORDINATES)? {
             for (y, chunk) in stored.column.chunks() {
                 tile.set_chunk(stored.column.pos(), y, chunk, |block| opaque.contains(block));
             }

@@ -6,7 +6,7 @@ use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
 use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
 use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
 
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
@@ -192,7 +192,7 @@ impl Walk {
         }
         let at = [chunk % along_x, chunk / along_x / along_z, chunk / along_x % along_z].map(|at| at as u32);
         let cell = (cell % CHUNK_VOLUME as u64) as usize;
-        let position = [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+        let position = cell_position(cell);
         let within = |axis: usize| at[axis] * CHUNK_SIZE as u32 + (position[axis] as u32) < self.size[axis];
         (0..3).all(within).then_some((at, position, is_new))
     }
@@ -237,7 +237,7 @@ pub(super) fn extension(
         let first = (pos.x as u64 + (pos.z as u64 + pos.y as u64 * along_z) * along_x) * CHUNK_VOLUME as u64;
         let reach = schematic.blocks.reach([pos.x as u32, pos.y as u32, pos.z as u32]);
         let is_within = |position: [usize; 3]| position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
-        let cell = |[x, y, z]: [usize; 3]| first + (x << 8 | y << 4 | z) as u64;
+        let cell = |position: [usize; 3]| first + cell_index(position) as u64;
         for (position, layer, block) in chunk.layered_blocks().filter(|(position, ..)| is_within(*position)) {
             if layer == 1 {
                 layers.go_to(cell(position));
@@ -250,7 +250,7 @@ pub(super) fn extension(
             continue;
         }
         for number in 0..CHUNK_VOLUME {
-            let position = [number / CHUNK_SIZE / CHUNK_SIZE, number / CHUNK_SIZE % CHUNK_SIZE, number % CHUNK_SIZE];
+            let position = cell_position(number);
             if !is_within(position) {
                 continue;
             }

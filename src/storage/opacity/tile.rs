@@ -14,7 +14,7 @@
 use crate::block::BlockId;
 use crate::bytes::{ReadError, Reader, put_number, put_signed};
 use crate::chunk::{Chunk, Column};
-use crate::space::{CHUNK_SIZE, ColumnPos, HeightSet};
+use crate::space::{CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -102,7 +102,7 @@ impl OpacityTile {
     /// Takes in one of its columns, or the part of it that is loaded.
     pub fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
         let pos = column.pos();
-        let all = HeightSet::from(i64::MIN >> 4..(i64::MAX >> 4) + 1);
+        let all = HeightSet::from(CHUNK_COORDINATES);
         for range in column.loaded().unwrap_or(&all).ranges() {
             let [low_x, low_z] = [pos.x, pos.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
             // The highest block of all has no height above it.
@@ -264,6 +264,7 @@ fn read_differences(reader: &mut Reader<'_>, runs: usize) -> Result<Vec<i64>, Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::{CHUNK_VOLUME, cell_position};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -364,7 +365,7 @@ mod tests {
             let mut model: BTreeMap<(usize, usize), BTreeSet<i64>> = BTreeMap::new();
             for (x, z, y, chunk) in chunks {
                 tile.set_chunk(ColumnPos::new(x - 4, z + 8), y, &chunk, is_opaque);
-                for at in (0..16_usize.pow(3)).map(|at| [at >> 8, at >> 4 & 15, at & 15]) {
+                for at in (0..CHUNK_VOLUME).map(cell_position) {
                     let column = model.entry((x as usize * 16 + at[0], z as usize * 16 + at[2])).or_default();
                     let height = (y << 4) + at[1] as i64;
                     if is_opaque(chunk.block(at)) { column.insert(height) } else { column.remove(&height) };

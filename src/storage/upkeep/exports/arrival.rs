@@ -1,11 +1,11 @@
 //! The columns of an export as those of a world.
 
-use super::format::{ALL_HEIGHTS, Header, moved, moved_column};
+use super::format::{Header, moved, moved_column};
 use super::reader::{FoundColumn, Reader};
 use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet, TILE_BATCHES};
+use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, DimensionId, HeightSet, TILE_BATCHES};
 use crate::storage::commit::Along;
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
@@ -168,7 +168,7 @@ impl Arrival<'_> {
                 Ok(None)
             }
             (true, ExistingGround::Replace) => {
-                Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], ALL_HEIGHTS)?.pop())
+                Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], CHUNK_COORDINATES)?.pop())
             }
             (false, _) if self.header.makes_columns() => Ok(Some(StoredColumn::new(Column::new(pos)))),
             (false, _) if self.options.leaves_ungenerated => {

@@ -1,6 +1,6 @@
 //! The values of an export's objects that are made up of several.
 
-use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{BlockBox, BlockPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::DimensionOrigin;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -44,11 +44,12 @@ impl Header {
         if self.is_sparse {
             return heights.filter_map(|height| moved(height, by)).collect();
         }
+        const ALL: Range<i64> = CHUNK_COORDINATES;
         let end = |height: i64| (height >> 4).saturating_add(by);
         match self.has_all_heights() {
-            true => HeightSet::from(ALL_HEIGHTS),
+            true => HeightSet::from(ALL),
             // What would lie beyond the last heights is nowhere.
-            false => HeightSet::from(end(self.area.min.y).max(LOWEST)..end(self.area.max.y).min(HIGHEST) + 1),
+            false => HeightSet::from(end(self.area.min.y).max(ALL.start)..end(self.area.max.y).min(ALL.end - 1) + 1),
         }
     }
 }
@@ -122,13 +123,6 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T
     }
 }
 
-/// The lowest and the highest coordinate of a column or a chunk that has blocks.
-const LOWEST: i64 = i64::MIN >> 4;
-const HIGHEST: i64 = i64::MAX >> 4;
-
-/// Every chunk height there is.
-pub(super) const ALL_HEIGHTS: Range<i64> = LOWEST..HIGHEST + 1;
-
 /// Somewhere else, in chunks; `None` where there are no blocks.
 pub(super) fn moved_column(column: ColumnPos, by: [i64; 3]) -> Option<ColumnPos> {
     Some(ColumnPos::new(moved(column.x, by[0])?, moved(column.z, by[2])?))
@@ -140,6 +134,6 @@ pub(super) fn moved_chunk(chunk: ChunkPos, by: [i64; 3]) -> Option<ChunkPos> {
 
 /// A coordinate of a chunk; `None` if the one or the other is none.
 pub(super) fn moved(coordinate: i64, by: i64) -> Option<i64> {
-    let is_one = |coordinate: &i64| (LOWEST..=HIGHEST).contains(coordinate);
+    let is_one = |coordinate: &i64| CHUNK_COORDINATES.contains(coordinate);
     Some(coordinate).filter(is_one)?.checked_add(by).filter(is_one)
 }

@@ -1,13 +1,11 @@
 //! The files of an export as they are read.
 
 use super::ImportError;
-use super::format::{
-    EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks, UpTo, moved, moved_column,
-};
+use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks, UpTo};
 use super::name::{COLUMNS, List, Name, Part};
 use super::writer::numbered;
 use crate::object_store::{ObjectStore, ObjectStoreError};
-use crate::space::{BatchPos, ChunkPos, ColumnPos};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
 use crate::storage::{EntityRecord, StoredTile, values::record, values::tiles};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,8 +102,7 @@ impl Reader {
             let Name::Columns(tile) = Name::parse(key) else { continue };
             let bytes = self.required(key)?.1;
             let masks = tiles::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
-            let first = tile.batch(0).map(|batch| batch.column(0));
-            if first.and_then(|first| moved_column(first, [0; 3])).is_none() {
+            if !tile.batch(0).is_some_and(|batch| batch.column(0).exists()) {
                 return Err(self.damaged(key, "there are no such columns".into()));
             }
             tiles.push((tile, masks));
@@ -140,7 +137,7 @@ impl Reader {
                 };
                 for (key, ..) in packed {
                     if let Name::Column(column, Part::Chunks) = Name::parse(&key)
-                        && moved_column(column, [0; 3]).is_some()
+                        && column.exists()
                     {
                         tiles::insert(&mut tiles, column);
                         places.entry(column.batch()).or_insert(file);
@@ -251,7 +248,9 @@ impl BatchReader<'_> {
             self.reader.damaged(&key, MISSING.into())
         })?;
         let area = self.reader.header.area.chunk_heights();
-        let has = |height: &i64| area.as_ref().is_some_and(|area| area.contains(height)) && moved(*height, 0).is_some();
+        let has = |height: &i64| {
+            area.as_ref().is_some_and(|area| area.contains(height)) && CHUNK_COORDINATES.contains(height)
+        };
         if !heights.iter().all(has) || !heights.is_sorted_by(|a, b| a < b) {
             return Err(self.bad(pos, Part::Chunks, "heights are out of order, or not in the box"));
         }

@@ -9,7 +9,7 @@ use super::*;
 use crate::block::{BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockType};
 use crate::chunk::{Chunk, Column, ColumnSummary, Detail};
 use crate::object_store::ObjectStore;
-use crate::space::{BlockPos, ChunkPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, DimensionId, cell_position};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick,
@@ -269,8 +269,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
 
 fn cells(blocks: &BlockRegistry, chunk: &Chunk) -> BTreeMap<[usize; 3], Cell> {
     let mut cells = BTreeMap::new();
-    let positions = (0..4_096).map(|cell| [cell >> 8, cell >> 4 & 15, cell & 15]);
-    for (position, block) in positions.zip(chunk.blocks()) {
+    for (position, block) in (0..).map(cell_position).zip(chunk.blocks()) {
         if block == BlockId::AIR && chunk.layer_count(position) == 1 {
             continue;
         }
