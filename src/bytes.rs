@@ -6,6 +6,10 @@
 //! Each format has an error of its own, made from a [`ReadError`]. What has to be quicker than this, or comes as a stream,
 //! does it by itself: the cells and the NBT of schematics, the bits of chunks.
 
+mod up_to;
+
+pub(crate) use up_to::{UpTo, up_to};
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -2,15 +2,13 @@
 
 use super::{SyncArea, SyncError};
 use crate::block::{BlockRecord, ComponentRecord};
-use crate::bytes::{self, put_value};
+use crate::bytes::{self, put_value, up_to};
 use crate::space::ChunkPos;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
-use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::io::Read;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Chunks of a column that is always told as a whole.
@@ -184,32 +182,6 @@ fn body(message: &[u8]) -> Result<&[u8], SyncError> {
         Some((&FORMAT, body)) => Ok(body),
         Some((&found, _)) => Err(SyncError::Format { found, known: FORMAT }),
     }
-}
-
-/// A list that is not longer than this.
-fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list: D) -> Result<Vec<T>, D::Error> {
-    struct UpTo<T, const MOST: usize>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
-        type Value = Vec<T>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-            write!(formatter, "at most {MOST}")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-            let mut read = Vec::new();
-            while let Some(next) = list.next_element()? {
-                if read.len() == MOST {
-                    return Err(Error::custom("a list is too long"));
-                }
-                read.push(next);
-            }
-            Ok(read)
-        }
-    }
-
-    list.deserialize_seq(UpTo::<T, MOST>(PhantomData))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {

@@ -1,11 +1,9 @@
 //! The values of an export's objects that are made up of several.
 
+use crate::bytes::up_to;
 use crate::space::{BlockBox, BlockPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::DimensionOrigin;
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
-use std::marker::PhantomData;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What every file of an export begins with.
@@ -58,7 +56,7 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Files {
     /// How many batches are in the files before each.
-    #[serde(deserialize_with = "up_to_most")]
+    #[serde(deserialize_with = "up_to::<_, _, MOST_LISTED>")]
     pub starts: Vec<u64>,
     /// Columns in all of them.
     pub columns: u64,
@@ -87,41 +85,6 @@ pub(super) const MOST_PACKED: usize = 64;
 
 /// The objects of a batch of columns are not larger together.
 pub(super) const LARGEST_BATCH: usize = 1 << 28;
-
-/// A list that is not longer than this.
-#[derive(Debug, Default)]
-pub(super) struct UpTo<T, const MOST: usize>(pub Vec<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
-    fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
-        list.deserialize_seq(UpToVisitor::<T, MOST>(PhantomData)).map(Self)
-    }
-}
-
-fn up_to_most<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<u64>, D::Error> {
-    UpTo::<u64, MOST_LISTED>::deserialize(list).map(|list| list.0)
-}
-
-struct UpToVisitor<T, const MOST: usize>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T, MOST> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {MOST}")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut read = Vec::new();
-        while let Some(next) = list.next_element()? {
-            if read.len() == MOST {
-                return Err(A::Error::custom("a list is too long"));
-            }
-            read.push(next);
-        }
-        Ok(read)
-    }
-}
 
 /// Somewhere else, in chunks; `None` where there are no blocks.
 pub(super) fn moved_column(column: ColumnPos, by: [i64; 3]) -> Option<ColumnPos> {

@@ -1,9 +1,10 @@
 //! The files of an export as they are read.
 
 use super::ImportError;
-use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks, UpTo};
+use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks};
 use super::name::{COLUMNS, List, Name, Part};
 use super::writer::numbered;
+use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
 use crate::storage::{EntityRecord, StoredTile, values::record, values::tiles};
