@@ -16,11 +16,14 @@
 //! [`BlockBox`] is all blocks between two corners, a [`ChunkPart`] what one chunk has of it.
 
 mod area;
+mod bits;
 mod block_box;
 mod chunk_part;
 mod height_set;
 
+pub(crate) use area::gap;
 pub use area::{AreaBatches, AreaCursor, ColumnArea};
+pub(crate) use bits::bits;
 pub use block_box::BlockBox;
 pub use chunk_part::ChunkPart;
 pub use height_set::HeightSet;

@@ -47,14 +47,6 @@ impl Detail {
     pub const fn cells(self) -> usize {
         CHUNK_SIZE >> self.0
     }
-
-    /// Cells of half the sides; `None` if these are the finest.
-    pub const fn finer(self) -> Option<Self> {
-        match self.0.checked_sub(1) {
-            Some(level) => Some(Self(level)),
-            None => None,
-        }
-    }
 }
 
 impl fmt::Display for Detail {

@@ -2,7 +2,7 @@
 
 use crate::bytes::{self, put_value};
 use crate::object_store::{BLOCK_SIZE, Batch, Disk, FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -220,7 +220,8 @@ impl<D: Disk> ChunkCache<D> {
             let goal = (self.most_bytes - self.most_bytes / 8).saturating_sub(bytes);
             let mut stacks: Vec<(u128, &str)> = Vec::new();
             for (key, _) in self.store.with_prefix("stack/") {
-                stacks.push((parse_key(key).map_or(u128::MAX, |at| distance(at, center)), key));
+                let distance = |(x, _, z)| ColumnPos::new(x, z).distance_squared(center.column());
+                stacks.push((parse_key(key).map_or(u128::MAX, distance), key));
             }
             stacks.sort_unstable_by(|a, b| b.cmp(a));
             // What an object takes is known only when it is gone: about as much as the others.
@@ -275,11 +276,6 @@ fn parse_key(key: &str) -> Option<StackPos> {
     let mut parts = key.strip_prefix("stack/")?.split(',').map(str::parse);
     let (x, y, z) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
     parts.next().is_none().then_some((x, y, z))
-}
-
-fn distance((x, _, z): StackPos, center: ChunkPos) -> u128 {
-    let square = |a: i64, b: i64| u128::from(a.abs_diff(b)).pow(2);
-    square(x, center.x).saturating_add(square(z, center.z))
 }
 
 /// What another version wrote is not known.

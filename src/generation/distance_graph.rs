@@ -63,9 +63,9 @@ mod tree;
 mod wide_disc;
 mod work;
 
-use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos};
+use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos, bits};
 use count::Count;
-use disc::{Area, Disc, Grain, bits};
+use disc::{Area, Disc, Grain};
 use frontiers::Frontiers;
 use listeners::Listeners;
 use range::ColumnRange;

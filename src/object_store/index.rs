@@ -82,22 +82,22 @@ pub(super) fn encode(
 
 /// `None` if it is not one. Nothing is allocated by a declared number.
 pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
-    let mut reader = Reader::new(bytes);
-    let mut index = Index { counter: number(&mut reader)?, blocks: number(&mut reader)?, ..Index::default() };
+    let reader = &mut Reader::new(bytes);
+    let mut index = Index { counter: take(reader)?, blocks: take(reader)?, ..Index::default() };
     let is_inside = |first: u64, blocks: u64, all: u64| {
         blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
     };
     let (mut key, mut entries) = (Vec::new(), Vec::new());
-    for _ in 0..number(&mut reader)? {
-        let (shared, rest) = (usize::try_from(number(&mut reader)?).ok()?, usize::try_from(number(&mut reader)?).ok()?);
+    for _ in 0..take(reader)? {
+        let (shared, rest) = (usize::try_from(take(reader)?).ok()?, usize::try_from(take(reader)?).ok()?);
         let rest = reader.slice(rest).ok()?;
         if rest <= key.get(shared..)? || shared + rest.len() > MOST_KEY_BYTES {
             return None;
         }
         key.truncate(shared);
         key.extend_from_slice(rest);
-        let (version, first, blocks) = (number(&mut reader)?, number(&mut reader)?, number(&mut reader)?);
-        let (counter, in_batch) = (number(&mut reader)?, number(&mut reader)? == 1);
+        let (version, first, blocks) = (take(reader)?, take(reader)?, take(reader)?);
+        let (counter, in_batch) = (take(reader)?, take(reader)? == 1);
         if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
@@ -105,17 +105,16 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
     }
     // They are in order: this is quicker than one by one.
     index.entries = entries.into_iter().collect();
-    for _ in 0..number(&mut reader)? {
-        let (counter, first, blocks, live) =
-            (number(&mut reader)?, number(&mut reader)?, number(&mut reader)?, number(&mut reader)?);
+    for _ in 0..take(reader)? {
+        let (counter, first, blocks, live) = (take(reader)?, take(reader)?, take(reader)?, take(reader)?);
         if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
         index.commits.insert(counter, CommitRecord { first, blocks, live });
     }
     let mut end = 0_u64;
-    for _ in 0..number(&mut reader)? {
-        let (gap, blocks) = (number(&mut reader)?, number(&mut reader)?);
+    for _ in 0..take(reader)? {
+        let (gap, blocks) = (take(reader)?, take(reader)?);
         let first = end.checked_add(gap)?;
         if !is_inside(first, blocks, index.blocks) {
             return None;
@@ -126,7 +125,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
     (reader.left() == 0).then_some(index)
 }
 
-fn number(reader: &mut Reader<'_>) -> Option<u64> {
+fn take(reader: &mut Reader<'_>) -> Option<u64> {
     reader.number().ok()
 }
 

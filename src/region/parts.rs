@@ -1,8 +1,8 @@
 //! Which sections of a region are near each other: the search for what may split off.
 
 use super::regionizer::Regionizer;
-use super::section_tile::{Part, SectionTilePos, bits, reach, reach_along_x, reach_along_z};
-use crate::space::SectionPos;
+use super::section_tile::{Part, SectionTilePos, reach, reach_along_x, reach_along_z};
+use crate::space::{SectionPos, bits};
 
 /// Sections of a region that are within the creation radius of each other, directly or through others of them.
 #[derive(Default)]

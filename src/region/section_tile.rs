@@ -2,7 +2,7 @@
 //!
 //! Bit `x + 8 * z` of a mask is the section at (x, z) within its tile.
 
-use crate::space::{ColumnPos, SectionPos};
+use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -37,15 +37,6 @@ impl SectionTilePos {
         }
         with(sections.get(..mask.count_ones() as usize).unwrap_or_default());
     }
-}
-
-/// The bits that are set, ascending.
-pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }
 
 /// The sections within a radius of one, clipped to those that can hold a column.

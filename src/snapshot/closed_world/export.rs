@@ -3,7 +3,7 @@
 use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, Result};
 use crate::snapshot::Snapshot;
 use crate::snapshot::translation::{Schematized, TranslationOptions};
-use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet};
+use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet, bits};
 use crate::storage::StoredColumn;
 use std::collections::BTreeMap;
 
@@ -56,9 +56,8 @@ impl ClosedWorld<'_> {
         let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
         for (tile, masks) in self.store.stored_tiles(self.dimension)? {
             for (batch, mask) in tile.batches().zip(masks) {
-                let is_stored = |column: &ColumnPos| mask >> column.in_batch() & 1 == 1;
-                let columns = batch.columns().filter(|column| is_stored(column) && area.reaches(*column));
-                let columns: Vec<_> = columns.collect();
+                let columns = bits(mask.into()).map(|bit| batch.column(bit));
+                let columns: Vec<_> = columns.filter(|column| area.reaches(*column)).collect();
                 if !columns.is_empty() {
                     batches.insert(batch, columns);
                 }

@@ -1,8 +1,8 @@
 //! What happens to whole squares of the tree: they are made full or empty, counted and visited.
 
-use super::super::disc::{Area, bits};
+use super::super::disc::Area;
 use super::{BRANCH, Branch, ROOT, Square, TILE, Tree, child_index};
-use crate::space::BatchPos;
+use crate::space::{BatchPos, bits};
 
 impl Tree {
     /// Gives the nodes of a square of `level` back, with all below them.

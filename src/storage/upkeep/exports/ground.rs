@@ -2,7 +2,7 @@
 
 use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks};
 use super::name::{Name, Part};
-use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES};
+use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, bits};
 use crate::storage::tiers::PackedGroups;
 use crate::storage::values::record;
 use crate::storage::{
@@ -214,7 +214,7 @@ pub(super) fn batches(tiles: &[StoredTile]) -> Vec<(BatchPos, u16)> {
 
 /// The columns of a mask.
 pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
-    batch.columns().zip(0..).filter(|(_, bit)| mask >> bit & 1 == 1).map(|(column, _)| column).collect()
+    bits(mask.into()).map(|bit| batch.column(bit)).collect()
 }
 
 impl WorldStore {
