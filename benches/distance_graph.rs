@@ -208,7 +208,6 @@ fn memory(bench: &mut Bench) {
         };
         line("", ALLOCATED.load(Relaxed), goal);
         line(", by memory()", graph.memory(), None);
-        line(", as to_bytes()", graph.to_bytes().len(), None);
     };
     for (chance, name, goal) in [(0.5, "50 %", 18e6), (0.9, "90 %", 16e6), (0.99, "99 %", 6e6)] {
         measure(&format!("random, {name}"), Some(goal), &|| random(chance, 1));

@@ -10,7 +10,7 @@ mod terrain42;
 
 use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
-use bevy_terrane::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use bevy_terrane::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use bevy_terrane::storage::{
     ChunkGroup, Durability, Family, KeyValueStore, Promotion, RocksStore, SaveBatch, StorageConfig, Tier, WorldStore,
     WriteBatch, keys,
@@ -72,15 +72,15 @@ fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
         batch.entry(column).or_insert_with(|| Column::new(column)).set_chunk(pos.y, chunk.clone());
     }
     let columns: Vec<_> = columns.into_values().collect();
-    let mut graph: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]> = BTreeMap::new();
+    let mut graph: BTreeMap<(DimensionId, TilePos), [u16; 64]> = BTreeMap::new();
     let save = |batches: &[BTreeMap<ColumnPos, Column>]| {
         let mut save = SaveBatch::default();
         for (pos, column) in batches.iter().flatten() {
             save.chunks.extend(column.chunks().map(|(y, chunk)| ((DIMENSION, pos.chunk(y)), chunk.clone())));
             save.summaries.insert((DIMENSION, *pos), Arc::new(ColumnSummary::new(column)));
-            let tile = (DIMENSION, (pos.x >> 5, pos.z >> 5));
+            let tile = (DIMENSION, pos.tile());
             let masks = graph.entry(tile).or_insert([0; 64]);
-            masks[(pos.x >> 2 & 7 | (pos.z >> 2 & 7) << 3) as usize] |= 1 << (pos.x & 3 | (pos.z & 3) << 2);
+            masks[pos.batch().in_tile()] |= 1 << pos.in_batch();
             save.tiles.insert(tile, *masks);
         }
         save

@@ -27,7 +27,7 @@ pub use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 
 use crate::block::BlockId;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
 use extras::Extras;
 use packed_ids::{LocalIds, MAX_BITS, PackedIds};
 use palette::{Palette, PaletteBuilder};
@@ -83,7 +83,7 @@ impl Chunk {
         let mut ids = [0; CHUNK_VOLUME];
         let mut palette = PaletteBuilder::new();
         for (cell, id) in ids.iter_mut().enumerate() {
-            *id = palette.place(block(coordinates(cell)));
+            *id = palette.place(block(cell_position(cell)));
         }
         Self { content: Content::from_canonical(palette.build(), &ids), extras: None }
     }
@@ -408,7 +408,7 @@ fn cell(position: [usize; 3]) -> usize {
     if (x | y | z) >= CHUNK_SIZE {
         outside(position);
     }
-    x << 8 | y << 4 | z
+    cell_index(position)
 }
 
 /// Apart from [`cell`], so that the coordinates stay in registers there.
@@ -416,9 +416,4 @@ fn cell(position: [usize; 3]) -> usize {
 #[inline(never)]
 fn outside([x, y, z]: [usize; 3]) -> ! {
     panic!("[{x}, {y}, {z}] is outside of a chunk");
-}
-
-#[inline]
-fn coordinates(cell: usize) -> [usize; 3] {
-    [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE]
 }

@@ -35,8 +35,7 @@ mod surface;
 mod terrain;
 
 pub use distance_graph::{
-    BatchColumns, Completion, Completions, DistanceGraph, GraphBytesError, ListenerId, RangeTooLarge, TileOutOfRange,
-    TilePos, Work,
+    BatchColumns, Completion, Completions, DistanceGraph, ListenerId, RangeTooLarge, TileOutOfRange, Work,
 };
 pub use features::{
     Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features, Placement,

@@ -21,6 +21,7 @@
 #![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
 
 pub mod block;
+mod bytes;
 pub mod chunk;
 pub mod chunk_sync;
 pub mod coordinator;

@@ -68,7 +68,7 @@ mod config;
 mod invariants;
 mod parts;
 mod regionizer;
-mod tile;
+mod section_tile;
 
 #[cfg(test)]
 mod model_tests;

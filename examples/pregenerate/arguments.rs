@@ -128,8 +128,7 @@ fn column(text: &str) -> Result<ColumnPos, String> {
     let (x, z) = text.split_once(',').ok_or_else(expected)?;
     let number = |text: &str| text.trim().parse().map_err(|_| expected());
     let column = ColumnPos::new(number(x)?, number(z)?);
-    let exists = |number: i64| (i64::MIN >> 4..=i64::MAX >> 4).contains(&number);
-    match exists(column.x) && exists(column.z) {
+    match column.exists() {
         true => Ok(column),
         false => Err("there are no blocks so far out".to_owned()),
     }

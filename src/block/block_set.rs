@@ -1,6 +1,7 @@
 //! Sets of block types.
 
 use super::BlockId;
+use crate::space::bits;
 use serde::{Deserialize, Serialize};
 
 /// A set of block types, such as all that have one tag. It takes a bit for each id up to its highest.
@@ -27,11 +28,8 @@ impl BlockSet {
 
     /// The blocks, by id.
     pub fn iter(&self) -> impl Iterator<Item = BlockId> {
-        let set = |(index, word): (usize, &u64)| {
-            let (first, word) = (index as u32 * 64, *word);
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| BlockId::new(first + bit))
-        };
-        self.words.iter().enumerate().flat_map(set)
+        let words = (0..).zip(&self.words);
+        words.flat_map(|(index, word)| bits(*word).map(move |bit| BlockId::new(64 * index + bit)))
     }
 }
 

@@ -5,9 +5,9 @@ use super::extras::Extras;
 use super::layers::Layers;
 use super::packed_ids::LocalIds;
 use super::palette::PaletteBuilder;
-use super::{Chunk, Content, Mixed, cell, coordinates, renumber};
+use super::{Chunk, Content, Mixed, cell, renumber};
 use crate::block::{BlockId, ComponentId};
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart, cell_position};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl<'a> ChunkAssembly<'a> {
                 }
             }
         }
-        let arrives = |cell| part.contains(coordinates(cell)).then(|| to.cell(coordinates(cell)) as u16);
+        let arrives = |cell| part.contains(cell_position(cell)).then(|| to.cell(cell_position(cell)) as u16);
         self.copy_extras(source, arrives, block, |_, _, component| Some(component));
     }
 
@@ -152,7 +152,7 @@ impl<'a> ChunkAssembly<'a> {
         let values = extras.components.values();
         let moved = |value: PlacedValue<'a>| {
             let cell = arrives(value.cell.into())?;
-            let id = component(coordinates(value.cell.into()), value.layer, value.id)?;
+            let id = component(cell_position(value.cell.into()), value.layer, value.id)?;
             Some(PlacedValue { cell, id, ..value })
         };
         self.values.extend(values.filter_map(moved));

@@ -1,7 +1,8 @@
 //! The layers of a chunk's cells: reading and setting them.
 
-use super::{Chunk, cell, coordinates};
+use super::{Chunk, cell};
 use crate::block::{BlockId, BlockLayout};
+use crate::space::cell_position;
 use thiserror::Error;
 
 /// Why a block could not be set in a layer.
@@ -118,7 +119,7 @@ impl Chunk {
     /// Every block above layer 0 with its position and layer: in the order of [`blocks`](Self::blocks), the layer fastest.
     pub fn layered_blocks(&self) -> impl Iterator<Item = ([usize; 3], u8, BlockId)> {
         let layers = self.extras.iter().flat_map(|extras| extras.layers.iter());
-        layers.map(|(cell, layer, block)| (coordinates(cell), layer, block))
+        layers.map(|(cell, layer, block)| (cell_position(cell), layer, block))
     }
 
     /// Repeats a block in the layer below it, and gives that its components.

@@ -1,6 +1,6 @@
 //! Sets of cells of a chunk.
 
-use crate::space::CHUNK_VOLUME;
+use crate::space::{CHUNK_VOLUME, bits};
 
 /// Up to so many cells are kept as a list, which is shorter than a bitmap and searched as fast.
 const FEW: usize = 32;
@@ -130,14 +130,8 @@ impl Bitmap {
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(index, word)| {
-            let mut rest = *word;
-            std::iter::from_fn(move || {
-                let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
-                rest &= rest - 1;
-                Some(index * 64 + bit)
-            })
-        })
+        let words = self.words.iter().enumerate();
+        words.flat_map(|(index, word)| bits(*word).map(move |bit| index * 64 + bit as usize))
     }
 }
 

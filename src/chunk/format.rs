@@ -32,6 +32,7 @@ pub use encoded_chunk::EncodedChunk;
 pub use error::ChunkFormatError;
 
 use crate::block::{BlockId, BlockLayout, ComponentLayout};
+use crate::bytes;
 
 /// The version that is written.
 pub const FORMAT_VERSION: u64 = 1;
@@ -64,5 +65,5 @@ fn part<'a>(bytes: &'a [u8], offset: usize, length: u128, part: &'static str) ->
 
 /// The caller has checked that there are 8 bytes.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    bytes[offset..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    bytes::u64_at(bytes, offset).unwrap_or_default()
 }

@@ -13,6 +13,7 @@
 
 use super::Column;
 use crate::block::BlockId;
+use crate::bytes::{ReadError, Reader, put_number, put_signed};
 use crate::space::CHUNK_SIZE;
 use std::fmt;
 use thiserror::Error;
@@ -45,14 +46,6 @@ impl Detail {
     /// Cells along a side of the column.
     pub const fn cells(self) -> usize {
         CHUNK_SIZE >> self.0
-    }
-
-    /// Cells of half the sides; `None` if these are the finest.
-    pub const fn finer(self) -> Option<Self> {
-        match self.0.checked_sub(1) {
-            Some(level) => Some(Self(level)),
-            None => None,
-        }
     }
 }
 
@@ -169,20 +162,20 @@ impl ColumnSummary {
             })
             .collect();
         into.extend([VERSION, self.detail.0]);
-        write_number(into, palette.len() as u64);
-        palette.iter().for_each(|block| write_number(into, block.index().into()));
-        places.iter().for_each(|place| write_number(into, *place as u64));
+        put_number(into, palette.len() as u64);
+        palette.iter().for_each(|block| put_number(into, block.index().into()));
+        places.iter().for_each(|place| put_number(into, *place as u64));
         let mut before = 0;
         for cell in self.cells.iter().flatten() {
             let step = cell.height.wrapping_sub(before);
-            write_number(into, ((step << 1) ^ (step >> 63)) as u64);
+            put_signed(into, step);
             before = cell.height;
         }
     }
 
     /// Reads the binary form.
     pub fn decode(bytes: &[u8]) -> Result<Self, SummaryError> {
-        let mut reader = Reader { bytes, offset: 0 };
+        let mut reader = Reader::new(bytes);
         let version = reader.byte()?;
         if version != VERSION {
             return Err(SummaryError::Version { found: version });
@@ -193,26 +186,25 @@ impl ColumnSummary {
         }
         let detail = Detail(level);
         let count = detail.cells() * detail.cells();
-        let length = reader.number_below(count as u64 + 1, "blocks in the palette")?;
+        let length = number_below(&mut reader, count as u64 + 1, "blocks in the palette")?;
         let palette = (0..length)
-            .map(|_| Ok(BlockId::new(reader.number_below(1 << 32, "a block id")? as u32)))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|_| Ok(BlockId::new(number_below(&mut reader, 1 << 32, "a block id")? as u32)))
+            .collect::<Result<Vec<_>, SummaryError>>()?;
         let places = (0..count)
-            .map(|_| Ok(reader.number_below(length + 1, "a place in the palette")? as usize))
+            .map(|_| Ok(number_below(&mut reader, length + 1, "a place in the palette")? as usize))
             .collect::<Result<Vec<_>, SummaryError>>()?;
         let mut height = 0_i64;
         let cells = places
             .into_iter()
             .map(|place| {
                 let Some(block) = place.checked_sub(1).and_then(|place| palette.get(place)) else { return Ok(None) };
-                let step = reader.number()?;
-                height = height.wrapping_add((step >> 1) as i64 ^ -((step & 1) as i64));
+                height = height.wrapping_add(reader.signed()?);
                 Ok(Some(SummaryCell { height, block: *block }))
             })
             .collect::<Result<_, SummaryError>>()?;
-        match bytes.len() - reader.offset {
+        match reader.left() {
             0 => Ok(Self { detail, cells }),
-            left => Err(SummaryError::Trailing { offset: reader.offset, left }),
+            left => Err(SummaryError::Trailing { offset: reader.offset(), left }),
         }
     }
 }
@@ -268,48 +260,19 @@ pub enum SummaryError {
     },
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-}
-
-impl Reader<'_> {
-    fn byte(&mut self) -> Result<u8, SummaryError> {
-        let byte = self.bytes.get(self.offset).ok_or(SummaryError::Truncated { offset: self.offset })?;
-        self.offset += 1;
-        Ok(*byte)
-    }
-
-    fn number(&mut self) -> Result<u64, SummaryError> {
-        let begin = self.offset;
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
+impl From<ReadError> for SummaryError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Truncated { offset } => Self::Truncated { offset },
+            ReadError::TooLong { offset } => Self::TooLong { offset },
         }
-        Err(SummaryError::TooLong { offset: begin })
-    }
-
-    fn number_below(&mut self, limit: u64, what: &'static str) -> Result<u64, SummaryError> {
-        let offset = self.offset;
-        let found = self.number()?;
-        if found < limit { Ok(found) } else { Err(SummaryError::OutOfRange { offset, what, limit, found }) }
     }
 }
 
-fn write_number(into: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        into.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    into.push(number as u8);
+fn number_below(reader: &mut Reader<'_>, limit: u64, what: &'static str) -> Result<u64, SummaryError> {
+    let offset = reader.offset();
+    let found = reader.number()?;
+    if found < limit { Ok(found) } else { Err(SummaryError::OutOfRange { offset, what, limit, found }) }
 }
 
 /// One cell of four: ground if at least half of them have it.

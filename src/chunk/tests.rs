@@ -19,7 +19,7 @@ fn check(chunk: &Chunk, expected: &Model) -> Result<(), TestCaseError> {
     prop_assert!(model(chunk) == *expected);
     prop_assert!(chunk.blocks().eq(expected.iter().copied()));
     for (cell, block) in expected.iter().enumerate() {
-        prop_assert_eq!(chunk.block([cell >> 8, cell >> 4 & 15, cell & 15]), *block);
+        prop_assert_eq!(chunk.block(cell_position(cell)), *block);
     }
     let distinct: std::collections::BTreeSet<_> = expected.iter().collect();
     let palette: std::collections::BTreeSet<_> = chunk.palette().iter().collect();
@@ -78,7 +78,7 @@ fn every_palette_length_works() {
         assert_eq!(chunk.palette().len(), (kinds as usize).min(CHUNK_VOLUME), "{kinds} kinds");
         let mut edited = Chunk::default();
         for (cell, block) in blocks.iter().enumerate() {
-            edited.set_block(coordinates(cell), *block);
+            edited.set_block(cell_position(cell), *block);
         }
         for chunk in [&chunk, &edited] {
             check(chunk, &blocks).unwrap();
@@ -96,7 +96,7 @@ fn the_palette_stays_bounded_however_many_blocks_come_and_go() {
     let mut expected = model(&chunk);
     for edit in 0..2_000 {
         let (cell, block) = (edit * 1_237 % CHUNK_VOLUME, BlockId::new(1_000_000 + edit as u32));
-        assert_eq!(chunk.set_block(coordinates(cell), block), expected[cell]);
+        assert_eq!(chunk.set_block(cell_position(cell), block), expected[cell]);
         expected[cell] = block;
         assert!(chunk.palette().len() <= CHUNK_VOLUME);
     }
@@ -104,7 +104,7 @@ fn the_palette_stays_bounded_however_many_blocks_come_and_go() {
 
     let mut chunk = Chunk::default();
     for edit in 0..50_000 {
-        chunk.set_block(coordinates(edit % 3), BlockId::new(edit as u32 + 1));
+        chunk.set_block(cell_position(edit % 3), BlockId::new(edit as u32 + 1));
     }
     assert!(chunk.palette().len() <= 16, "4 kinds at a time, {} entries", chunk.palette().len());
 }
@@ -134,7 +134,7 @@ proptest! {
         for (number, (cell, block)) in edits.into_iter().enumerate() {
             let block = BlockId::new(block % kinds);
             let old = std::mem::replace(&mut expected[cell], block);
-            prop_assert_eq!(chunk.set_block([cell >> 8, cell >> 4 & 15, cell & 15], block), old);
+            prop_assert_eq!(chunk.set_block(cell_position(cell), block), old);
             if number % compact_every == compact_every - 1 {
                 chunk.compact();
             }
@@ -149,10 +149,10 @@ proptest! {
         let chunk = from_model(&blocks);
         let mut other = Chunk::uniform(BlockId::new(12));
         for cell in (0..CHUNK_VOLUME).rev() {
-            other.set_block(coordinates(cell), blocks[cell]);
+            other.set_block(cell_position(cell), blocks[cell]);
         }
         prop_assert_eq!(&chunk, &other);
-        other.set_block(coordinates(cell), BlockId::new(4));
+        other.set_block(cell_position(cell), BlockId::new(4));
         prop_assert_ne!(&chunk, &other);
     }
 }

@@ -1,8 +1,8 @@
 //! Chunks whose block types have successors, or whose components have newer versions.
 
-use super::{Chunk, coordinates};
+use super::Chunk;
 use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockUpgradeError, UpgradedBlock};
-use crate::space::CHUNK_VOLUME;
+use crate::space::{CHUNK_VOLUME, cell_position};
 
 impl Chunk {
     /// The same chunk with every block as its type is now: one whose type has another id by now becomes that, and its
@@ -17,7 +17,7 @@ impl Chunk {
         }
         let mut upgraded = self.clone();
         for (cell, block) in (0..CHUNK_VOLUME).zip(self.blocks()) {
-            upgraded.upgrade_block(blocks, coordinates(cell), 0, block)?;
+            upgraded.upgrade_block(blocks, cell_position(cell), 0, block)?;
         }
         for (position, layer, block) in self.layered_blocks() {
             upgraded.upgrade_block(blocks, position, layer, block)?;

@@ -1,7 +1,8 @@
 //! What a client remembers of chunks until it comes again, in an object store.
 
+use crate::bytes::{self, put_value};
 use crate::object_store::{BLOCK_SIZE, Batch, Disk, FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -194,15 +195,14 @@ impl<D: Disk> ChunkCache<D> {
         for (at, held) in self.held.iter_mut().filter(|(_, held)| held.is_unwritten) {
             held.is_unwritten = false;
             let key = key(*at);
-            match encode(&held.stack) {
-                Some(value) if !held.stack.is_empty() => {
-                    let version = held.stack.values().map(|chunk| chunk.version).max();
-                    // At the most, in blocks with their trailers.
-                    bytes += (value.len() as u64 / 3_500 + 1) * BLOCK_SIZE as u64;
-                    batch.write(key, version.unwrap_or(0), value);
-                }
-                _ => _ = batch.delete(key),
-            }
+            let Some(version) = held.stack.values().map(|chunk| chunk.version).max() else {
+                batch.delete(key);
+                continue;
+            };
+            let value = put_value(vec![FORMAT], &held.stack);
+            // At the most, in blocks with their trailers.
+            bytes += (value.len() as u64 / 3_500 + 1) * BLOCK_SIZE as u64;
+            batch.write(key, version, value);
         }
         (self.unwritten, self.unwritten_bytes) = (0, 0);
         if !batch.is_empty() {
@@ -220,7 +220,8 @@ impl<D: Disk> ChunkCache<D> {
             let goal = (self.most_bytes - self.most_bytes / 8).saturating_sub(bytes);
             let mut stacks: Vec<(u128, &str)> = Vec::new();
             for (key, _) in self.store.with_prefix("stack/") {
-                stacks.push((parse_key(key).map_or(u128::MAX, |at| distance(at, center)), key));
+                let distance = |(x, _, z)| ColumnPos::new(x, z).distance_squared(center.column());
+                stacks.push((parse_key(key).map_or(u128::MAX, distance), key));
             }
             stacks.sort_unstable_by(|a, b| b.cmp(a));
             // What an object takes is known only when it is gone: about as much as the others.
@@ -277,17 +278,8 @@ fn parse_key(key: &str) -> Option<StackPos> {
     parts.next().is_none().then_some((x, y, z))
 }
 
-fn distance((x, _, z): StackPos, center: ChunkPos) -> u128 {
-    let square = |a: i64, b: i64| u128::from(a.abs_diff(b)).pow(2);
-    square(x, center.x).saturating_add(square(z, center.z))
-}
-
-fn encode(stack: &Stack) -> Option<Vec<u8>> {
-    postcard::to_extend(stack, vec![FORMAT]).ok()
-}
-
 /// What another version wrote is not known.
 fn decode(bytes: &[u8]) -> Option<Stack> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
-    postcard::from_bytes(rest).ok()
+    bytes::value(rest).ok()
 }

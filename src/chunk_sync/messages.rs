@@ -2,14 +2,13 @@
 
 use super::{SyncArea, SyncError};
 use crate::block::{BlockRecord, ComponentRecord};
+use crate::bytes::{self, put_value, up_to};
 use crate::space::ChunkPos;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
-use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::io::Read;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Chunks of a column that is always told as a whole.
@@ -131,7 +130,7 @@ impl SyncWelcome {
 impl ChunkQuestions {
     /// The message.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_extend(self, vec![FORMAT]).unwrap_or_default()
+        put_value(vec![FORMAT], self)
     }
 
     /// Reads a message. It needs no more memory than some times its length.
@@ -149,7 +148,7 @@ impl ChunkQuestions {
 impl ServerMessage {
     /// The message.
     pub fn encode(&self) -> Vec<u8> {
-        let plain = postcard::to_extend(self, Vec::new()).unwrap_or_default();
+        let plain = put_value(Vec::new(), self);
         let mut message = vec![FORMAT];
         // Neither memory to read from nor memory to write to can fail.
         let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
@@ -185,36 +184,6 @@ fn body(message: &[u8]) -> Result<&[u8], SyncError> {
     }
 }
 
-/// A list that is not longer than this.
-fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list: D) -> Result<Vec<T>, D::Error> {
-    struct UpTo<T, const MOST: usize>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
-        type Value = Vec<T>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-            write!(formatter, "at most {MOST}")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-            let mut read = Vec::new();
-            while let Some(next) = list.next_element()? {
-                if read.len() == MOST {
-                    return Err(Error::custom("a list is too long"));
-                }
-                read.push(next);
-            }
-            Ok(read)
-        }
-    }
-
-    list.deserialize_seq(UpTo::<T, MOST>(PhantomData))
-}
-
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {
-    match postcard::take_from_bytes(bytes) {
-        Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(SyncError::Malformed { reason: format!("{} bytes follow its end", rest.len()) }),
-        Err(error) => Err(SyncError::Malformed { reason: error.to_string() }),
-    }
+    bytes::value(bytes).map_err(|reason| SyncError::Malformed { reason })
 }

@@ -264,8 +264,8 @@ impl Dimension {
         }
         if !self.stored.is_completed(column.pos()) {
             self.stored.mark_completed(column.pos());
-            let tile = column.pos().into();
-            pending.tiles.insert((self.id, tile_key(tile)), self.stored.tile(tile));
+            let tile = column.pos().tile();
+            pending.tiles.insert((self.id, tile), self.stored.tile(tile));
         }
     }
 
@@ -281,8 +281,4 @@ impl Dimension {
 pub(super) fn save_part(pending: &mut SaveBatch, id: DimensionId, column: &Column, made: &HeightSet) {
     let chunk = |y| ((id, column.pos().chunk(y)), column.chunk(y).cloned().unwrap_or_default());
     pending.chunks.extend(made.iter().map(chunk));
-}
-
-fn tile_key(tile: crate::generation::TilePos) -> (i64, i64) {
-    (tile.x, tile.z)
 }

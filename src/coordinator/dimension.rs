@@ -13,14 +13,14 @@ use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
-use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
+use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
     BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, Traveller,
     ViewerRadii,
 };
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -618,10 +618,6 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
         tiles => tiles?,
     };
     let mut graph = DistanceGraph::new();
-    let restored = tiles.into_iter().try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
+    let restored = tiles.into_iter().try_for_each(|(tile, masks)| graph.restore_tile(tile, &masks));
     Ok(restored.is_ok().then_some(graph))
-}
-
-fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
-    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }

@@ -24,7 +24,7 @@
 //! | `find_work` around a new centre | the open squares on the way to the nearest work |
 //! | `collect_completed_in_range` | the same for each column, however many were given before |
 //! | counts in range | the nodes in range, and `r^(2/3)`, or `r` if that is small |
-//! | ranges, unions, bytes | the edge of what is completed |
+//! | ranges, unions | the edge of what is completed |
 //!
 //! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
 //! pruned. The search is a branch and bound over it for the k nearest.
@@ -45,7 +45,6 @@
 //! assert_eq!(graph.count_missing_in_range(center, 8), 0);
 //! ```
 
-mod bytes;
 mod completed;
 mod completion;
 mod completions;
@@ -60,29 +59,24 @@ mod slab;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod tile_pos;
 mod tree;
 mod wide_disc;
 mod work;
 
-use crate::space::{BatchPos, ColumnPos};
+use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos, bits};
 use count::Count;
-use disc::{Area, Disc, Grain, bits};
+use disc::{Area, Disc, Grain};
 use frontiers::Frontiers;
 use listeners::Listeners;
 use range::ColumnRange;
+use thiserror::Error;
 use tree::{Square, Tree};
 
-pub use bytes::GraphBytesError;
 pub use completion::Completion;
 pub use completions::Completions;
 pub use listeners::ListenerId;
 pub use range::RangeTooLarge;
-pub use tile_pos::{TileOutOfRange, TilePos};
 pub use work::{BatchColumns, Work};
-
-/// Batches in a [tile](TilePos).
-const TILE_BATCHES: usize = 64;
 
 /// Knows which columns are completed, and finds the nearest ones that are not.
 ///
@@ -408,33 +402,21 @@ impl DistanceGraph {
         Ok(())
     }
 
-    /// The completed columns as bytes, with a version and a checksum: the same for the same columns. Claims and
-    /// listeners are not part of it. Takes about as much room as the graph in memory.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        bytes::write(&self.tree, self.completed_count)
-    }
-
-    /// The graph that [`to_bytes`](Self::to_bytes) made these bytes of, with nothing claimed and no listeners.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are damaged or of a later version. Any bytes may come: none makes it panic or take more memory than
-    /// a small multiple of them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, GraphBytesError> {
-        let (tree, completed_count) = bytes::read(bytes)?;
-        Ok(Self { tree, completed_count, ..Self::default() })
-    }
-
     /// Bytes on the heap, as near as can be told without asking the allocator.
     pub fn memory(&self) -> usize {
         self.tree.memory() + self.frontiers.memory() + self.listeners.memory()
     }
 }
 
+/// A stored tile that cannot be part of any graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("tile {0} of a distance graph lies beyond the last column")]
+pub struct TileOutOfRange(pub TilePos);
+
 /// The column's batch, and its bit there.
 #[inline]
 fn place(column: ColumnPos) -> (BatchPos, u16) {
-    (column.batch(), 1 << (column.x & 3 | (column.z & 3) << 2))
+    (column.batch(), 1 << column.in_batch())
 }
 
 /// Whether the batch has columns.

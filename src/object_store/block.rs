@@ -16,6 +16,8 @@
 //!
 //! All integers are little-endian. A block is free if all bytes from 4058 on are 0.
 
+use crate::bytes::{u32_at, u64_at};
+
 /// Bytes of a block.
 pub const BLOCK_SIZE: usize = 4_096;
 /// Bytes of a key at the most.
@@ -81,7 +83,7 @@ pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
     if block[FIXED..].iter().all(|byte| *byte == 0) {
         return Content::Free;
     }
-    if read_u32(block, CHECKSUM) != crc32fast::hash(&block[start..CHECKSUM]) {
+    if u32_at(block, CHECKSUM) != Some(crc32fast::hash(&block[start..CHECKSUM])) {
         return Content::Damaged;
     }
     let kind = match block[FIXED + 1] {
@@ -94,24 +96,17 @@ pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
     let [key_length, length] = [4_060, 4_062].map(|at| usize::from(u16::from_le_bytes([block[at], block[at + 1]])));
     let fits = key_length <= MOST_KEY_BYTES && start + length + key_length <= FIXED;
     let key = fits.then(|| str::from_utf8(&block[FIXED - key_length..FIXED]).ok()).flatten();
-    let next = match read_u64(block, 4_080) as i64 {
+    let number = |at: usize| u64_at(block, at).unwrap_or_default();
+    let next = match number(4_080) as i64 {
         -1 => Ok(None),
         next => u64::try_from(next).map(Some),
     };
     let (Some(key), Ok(next)) = (key, next) else { return Content::Damaged };
-    let (version, counter, sequence) = (read_u64(block, 4_064), read_u64(block, 4_072), read_u32(block, 4_088));
+    let (version, counter, sequence) = (number(4_064), number(4_072), u32_at(block, 4_088).unwrap_or_default());
     Content::Part(Trailer { kind, key, version, counter, next, sequence }, &block[start..start + length])
 }
 
 /// The part of a block that makes it free when it is zero: its offset and length.
 pub(super) const fn mark() -> (usize, usize) {
     (FIXED, BLOCK_SIZE - FIXED)
-}
-
-fn read_u64(block: &[u8; BLOCK_SIZE], at: usize) -> u64 {
-    block[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn read_u32(block: &[u8; BLOCK_SIZE], at: usize) -> u32 {
-    block[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

@@ -14,6 +14,7 @@
 use super::MOST_KEY_BYTES;
 use super::free_list::FreeList;
 use super::store::{CommitRecord, Entry};
+use crate::bytes::{Reader, put_number};
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -54,48 +55,49 @@ pub(super) fn encode(
     free: &FreeList,
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64 + entries.len() * 16);
-    [counter, blocks, entries.len() as u64].into_iter().for_each(|number| put(&mut bytes, number));
+    [counter, blocks, entries.len() as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
     let mut before = "";
     for (key, entry) in entries {
         let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
         let Entry { version, first, blocks, counter, in_batch } = *entry;
-        [shared as u64, (key.len() - shared) as u64].into_iter().for_each(|number| put(&mut bytes, number));
+        [shared as u64, (key.len() - shared) as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
         bytes.extend_from_slice(&key.as_bytes()[shared..]);
-        [version, first, blocks, counter, in_batch.into()].into_iter().for_each(|number| put(&mut bytes, number));
+        [version, first, blocks, counter, in_batch.into()]
+            .into_iter()
+            .for_each(|number| put_number(&mut bytes, number));
         before = key;
     }
-    put(&mut bytes, commits.len() as u64);
+    put_number(&mut bytes, commits.len() as u64);
     for (counter, CommitRecord { first, blocks, live }) in commits {
-        [*counter, *first, *blocks, *live].into_iter().for_each(|number| put(&mut bytes, number));
+        [*counter, *first, *blocks, *live].into_iter().for_each(|number| put_number(&mut bytes, number));
     }
-    put(&mut bytes, free.runs().len() as u64);
+    put_number(&mut bytes, free.runs().len() as u64);
     let mut end = 0;
     for (first, blocks) in free.runs() {
-        [first - end, blocks].into_iter().for_each(|number| put(&mut bytes, number));
+        [first - end, blocks].into_iter().for_each(|number| put_number(&mut bytes, number));
         end = first + blocks;
     }
     bytes
 }
 
 /// `None` if it is not one. Nothing is allocated by a declared number.
-pub(super) fn decode(mut bytes: &[u8]) -> Option<Index> {
-    let bytes = &mut bytes;
-    let mut index = Index { counter: take(bytes)?, blocks: take(bytes)?, ..Index::default() };
+pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
+    let reader = &mut Reader::new(bytes);
+    let mut index = Index { counter: take(reader)?, blocks: take(reader)?, ..Index::default() };
     let is_inside = |first: u64, blocks: u64, all: u64| {
         blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
     };
     let (mut key, mut entries) = (Vec::new(), Vec::new());
-    for _ in 0..take(bytes)? {
-        let (shared, rest) = (usize::try_from(take(bytes)?).ok()?, usize::try_from(take(bytes)?).ok()?);
-        let (rest, behind) = bytes.split_at_checked(rest)?;
-        *bytes = behind;
+    for _ in 0..take(reader)? {
+        let (shared, rest) = (usize::try_from(take(reader)?).ok()?, usize::try_from(take(reader)?).ok()?);
+        let rest = reader.slice(rest).ok()?;
         if rest <= key.get(shared..)? || shared + rest.len() > MOST_KEY_BYTES {
             return None;
         }
         key.truncate(shared);
         key.extend_from_slice(rest);
-        let (version, first, blocks) = (take(bytes)?, take(bytes)?, take(bytes)?);
-        let (counter, in_batch) = (take(bytes)?, take(bytes)? == 1);
+        let (version, first, blocks) = (take(reader)?, take(reader)?, take(reader)?);
+        let (counter, in_batch) = (take(reader)?, take(reader)? == 1);
         if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
@@ -103,16 +105,16 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Index> {
     }
     // They are in order: this is quicker than one by one.
     index.entries = entries.into_iter().collect();
-    for _ in 0..take(bytes)? {
-        let (counter, first, blocks, live) = (take(bytes)?, take(bytes)?, take(bytes)?, take(bytes)?);
+    for _ in 0..take(reader)? {
+        let (counter, first, blocks, live) = (take(reader)?, take(reader)?, take(reader)?, take(reader)?);
         if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
             return None;
         }
         index.commits.insert(counter, CommitRecord { first, blocks, live });
     }
     let mut end = 0_u64;
-    for _ in 0..take(bytes)? {
-        let (gap, blocks) = (take(bytes)?, take(bytes)?);
+    for _ in 0..take(reader)? {
+        let (gap, blocks) = (take(reader)?, take(reader)?);
         let first = end.checked_add(gap)?;
         if !is_inside(first, blocks, index.blocks) {
             return None;
@@ -120,32 +122,11 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Index> {
         index.free.give(first, blocks);
         end = first + blocks;
     }
-    bytes.is_empty().then_some(index)
+    (reader.left() == 0).then_some(index)
 }
 
-pub(super) fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let part = u64::from(byte & 0x7f);
-        if shift == 63 && part > 1 {
-            return None;
-        }
-        number |= part << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
+fn take(reader: &mut Reader<'_>) -> Option<u64> {
+    reader.number().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The bytes of an object as they are in its blocks: how they are encoded, how many they are when decoded, and they.
 
-use super::{MOST_KEY_BYTES, index};
+use super::MOST_KEY_BYTES;
+use crate::bytes::Reader;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::fmt;
 
@@ -101,12 +102,12 @@ fn inflate(encoded: &[u8], length: u64) -> Option<Vec<u8>> {
 }
 
 /// Tells each key that the data of a commit deletes; `None` if it is none of a commit.
-pub(super) fn deleted_keys(mut data: &[u8], mut tell: impl FnMut(&str)) -> Option<()> {
-    while !data.is_empty() {
-        let length = usize::try_from(index::take(&mut data)?).ok()?;
-        let (key, rest) = data.split_at_checked(length)?;
+pub(super) fn deleted_keys(data: &[u8], mut tell: impl FnMut(&str)) -> Option<()> {
+    let mut reader = Reader::new(data);
+    while reader.left() > 0 {
+        let length = usize::try_from(reader.number().ok()?).ok()?;
+        let key = reader.slice(length).ok()?;
         tell(str::from_utf8(key).ok().filter(|key| (1..=MOST_KEY_BYTES).contains(&key.len()))?);
-        data = rest;
     }
     Some(())
 }

@@ -10,6 +10,7 @@ use super::index::{self, Index};
 use super::payload::{self, Encoder, PayloadError};
 use super::recovery::{self, Recovery};
 use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
+use crate::bytes::put_number;
 use chains::blocks_of;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -336,7 +337,7 @@ impl<D: Disk> ObjectStore<D> {
                     written.push((key, Entry { in_batch: true, ..entry }));
                 }
                 None => {
-                    index::put(&mut deleted, key.len() as u64);
+                    put_number(&mut deleted, key.len() as u64);
                     deleted.extend_from_slice(key.as_bytes());
                 }
             }

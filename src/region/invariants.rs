@@ -1,9 +1,8 @@
 //! The invariants of a regionizer, checked from scratch.
 
 use super::regionizer::Regionizer;
-use super::tile::bits;
 use super::{RegionId, RegionState};
-use crate::space::{ColumnPos, SectionPos};
+use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A section as the check sees it.

@@ -1,8 +1,8 @@
 //! Which sections of a region are near each other: the search for what may split off.
 
 use super::regionizer::Regionizer;
-use super::tile::{Part, TilePos, bits, reach, reach_along_x, reach_along_z};
-use crate::space::SectionPos;
+use super::section_tile::{Part, SectionTilePos, reach, reach_along_x, reach_along_z};
+use crate::space::{SectionPos, bits};
 
 /// Sections of a region that are within the creation radius of each other, directly or through others of them.
 #[derive(Default)]
@@ -68,7 +68,9 @@ impl<D> Regionizer<D> {
                     if (x, z) == (0, 0) || reached == 0 {
                         continue;
                     }
-                    let Some(neighbour) = self.tiles.at(TilePos { x: here.x + x, z: here.z + z }) else { continue };
+                    let Some(neighbour) = self.tiles.at(SectionTilePos { x: here.x + x, z: here.z + z }) else {
+                        continue;
+                    };
                     let Some(&Part { index, .. }) = neighbour.part(slot) else { continue };
                     let index = index as usize;
                     let hit = reached & unseen[index];

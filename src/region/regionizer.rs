@@ -1,10 +1,12 @@
 //! The regionizer itself: columns in, regions out.
 
-use super::tile::{Removal, Tile, TilePos, Tiles, Window, bits};
+mod questions;
+
+use super::section_tile::{Removal, SectionTilePos, SectionTiles, Window};
 use super::{
     RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
 };
-use crate::space::{ColumnPos, SectionPos};
+use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::FxHashMap;
 use std::mem;
 use thiserror::Error;
@@ -34,7 +36,7 @@ pub(super) struct Region<D> {
 
 /// A tile in reach of a column that is being added.
 struct Reached {
-    pos: TilePos,
+    pos: SectionTilePos,
     tile: Option<u32>,
     /// Sections that are to be made there.
     missing: u64,
@@ -43,7 +45,7 @@ struct Reached {
 /// Groups the columns that exist into regions. The [module](super) says how.
 pub struct Regionizer<D> {
     config: RegionizerConfig,
-    pub(super) tiles: Tiles,
+    pub(super) tiles: SectionTiles,
     pub(super) regions: Vec<Region<D>>,
     pub(super) free_regions: Vec<u32>,
     pub(super) slots: FxHashMap<RegionId, u32>,
@@ -93,7 +95,7 @@ impl<D: RegionData> Regionizer<D> {
         config.validate()?;
         Ok(Self {
             config,
-            tiles: Tiles::default(),
+            tiles: SectionTiles::default(),
             regions: Vec::new(),
             free_regions: Vec::new(),
             slots: FxHashMap::default(),
@@ -110,7 +112,7 @@ impl<D: RegionData> Regionizer<D> {
     /// others that do not tick are merged into it at once; with those that tick, the merge is pending.
     pub fn add_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let section = column.section(self.config.section_shift);
-        let (pos, bit) = TilePos::of(section);
+        let (pos, bit) = SectionTilePos::of(section);
         let mut owner = None;
         if let Some(number) = self.tiles.number_cached(pos) {
             let tile = self.tiles.tile_mut(number);
@@ -135,7 +137,7 @@ impl<D: RegionData> Regionizer<D> {
     pub fn remove_column(&mut self, column: ColumnPos) -> Result<RegionId, RegionizerError> {
         let shift = self.config.section_shift;
         let section = column.section(shift);
-        let (pos, bit) = TilePos::of(section);
+        let (pos, bit) = SectionTilePos::of(section);
         let absent = RegionizerError::ColumnAbsent { column };
         let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
         let tile = self.tiles.tile_mut(number);
@@ -233,7 +235,7 @@ impl<D: RegionData> Regionizer<D> {
                 owner.filter(ticking).unwrap_or(target)
             }
         };
-        let (home, bit) = TilePos::of(section);
+        let (home, bit) = SectionTilePos::of(section);
         let number = self.tiles.number_cached(home).unwrap_or_else(|| self.tiles.insert(home));
         let tile = self.tiles.tile_mut(number);
         tile.nonempty |= 1 << bit;
@@ -288,7 +290,7 @@ impl<D: RegionData> Regionizer<D> {
         let (far_x, far_z) = far.tiles();
         for z in far_z {
             for x in far_x.clone() {
-                let pos = TilePos { x, z };
+                let pos = SectionTilePos { x, z };
                 self.reach_tile(pos, near.mask(pos), far.mask(pos));
             }
         }
@@ -298,7 +300,7 @@ impl<D: RegionData> Regionizer<D> {
 
     /// Does this in one tile: `near` are the sections that must exist there, `far` those in reach.
     #[inline]
-    fn reach_tile(&mut self, pos: TilePos, near: u64, far: u64) {
+    fn reach_tile(&mut self, pos: SectionTilePos, near: u64, far: u64) {
         let Some(number) = self.tiles.number(pos) else {
             if near != 0 {
                 self.reached.push(Reached { pos, tile: None, missing: near });
@@ -546,143 +548,6 @@ impl<D: RegionData> Regionizer<D> {
                 part.index = place;
             }
         }
-    }
-}
-
-/// Questions.
-impl<D> Regionizer<D> {
-    /// The configuration.
-    pub fn config(&self) -> &RegionizerConfig {
-        &self.config
-    }
-
-    /// Who owns the section of this column, whether or not the column exists.
-    pub fn region_at(&self, column: ColumnPos) -> Option<RegionId> {
-        self.region_at_section(column.section(self.config.section_shift))
-    }
-
-    /// Who owns this section.
-    pub fn region_at_section(&self, section: SectionPos) -> Option<RegionId> {
-        let (pos, bit) = TilePos::of(section);
-        let owner = self.tiles.at(pos)?.owner(bit)?;
-        Some(self.regions[owner as usize].id)
-    }
-
-    /// Whether this column exists.
-    pub fn contains_column(&self, column: ColumnPos) -> bool {
-        let (pos, _) = TilePos::of(column.section(self.config.section_shift));
-        self.tiles.at(pos).is_some_and(|tile| tile.has_column(column, self.config.section_shift))
-    }
-
-    /// The state of a region; dead for one that is gone, none for an id that was never given out.
-    pub fn state(&self, id: RegionId) -> Option<RegionState> {
-        match self.region(id) {
-            Some(region) => Some(region.state),
-            None => (id < self.next_id).then_some(RegionState::Dead),
-        }
-    }
-
-    /// The data of a region; none while it ticks.
-    pub fn data(&self, id: RegionId) -> Option<&D> {
-        self.region(id)?.data.as_ref()
-    }
-
-    /// The data of a region; none while it ticks.
-    pub fn data_mut(&mut self, id: RegionId) -> Option<&mut D> {
-        self.regions[*self.slots.get(&id)? as usize].data.as_mut()
-    }
-
-    /// All regions that are not dead, ascending.
-    pub fn regions(&self) -> Vec<RegionId> {
-        let mut ids: Vec<_> = self.slots.keys().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    /// How many regions are not dead.
-    pub fn region_count(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// The sections of a region, dead ones included, in an order that the history of calls determines.
-    pub fn sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
-        self.parts(id).flat_map(|(tile, mask)| bits(mask).map(|bit| tile.pos.section(bit)))
-    }
-
-    /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
-    pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
-        self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
-    }
-
-    /// The columns that exist in a region, in an order that the history of calls determines.
-    pub fn columns(&self, id: RegionId) -> impl Iterator<Item = ColumnPos> {
-        self.parts(id).flat_map(|(tile, mask)| tile.columns(mask, self.config.section_shift))
-    }
-
-    /// How many columns a region has; 0 if it is dead.
-    pub fn column_count(&self, id: RegionId) -> usize {
-        self.region(id).map_or(0, |region| region.ground.columns)
-    }
-
-    /// How many sections a region has, dead ones included; 0 if it is dead.
-    pub fn section_count(&self, id: RegionId) -> usize {
-        self.region(id).map_or(0, |region| region.ground.sections)
-    }
-
-    /// How many dead sections a region has.
-    pub fn dead_section_count(&self, id: RegionId) -> usize {
-        self.region(id).map_or(0, |region| region.ground.dead_sections)
-    }
-
-    /// The lowest and the highest coordinates of a region's sections, at a cost of its tiles; none if it is dead.
-    pub fn bounds(&self, id: RegionId) -> Option<(SectionPos, SectionPos)> {
-        let corners = self.parts(id).filter(|(_, mask)| *mask != 0).map(|(tile, mask)| {
-            let columns = (0..64).step_by(8).fold(0, |all, row| all | (mask >> row & 0xff));
-            let low = columns.trailing_zeros() | mask.trailing_zeros() & !7;
-            let high = (columns.ilog2()) | mask.ilog2() & !7;
-            (tile.pos.section(low), tile.pos.section(high))
-        });
-        corners.reduce(|(low, high), (next_low, next_high)| {
-            (
-                SectionPos::new(low.x.min(next_low.x), low.z.min(next_low.z)),
-                SectionPos::new(high.x.max(next_high.x), high.z.max(next_high.z)),
-            )
-        })
-    }
-
-    /// The ticking regions that a transient region waits for, ascending.
-    pub fn waits_for(&self, id: RegionId) -> &[RegionId] {
-        self.region(id).map_or(&[], |region| &region.waits_for)
-    }
-
-    /// The transient regions that a ticking region absorbs when its tick ends, ascending.
-    pub fn awaited_by(&self, id: RegionId) -> &[RegionId] {
-        self.region(id).map_or(&[], |region| &region.awaited_by)
-    }
-
-    /// All merges that are pending, as (transient, ticking), ascending.
-    pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
-        let mut pending: Vec<_> = self
-            .regions
-            .iter()
-            .flat_map(|region| region.waits_for.iter().map(move |&ticking| (region.id, ticking)))
-            .collect();
-        pending.sort_unstable();
-        pending
-    }
-
-    fn region(&self, id: RegionId) -> Option<&Region<D>> {
-        self.slots.get(&id).map(|&slot| &self.regions[slot as usize])
-    }
-
-    /// The tiles of a region, with the sections there that are its own.
-    fn parts(&self, id: RegionId) -> impl Iterator<Item = (&Tile, u64)> {
-        self.slots.get(&id).into_iter().flat_map(move |&slot| {
-            self.regions[slot as usize].ground.tiles.iter().map(move |&number| {
-                let tile = self.tiles.tile(number);
-                (tile, tile.mask_of(slot))
-            })
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::neighborhood::{Near, Neighborhood};
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, ColumnPos, DimensionId, HeightSet, cell_position};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -263,7 +263,7 @@ fn changed_cells(before: &Chunk, after: &Chunk) -> Option<[RangeInclusive<usize>
     let mut low = [usize::MAX; 3];
     let mut high = [0; 3];
     for cell in (0..CHUNK_VOLUME).filter(|cell| old[*cell] != new[*cell]) {
-        let position = [cell / (CHUNK_SIZE * CHUNK_SIZE), cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+        let position = cell_position(cell);
         for axis in 0..3 {
             low[axis] = low[axis].min(position[axis]);
             high[axis] = high[axis].max(position[axis]);

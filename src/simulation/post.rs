@@ -131,7 +131,7 @@ impl Post {
     /// Asks for a column of this dimension. When it is loaded, the region that owns it then, most often this one, gets a
     /// [`Received<ColumnReady>`](super::Received).
     pub fn request_column(&mut self, column: ColumnPos) {
-        self.send_to_place(BlockPos::new(column.x << 4, 0, column.z << 4), ColumnReady { column });
+        self.send_to_place(column.min_block(0), ColumnReady { column });
     }
 
     pub(super) fn append(&mut self, mut letters: Vec<Letter>) {

@@ -8,6 +8,7 @@ use super::{BatchPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub(crate) use batches::gap;
 pub use batches::{AreaBatches, AreaCursor};
 
 /// Columns around a place, or between two corners. Exact over all of `i64`; beyond the edges there are no columns.

@@ -58,11 +58,6 @@ impl BlockBox {
             && (self.min.z..=self.max.z).contains(&block.z)
     }
 
-    /// Whether all blocks of `other` are among them.
-    pub fn contains_box(&self, other: &Self) -> bool {
-        other.is_empty() || self.contains(other.min) && self.contains(other.max)
-    }
-
     /// The blocks that are in both; empty if there are none.
     pub fn intersection(&self, other: &Self) -> Self {
         Self {

@@ -12,7 +12,7 @@ use super::{
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk::format::cluster::ClusterScale;
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ struct GroupWriter<'a> {
     versions: &'a BTreeMap<(DimensionId, ChunkPos), u64>,
     commit: &'a mut Commit,
     /// The piece of the graph of stored columns that was asked for last.
-    tile: Option<((DimensionId, i64, i64), Option<tiles::Masks>)>,
+    tile: Option<((DimensionId, TilePos), Option<tiles::Masks>)>,
 }
 
 impl GroupWriter<'_> {
@@ -153,10 +153,10 @@ impl GroupWriter<'_> {
 
     /// Whether the column was stored before.
     fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> bool {
-        let tile = (dimension, column.x >> 5, column.z >> 5);
+        let tile = (dimension, column.tile());
         if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
             // If nobody knows, it is taken for new ground.
-            let masks = self.world.stored_tile(dimension, (tile.1, tile.2)).unwrap_or_default();
+            let masks = self.world.stored_tile(dimension, column.tile()).unwrap_or_default();
             self.tile = Some((tile, masks));
         }
         self.tile.as_ref().and_then(|(_, masks)| masks.as_ref()).is_some_and(|masks| tiles::is_marked(masks, column))
@@ -189,9 +189,9 @@ impl GroupWriter<'_> {
             // It is hot already, if it can be read or not.
             return Ok(());
         }
-        let stored = match self.world.stored_tile(group.dimension(), (first.x >> 5, first.z >> 5)) {
+        let stored = match self.world.stored_tile(group.dimension(), first.column().tile()) {
             Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
-            tile => Some(tile?.unwrap_or([0; tiles::BATCHES])),
+            tile => Some(tile?.unwrap_or([0; TILE_BATCHES])),
         };
         // Of ground that is new with this commit nothing was there before.
         let is_new = |column: ColumnPos| match &stored {
@@ -258,9 +258,9 @@ impl WorldStore {
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
         self.add_opacity(batch, &mut commit)?;
-        self.add_pregenerations(batch, &mut commit)?;
-        for (&(dimension, (x, z)), masks) in &batch.tiles {
-            commit.writes.put(Family::Meta, keys::tile_key(dimension, x, z), tiles::encode(masks));
+        self.add_pregenerations(batch, &mut commit);
+        for (&(dimension, tile), masks) in &batch.tiles {
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), tiles::encode(masks));
         }
         commit.writes.append(along.writes);
 
@@ -378,12 +378,12 @@ impl WorldStore {
         stored: Option<Vec<u8>>,
         commit: &mut Commit,
     ) -> Result<(), StoreError> {
-        let item = || StoredItem::Entity(id);
         if entity.is_some_and(|entity| entity.id != id) {
-            return Err(self.corrupt(item(), "the batch holds the record of another entity under this id"));
+            return Err(
+                self.corrupt(StoredItem::Entity(id), "the batch holds the record of another entity under this id")
+            );
         }
-        let encode = |entity: &EntityRecord| entity.to_bytes().map_err(|reason| self.corrupt(item(), reason));
-        let value = entity.map(encode).transpose()?;
+        let value = entity.map(EntityRecord::to_bytes);
         if stored == value {
             return Ok(());
         }

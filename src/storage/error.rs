@@ -1,7 +1,7 @@
 //! What can go wrong with stored data, and where.
 
 use super::{Family, Tier};
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -140,7 +140,7 @@ pub enum StoredItem {
     /// The scheduled block ticks of a chunk.
     BlockTicks(DimensionId, ChunkPos),
     /// A piece of the graph of what is stored, by its x and z in steps of 32 columns.
-    Tile(DimensionId, i64, i64),
+    Tile(DimensionId, TilePos),
     /// What a column looks like from afar.
     Summary(DimensionId, ColumnPos),
     /// Which blocks of a batch of columns are opaque.
@@ -174,7 +174,7 @@ impl fmt::Display for StoredItem {
             }
             Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
-            Self::Tile(dimension, x, z) => write!(f, "graph tile [{x}, {z}] of {dimension}"),
+            Self::Tile(dimension, tile) => write!(f, "graph tile {tile} of {dimension}"),
             Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
             Self::Opacity(dimension, batch) => write!(f, "the opacity of batch {batch} of {dimension}"),
             Self::Pregeneration(dimension, number) => write!(f, "pre-generation {number} of {dimension}"),

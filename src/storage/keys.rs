@@ -8,8 +8,15 @@
 //! records by column or by dimension, and the record decides whether they are true. *Player keys* find those of players by
 //! name, which have no other keys.
 
+mod chunk;
+#[cfg(test)]
+mod tests;
+
+pub(super) use chunk::span;
+pub use chunk::{chunk_cube_range, chunk_dimension_range, chunk_group_range, chunk_key, parse_chunk_key};
+
 use super::{ChunkGroup, Family, Tier};
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use std::ops::Range;
 use uuid::Uuid;
 
@@ -45,58 +52,6 @@ const SPARSE: &[u8] = b"sparse:";
 const OBJECT: &[u8] = b"object:";
 const IMPORT: &[u8] = b"import:";
 
-/// The key of a chunk.
-pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH] {
-    let mut key = [0; CHUNK_KEY_LENGTH];
-    key[..8].copy_from_slice(&dimension.0.to_be_bytes());
-    let [x, y, z] = [pos.x, pos.y, pos.z].map(ordered);
-    for (place, ((x, y), z)) in key[8..].chunks_exact_mut(3).zip(x.into_iter().zip(y).zip(z)) {
-        let bits = spread(x) << 2 | spread(y) << 1 | spread(z);
-        place.copy_from_slice(&bits.to_be_bytes()[1..]);
-    }
-    key
-}
-
-/// The dimension and place of the chunk with this key; `None` if it is no chunk's key.
-pub fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
-    let key: &[u8; CHUNK_KEY_LENGTH] = key.try_into().ok()?;
-    let (dimension, morton) = key.split_first_chunk::<8>()?;
-    let (mut x, mut y, mut z) = ([0; 8], [0; 8], [0; 8]);
-    for (place, bytes) in morton.chunks_exact(3).enumerate() {
-        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        (x[place], y[place], z[place]) = (gather(bits >> 2), gather(bits >> 1), gather(bits));
-    }
-    let pos = ChunkPos::new(from_ordered(x), from_ordered(y), from_ordered(z));
-    Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
-}
-
-/// The range of the keys of all chunks of a dimension.
-pub fn chunk_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    chunk_cube_range(dimension, ChunkPos::new(0, 0, 0), i64::BITS)
-}
-
-/// The range of the keys of the aligned 4^3 group that holds `chunk`, and of no others.
-pub fn chunk_group_range(dimension: DimensionId, chunk: ChunkPos) -> Range<Vec<u8>> {
-    chunk_cube_range(dimension, chunk, 2)
-}
-
-/// The range of the keys of the aligned cube of 2^`shift` chunks a side that holds `chunk`, and of no others.
-/// With a `shift` of 64 that is the whole dimension.
-pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
-    let size_mask = span(shift) as i64;
-    // With the sign bit flipped the lowest coordinate has no bit set, also in a cube that spans zero.
-    let first = |coordinate: i64| ((coordinate ^ i64::MIN) & !size_mask) ^ i64::MIN;
-    let first = ChunkPos::new(first(chunk.x), first(chunk.y), first(chunk.z));
-    let last = |first: i64| first.wrapping_add(size_mask);
-    let last = ChunkPos::new(last(first.x), last(first.y), last(first.z));
-    chunk_key(dimension, first).to_vec()..after(&chunk_key(dimension, last))
-}
-
-/// How far the last coordinate in 2^`shift` of them is from the first.
-pub(super) fn span(shift: u32) -> u64 {
-    u64::MAX.checked_shr(64 - shift.min(64)).unwrap_or(0)
-}
-
 /// The key of an entity's record in `entities`.
 pub fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
     *id.as_bytes()
@@ -126,11 +81,8 @@ pub fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The column and the entity of a place key.
 pub fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
-    let (dimension, rest) = key.strip_prefix(PLACE)?.split_first_chunk::<8>()?;
-    let (x, rest) = rest.split_first_chunk()?;
-    let (z, id) = rest.split_first_chunk()?;
-    let column = ColumnPos::new(from_ordered(*x), from_ordered(*z));
-    Some((DimensionId(u64::from_be_bytes(*dimension)), column, Uuid::from_slice(id).ok()?))
+    let mut key = KeyReader::behind(PLACE, key)?;
+    Some((key.dimension()?, key.column()?, key.id()?))
 }
 
 /// The key that says: the record of this entity may say that it holds ground loaded in this dimension.
@@ -145,8 +97,8 @@ pub fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The entity of a viewer key.
 pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
-    let (dimension, id) = key.strip_prefix(VIEWER)?.split_first_chunk::<8>()?;
-    Some((DimensionId(u64::from_be_bytes(*dimension)), Uuid::from_slice(id).ok()?))
+    let mut key = KeyReader::behind(VIEWER, key)?;
+    Some((key.dimension()?, key.id()?))
 }
 
 /// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
@@ -167,9 +119,10 @@ pub fn all_players_range() -> Range<Vec<u8>> {
 
 /// The name and the entity of a player key.
 pub fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
-    let (length, rest) = key.strip_prefix(PLAYER)?.split_first_chunk::<4>()?;
-    let (name, id) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
-    Some((str::from_utf8(name).ok()?, Uuid::from_slice(id).ok()?))
+    let mut key = KeyReader::behind(PLAYER, key)?;
+    let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
+    let name = str::from_utf8(key.slice(length)?).ok()?;
+    Some((name, key.id()?))
 }
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.
@@ -191,21 +144,20 @@ pub fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The dimension and place of the chunk whose block ticks have this key.
 pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
-    let (dimension, rest) = key.strip_prefix(BLOCK_TICKS)?.split_first_chunk::<8>()?;
-    let (x, rest) = rest.split_first_chunk()?;
-    let (z, y) = rest.split_first_chunk()?;
-    let pos = ChunkPos::new(from_ordered(*x), from_ordered(y.try_into().ok()?), from_ordered(*z));
-    Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
+    let mut key = KeyReader::behind(BLOCK_TICKS, key)?;
+    let (dimension, column, y) = (key.dimension()?, key.column()?, key.coordinate()?);
+    key.end((dimension, column.chunk(y)))
 }
 
-/// The key of the piece of a dimension's graph of stored columns at `x`, `z`, in steps of 32 columns.
-pub fn tile_key(dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
-    [TILE, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
+/// The key of a piece of a dimension's graph of stored columns.
+pub fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
+    [TILE, &dimension.0.to_be_bytes(), &ordered(tile.x), &ordered(tile.z)].concat()
 }
 
 /// The range of all pieces of a dimension's graph.
 pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    tile_key(dimension, i64::MIN, i64::MIN)..after(&tile_key(dimension, i64::MAX, i64::MAX))
+    let [first, last] = [i64::MIN, i64::MAX].map(|end| tile_key(dimension, TilePos::new(end, end)));
+    first..after(&last)
 }
 
 /// The range of the pieces of all graphs.
@@ -213,11 +165,11 @@ pub fn all_tiles_range() -> Range<Vec<u8>> {
     tile_range(DimensionId(0)).start..tile_range(DimensionId(u64::MAX)).end
 }
 
-/// The dimension, x and z of a tile's key.
-pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, i64, i64)> {
-    let (dimension, rest) = key.strip_prefix(TILE)?.split_first_chunk::<8>()?;
-    let (x, z) = rest.split_first_chunk()?;
-    Some((DimensionId(u64::from_be_bytes(*dimension)), from_ordered(*x), from_ordered(z.try_into().ok()?)))
+/// The dimension and the place of a tile's key.
+pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
+    let mut key = KeyReader::behind(TILE, key)?;
+    let (dimension, tile) = (key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?));
+    key.end((dimension, tile))
 }
 
 /// The key of what is opaque in a batch of columns.
@@ -227,10 +179,9 @@ pub fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
 
 /// The dimension and the batch of the key of what is opaque.
 pub fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
-    let (dimension, rest) = key.split_first_chunk::<8>()?;
-    let (x, z) = rest.split_first_chunk()?;
-    let batch = BatchPos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
-    Some((DimensionId(u64::from_be_bytes(*dimension)), batch))
+    let mut key = KeyReader(key);
+    let (dimension, batch) = (key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?));
+    key.end((dimension, batch))
 }
 
 /// The range of the opacity of a whole dimension.
@@ -252,10 +203,9 @@ pub fn summary_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The column whose summary has this key.
 pub fn parse_summary_key(key: &[u8]) -> Option<(DimensionId, ColumnPos)> {
-    let (dimension, rest) = key.strip_prefix(SUMMARY)?.split_first_chunk::<8>()?;
-    let (x, z) = rest.split_first_chunk()?;
-    let column = ColumnPos::new(from_ordered(*x), from_ordered(z.try_into().ok()?));
-    Some((DimensionId(u64::from_be_bytes(*dimension)), column))
+    let mut key = KeyReader::behind(SUMMARY, key)?;
+    let (dimension, column) = (key.dimension()?, key.column()?);
+    key.end((dimension, column))
 }
 
 /// The key of a pre-generation, by its number in the dimension.
@@ -270,8 +220,9 @@ pub fn pregeneration_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The dimension and the number of a pre-generation's key.
 pub fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
-    let (dimension, number) = key.strip_prefix(PREGENERATION)?.split_first_chunk::<8>()?;
-    Some((DimensionId(u64::from_be_bytes(*dimension)), u64::from_be_bytes(number.try_into().ok()?)))
+    let mut key = KeyReader::behind(PREGENERATION, key)?;
+    let (dimension, number) = (key.dimension()?, u64::from_be_bytes(key.array()?));
+    key.end((dimension, number))
 }
 
 /// The key of a dimension's record.
@@ -297,12 +248,21 @@ pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
 
 /// The dimension whose removal this key is about.
 pub fn parse_removal_key(key: &[u8]) -> Option<DimensionId> {
-    Some(DimensionId(u64::from_be_bytes(key.strip_prefix(REMOVAL)?.try_into().ok()?)))
+    let mut key = KeyReader::behind(REMOVAL, key)?;
+    let dimension = key.dimension()?;
+    key.end(dimension)
 }
 
 /// The key that says: of this dimension every chunk that was generated is stored, also one of air.
 pub fn sparse_key(dimension: DimensionId) -> Vec<u8> {
     [SPARSE, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The dimension that is sparse by this key.
+pub fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
+    let mut key = KeyReader::behind(SPARSE, key)?;
+    let dimension = key.dimension()?;
+    key.end(dimension)
 }
 
 /// The key of an object of an export that is only kept: those that belong to a column are one range.
@@ -327,18 +287,14 @@ pub fn object_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The dimension, the column if there is one, and the name of a kept object.
 pub fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &str)> {
-    let (dimension, rest) = key.strip_prefix(OBJECT)?.split_first_chunk::<8>()?;
-    let dimension = DimensionId(u64::from_be_bytes(*dimension));
-    match rest.split_first()? {
-        (0, name) => Some((dimension, None, str::from_utf8(name).ok()?)),
-        (1, rest) => {
-            let (x, rest) = rest.split_first_chunk()?;
-            let (z, name) = rest.split_first_chunk()?;
-            let column = ColumnPos::new(from_ordered(*x), from_ordered(*z));
-            Some((dimension, Some(column), str::from_utf8(name).ok()?))
-        }
-        _ => None,
-    }
+    let mut key = KeyReader::behind(OBJECT, key)?;
+    let dimension = key.dimension()?;
+    let column = match key.array()? {
+        [0] => None,
+        [1] => Some(key.column()?),
+        _ => return None,
+    };
+    Some((dimension, column, str::from_utf8(key.0).ok()?))
 }
 
 /// The key of how far an import into a dimension has come: another one for each import.
@@ -353,8 +309,9 @@ pub fn import_range(dimension: DimensionId) -> Range<Vec<u8>> {
 
 /// The dimension and the number of an import's key.
 pub fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
-    let (dimension, number) = key.strip_prefix(IMPORT)?.split_first_chunk::<8>()?;
-    Some((DimensionId(u64::from_be_bytes(*dimension)), u32::from_be_bytes(number.try_into().ok()?)))
+    let mut key = KeyReader::behind(IMPORT, key)?;
+    let (dimension, number) = (key.dimension()?, u32::from_be_bytes(key.array()?));
+    key.end((dimension, number))
 }
 
 /// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
@@ -415,14 +372,10 @@ pub fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
 
 /// The tier, the second and the group of a cooling key.
 pub fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
-    let (tier, rest) = key.strip_prefix(COOLING)?.split_first()?;
-    let (second, group) = rest.split_first_chunk()?;
-    Some((Tier::from_number(*tier)?, u64::from_be_bytes(*second), ChunkGroup::parse(group)?))
-}
-
-/// The dimension that is sparse by this key.
-pub fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
-    Some(DimensionId(u64::from_be_bytes(key.strip_prefix(SPARSE)?.try_into().ok()?)))
+    let mut key = KeyReader::behind(COOLING, key)?;
+    let [tier] = key.array()?;
+    let second = u64::from_be_bytes(key.array()?);
+    Some((Tier::from_number(tier)?, second, ChunkGroup::parse(key.0)?))
 }
 
 /// The key that comes right behind `key`.
@@ -439,219 +392,41 @@ fn from_ordered(bytes: [u8; 8]) -> i64 {
     i64::from_be_bytes(bytes) ^ i64::MIN
 }
 
-/// Moves bit n of a byte to bit 3n.
-const fn spread(byte: u8) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let mut bit = 0;
-            while bit < 8 {
-                table[byte] |= ((byte as u32 >> bit) & 1) << (3 * bit);
-                bit += 1;
-            }
-            byte += 1;
-        }
-        table
-    };
-    TABLE[byte as usize]
-}
+/// Takes a key apart, from the front. What is not there is `None`.
+struct KeyReader<'a>(&'a [u8]);
 
-/// Moves bit 3n to bit n of a byte: undoes [`spread`], whatever is in the other bits.
-const fn gather(bits: u32) -> u8 {
-    let bits = bits & 0o1111_1111;
-    let bits = (bits | bits >> 2) & 0o0303_0303;
-    let bits = (bits | bits >> 4) & 0o0017_0017;
-    ((bits | bits >> 8) & 0xff) as u8
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn coordinate() -> impl Strategy<Value = i64> {
-        prop_oneof![
-            any::<i64>(),
-            -40..40_i64,
-            Just(i64::MIN),
-            Just(i64::MAX),
-            any::<u8>().prop_map(|shift| i64::MIN >> (shift % 64))
-        ]
+impl<'a> KeyReader<'a> {
+    fn behind(prefix: &[u8], key: &'a [u8]) -> Option<Self> {
+        key.strip_prefix(prefix).map(Self)
     }
 
-    fn chunk() -> impl Strategy<Value = ChunkPos> {
-        (coordinate(), coordinate(), coordinate()).prop_map(|(x, y, z)| ChunkPos::new(x, y, z))
+    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+        self.0.split_off(..length)
     }
 
-    /// The key as a row of bits.
-    fn model(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
-        let mut bits: Vec<u8> = (0..64).rev().map(|bit| (dimension.0 >> bit & 1) as u8).collect();
-        for bit in (0..64).rev() {
-            for value in [pos.x, pos.y, pos.z] {
-                let flipped = if bit == 63 { 1 } else { 0 };
-                bits.push((value >> bit & 1) as u8 ^ flipped);
-            }
-        }
-        bits.chunks(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect()
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.slice(N)?.try_into().ok()
     }
 
-    proptest! {
-        #[test]
-        fn chunk_keys_agree_with_the_model(dimension: u64, pos in chunk()) {
-            let dimension = DimensionId(dimension);
-            let key = chunk_key(dimension, pos);
-            prop_assert_eq!(&key[..], &model(dimension, pos)[..]);
-            prop_assert_eq!(parse_chunk_key(&key), Some((dimension, pos)));
-            prop_assert_eq!(parse_chunk_key(&key[..31]), None);
-        }
+    fn dimension(&mut self) -> Option<DimensionId> {
+        self.array().map(|bytes| DimensionId(u64::from_be_bytes(bytes)))
+    }
 
-        #[test]
-        fn a_cube_is_one_range(
-            dimension: u64,
-            pos in chunk(),
-            other in chunk(),
-            (x, y, z) in (-9..9_i64, -9..9_i64, -9..9_i64),
-            shift in 0..=64_u32,
-        ) {
-            let dimension = DimensionId(dimension);
-            let near = ChunkPos::new(pos.x.saturating_add(x), pos.y.saturating_add(y), pos.z.saturating_add(z));
-            for shift in [shift, 2] {
-                let range = chunk_cube_range(dimension, pos, shift);
-                let cube = |pos: ChunkPos| {
-                    [pos.x, pos.y, pos.z].map(|value| (i128::from(value) - i128::from(i64::MIN)) >> shift)
-                };
-                for other in [pos, near, other] {
-                    let inside = range.contains(&chunk_key(dimension, other).to_vec());
-                    prop_assert_eq!(inside, cube(pos) == cube(other), "{} and {} at {}", pos, other, shift);
-                    let elsewhere = DimensionId(dimension.0.wrapping_add(1));
-                    prop_assert!(!range.contains(&chunk_key(elsewhere, other).to_vec()));
-                }
-            }
-            prop_assert_eq!(chunk_group_range(dimension, pos), chunk_cube_range(dimension, pos, 2));
-        }
+    fn coordinate(&mut self) -> Option<i64> {
+        self.array().map(from_ordered)
+    }
 
-        #[test]
-        fn each_axis_keeps_its_order(dimension: u64, pos in chunk(), a in coordinate(), b in coordinate()) {
-            let dimension = DimensionId(dimension);
-            let key = |pos| chunk_key(dimension, pos);
-            prop_assert_eq!(key(ChunkPos { x: a, ..pos }).cmp(&key(ChunkPos { x: b, ..pos })), a.cmp(&b));
-            prop_assert_eq!(key(ChunkPos { y: a, ..pos }).cmp(&key(ChunkPos { y: b, ..pos })), a.cmp(&b));
-            prop_assert_eq!(key(ChunkPos { z: a, ..pos }).cmp(&key(ChunkPos { z: b, ..pos })), a.cmp(&b));
-        }
+    fn column(&mut self) -> Option<ColumnPos> {
+        Some(ColumnPos::new(self.coordinate()?, self.coordinate()?))
+    }
 
-        #[test]
-        fn other_keys_sort_and_can_be_read_back(
-            dimension: u64,
-            (x, z) in (coordinate(), coordinate()),
-            other in (coordinate(), coordinate()),
-            (y, other_y) in (coordinate(), coordinate()),
-            id: u128,
-        ) {
-            let beside_it = DimensionId(dimension ^ 1);
-            let (dimension, id) = (DimensionId(dimension), Uuid::from_u128(id));
-            let (column, other) = (ColumnPos::new(x, z), ColumnPos::new(other.0, other.1));
-            let key = place_key(dimension, column, id);
-            prop_assert_eq!(parse_place_key(&key), Some((dimension, column, id)));
-            prop_assert_eq!(key.cmp(&place_key(dimension, other, id)), column.cmp(&other));
-            let (low, high) = (z.min(other.z), z.max(other.z));
-            let range = place_range(dimension, x, low, high);
-            prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, low), Uuid::nil())));
-            prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, high), Uuid::max())));
-            prop_assert_eq!(range.contains(&place_key(dimension, other, id)), x == other.x);
+    /// All that is left.
+    fn id(self) -> Option<Uuid> {
+        Uuid::from_slice(self.0).ok()
+    }
 
-            prop_assert!(place_dimension_range(dimension).contains(&key));
-            prop_assert!(!place_dimension_range(beside_it).contains(&key));
-
-            prop_assert_eq!(parse_viewer_key(&viewer_key(dimension, id)), Some((dimension, id)));
-            prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
-            prop_assert!(!viewer_range(dimension).contains(&viewer_key(beside_it, id)));
-
-            let (pos, beside) = (column.chunk(y), other.chunk(other_y));
-            let key = block_ticks_key(dimension, pos);
-            prop_assert_eq!(parse_block_ticks_key(&key), Some((dimension, pos)));
-            let order = (column, y).cmp(&(other, other_y));
-            prop_assert_eq!(key.cmp(&block_ticks_key(dimension, beside)), order);
-            let range = block_ticks_range(dimension, x, low, high);
-            prop_assert!(range.contains(&key));
-            prop_assert_eq!(range.contains(&block_ticks_key(dimension, beside)), x == other.x);
-            prop_assert!(!range.contains(&block_ticks_key(beside_it, pos)));
-            prop_assert!(block_ticks_dimension_range(dimension).contains(&key));
-            prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
-
-            let name = id.to_string();
-            let key = object_key(dimension, Some(column), &name);
-            prop_assert_eq!(parse_object_key(&key), Some((dimension, Some(column), &*name)));
-            let nowhere = object_key(dimension, None, &name);
-            prop_assert_eq!(parse_object_key(&nowhere), Some((dimension, None, &*name)));
-            let range = object_range(dimension, x, low, high);
-            prop_assert!(range.contains(&key) && !range.contains(&nowhere));
-            prop_assert_eq!(range.contains(&object_key(dimension, Some(other), &name)), x == other.x);
-            for key in [key, nowhere] {
-                prop_assert!(object_dimension_range(dimension).contains(&key));
-                prop_assert!(!object_dimension_range(beside_it).contains(&key));
-            }
-            let number = dimension.0 as u32;
-            let key = import_key(dimension, number);
-            prop_assert_eq!(parse_import_key(&key), Some((dimension, number)));
-            prop_assert!(import_range(dimension).contains(&key) && !import_range(beside_it).contains(&key));
-
-            prop_assert_eq!(parse_tile_key(&tile_key(dimension, x, z)), Some((dimension, x, z)));
-            let batch = BatchPos::new(x, z);
-            prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
-            prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
-            prop_assert_eq!(parse_removal_key(&removal_key(dimension)), Some(dimension));
-            prop_assert_eq!(parse_sparse_key(&sparse_key(dimension)), Some(dimension));
-            prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
-            prop_assert!(tile_range(dimension).contains(&tile_key(dimension, x, z)));
-            prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, x, z)));
-        }
-
-        #[test]
-        fn dimensions_are_found_by_any_name(name: String) {
-            let key = dimension_key(&name);
-            prop_assert_eq!(parse_dimension_key(&key), Some(&*name));
-            prop_assert!(dimension_range().contains(&key));
-            prop_assert!(!dimension_range().contains(&LAST_DIMENSION.to_vec()));
-            prop_assert!(!dimension_range().contains(&removal_key(DimensionId(0))));
-            let no_text = [&key[..], &[0xff]].concat();
-            prop_assert_eq!(parse_dimension_key(&no_text), None);
-        }
-
-        #[test]
-        fn copies_of_damaged_values_are_told_apart(key: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
-            for family in Family::ALL {
-                let copy = damaged_key(family, &key, &value);
-                prop_assert_eq!(parse_damaged_key(&copy), Some((family, &key[..])));
-                prop_assert!(damaged_range().contains(&copy));
-                prop_assert_eq!(copy == damaged_key(family, &key, &other), value == other);
-            }
-            prop_assert!(!damaged_range().contains(&HEADER.to_vec()));
-            let elsewhere = [DAMAGED, b"elsewhere:", &key[..], b"1234"].concat();
-            prop_assert_eq!(parse_damaged_key(&elsewhere), None);
-        }
-
-        #[test]
-        fn parsers_take_any_bytes(mut key in proptest::collection::vec(any::<u8>(), 0..60), prefix in 0..6_usize) {
-            key.splice(0..0, [&b""[..], PLACE, VIEWER, TILE, BLOCK_TICKS, OBJECT][prefix].iter().copied());
-            if let Some((dimension, pos)) = parse_chunk_key(&key) {
-                prop_assert_eq!(&chunk_key(dimension, pos)[..], &key[..]);
-            }
-            if let Some((dimension, column, id)) = parse_place_key(&key) {
-                prop_assert_eq!(place_key(dimension, column, id), key.clone());
-            }
-            if let Some((dimension, id)) = parse_viewer_key(&key) {
-                prop_assert_eq!(viewer_key(dimension, id), key.clone());
-            }
-            if let Some((dimension, pos)) = parse_block_ticks_key(&key) {
-                prop_assert_eq!(block_ticks_key(dimension, pos), key.clone());
-            }
-            if let Some((dimension, column, name)) = parse_object_key(&key) {
-                prop_assert_eq!(object_key(dimension, column, name), key.clone());
-            }
-            if let Some((dimension, x, z)) = parse_tile_key(&key) {
-                prop_assert_eq!(tile_key(dimension, x, z), key);
-            }
-        }
+    /// What was read, if nothing is left.
+    fn end<T>(self, read: T) -> Option<T> {
+        self.0.is_empty().then_some(read)
     }
 }

@@ -361,7 +361,7 @@ impl BatchLoad {
         let mut load = Self { dimension, batch, chunk_heights, loaded, indices, found, packed };
         for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
             let next = load.loaded.len();
-            if *load.indices[index_in_batch(pos)].get_or_insert(next) == next {
+            if *load.indices[pos.in_batch() as usize].get_or_insert(next) == next {
                 load.loaded.push(StoredColumn::new(Column::new(pos)));
             }
         }
@@ -370,7 +370,7 @@ impl BatchLoad {
 
     /// What is loaded is added to this column of the batch, and to no other.
     fn want(&mut self, column: StoredColumn) {
-        self.indices[index_in_batch(column.column.pos())] = Some(0);
+        self.indices[column.column.pos().in_batch() as usize] = Some(0);
         self.loaded = vec![column];
     }
 
@@ -393,11 +393,7 @@ impl BatchLoad {
 
     /// The column at `pos`, if it is wanted.
     fn column(&mut self, pos: ColumnPos) -> Option<&mut StoredColumn> {
-        let index = self.indices[index_in_batch(pos)].filter(|_| pos.batch() == self.batch)?;
+        let index = self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)?;
         self.loaded.get_mut(index)
     }
-}
-
-fn index_in_batch(pos: ColumnPos) -> usize {
-    (pos.x & 3) as usize + BATCH_SIZE * (pos.z & 3) as usize
 }

@@ -9,14 +9,11 @@ use super::commit::Commit;
 use super::values::blocks::OpaqueBlocks;
 use super::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::chunk::Chunk;
-use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use tile::OpacityTile;
 use unwritten::TileChanges;
 
-/// Every chunk height there is.
-const ALL_HEIGHTS: Range<i64> = i64::MIN >> 4..(i64::MAX >> 4) + 1;
 /// Bytes of the fingerprint before the tile.
 const FINGERPRINT: usize = size_of::<u32>();
 
@@ -67,7 +64,7 @@ impl WorldStore {
     ) -> Result<OpacityTile, StoreError> {
         let columns: Vec<ColumnPos> = batch.columns().collect();
         let mut tile = OpacityTile::default();
-        for stored in self.peek_batch(dimension, batch, &columns, ALL_HEIGHTS)? {
+        for stored in self.peek_batch(dimension, batch, &columns, CHUNK_COORDINATES)? {
             for (y, chunk) in stored.column.chunks() {
                 tile.set_chunk(stored.column.pos(), y, chunk, |block| opaque.contains(block));
             }
@@ -163,13 +160,13 @@ impl WorldStore {
 
     /// Whether nothing is stored of these columns yet, as the graph says that is saved with the first of them.
     fn is_new(&self, batch: &SaveBatch, dimension: DimensionId, area: BatchPos) -> Result<bool, StoreError> {
-        let tile = (area.x >> 3, area.z >> 3);
+        let tile = area.tile();
         if !batch.tiles.contains_key(&(dimension, tile)) {
             return Ok(false);
         }
         match self.stored_tile(dimension, tile) {
             Ok(None) => Ok(true),
-            Ok(Some(masks)) => Ok(masks[((area.x & 7) + 8 * (area.z & 7)) as usize] == 0),
+            Ok(Some(masks)) => Ok(masks[area.in_tile()] == 0),
             // This commit replaces it.
             Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -396,7 +393,7 @@ mod tests {
                 }
                 if with_graph {
                     for (dimension, pos) in batch.chunks.keys() {
-                        let tile = (pos.x >> 5, pos.z >> 5);
+                        let tile = pos.column().tile();
                         batch.tiles.insert((*dimension, tile), graph[&tile]);
                     }
                 }

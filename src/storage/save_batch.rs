@@ -2,14 +2,14 @@
 
 use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
 use crate::chunk::{Chunk, ColumnSummary};
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A piece of a graph of stored columns: its x and z in steps of 32 columns, and its 64 masks.
-pub type StoredTile = (i64, i64, [u16; 64]);
+/// A piece of a graph of stored columns: where it is, and the masks of its batches.
+pub type StoredTile = (TilePos, [u16; TILE_BATCHES]);
 
 /// What is to be saved, of all regions: the newest state of everything that changed, each once.
 ///
@@ -22,8 +22,8 @@ pub struct SaveBatch {
     pub block_ticks: BTreeMap<(DimensionId, ChunkPos), Vec<StoredBlockTick>>,
     /// Entities by UUID; `None` for those that are no more.
     pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
-    /// Pieces of the graphs of stored columns, by x and z in steps of 32 columns.
-    pub tiles: BTreeMap<(DimensionId, (i64, i64)), [u16; 64]>,
+    /// Pieces of the graphs of stored columns.
+    pub tiles: BTreeMap<(DimensionId, TilePos), [u16; TILE_BATCHES]>,
     /// What columns look like from afar.
     pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
     /// Columns that were generated and that nobody uses: their chunks start cold.
@@ -89,7 +89,7 @@ mod tests {
         assert!(batch.is_empty());
         batch.entities.insert(Uuid::nil(), None);
         assert!(!batch.is_empty());
-        batch.tiles.insert((DimensionId(1), (0, 0)), [0; 64]);
+        batch.tiles.insert((DimensionId(1), TilePos::new(0, 0)), [0; 64]);
         batch.chunks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Arc::new(Chunk::uniform(BlockId::AIR)));
         batch.block_ticks.insert((DimensionId(1), ChunkPos::new(0, 0, 0)), Vec::new());
         let summary = ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)));
@@ -119,7 +119,7 @@ mod tests {
                         2 => drop(newer.block_ticks.insert((dimension, ChunkPos::new(key, 0, 0)), ticks(key, value))),
                         3 => drop(newer.summaries.insert((dimension, ColumnPos::new(key, 0)), summary(key, value))),
                         4 => drop(newer.pregenerations.insert((dimension, key as u64), pregeneration(value))),
-                        _ => drop(newer.tiles.insert((dimension, (key, 0)), [value; 64])),
+                        _ => drop(newer.tiles.insert((dimension, TilePos::new(key, 0)), [value; 64])),
                     }
                 }
                 merged.merge(newer);
@@ -140,7 +140,7 @@ mod tests {
                         prop_assert_eq!(found, &summary(key, value));
                     }
                     4 => prop_assert_eq!(merged.pregenerations[&(dimension, key as u64)], pregeneration(value)),
-                    _ => prop_assert_eq!(merged.tiles[&(dimension, (key, 0))], [value; 64]),
+                    _ => prop_assert_eq!(merged.tiles[&(dimension, TilePos::new(key, 0))], [value; 64]),
                 }
             }
         }

@@ -334,7 +334,7 @@ impl WorldStore {
                 None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
             }
             world.header.sessions = world.header.sessions.saturating_add(1);
-            let fence = world.encode(&world.header, || StoredItem::Header).map_err(damaged)?;
+            let fence = record::encode(&world.header);
             let mut writes = WriteBatch::default();
             writes.require(Family::Meta, keys::HEADER, stored);
             writes.put(Family::Meta, keys::HEADER, fence.clone());
@@ -441,7 +441,7 @@ impl WorldStore {
         is_sparse: bool,
     ) -> Result<DimensionId, StoredDimensionError> {
         let _writing = self.lock_writes();
-        let (key, item) = (keys::dimension_key(name), || StoredItem::Dimension(name.into()));
+        let key = keys::dimension_key(name);
         if let Some(stored) = self.dimension_record(name)? {
             if self.is_marked(stored.id)? {
                 return Err(StoredDimensionError::BeingRemoved { name: name.into() });
@@ -461,8 +461,8 @@ impl WorldStore {
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
         let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
         let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, key, self.encode(&dimension, item)?);
-        writes.put(Family::Meta, keys::LAST_DIMENSION, self.encode(&id, || StoredItem::LastDimension)?);
+        writes.put(Family::Meta, key, record::encode(&dimension));
+        writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&id));
         if is_sparse {
             writes.put(Family::Meta, keys::sparse_key(dimension.id), Vec::new());
         }
@@ -505,8 +505,8 @@ impl WorldStore {
     }
 
     /// The stored header, or one in its place if it is damaged.
-    pub(super) fn header_anew(&self) -> Result<Vec<u8>, StoreError> {
-        self.encode(&self.header, || StoredItem::Header)
+    pub(super) fn header_anew(&self) -> Vec<u8> {
+        record::encode(&self.header)
     }
 
     /// Held while something is read and then written.
@@ -516,10 +516,6 @@ impl WorldStore {
 
     pub(super) fn corrupt(&self, what: StoredItem, reason: impl ToString) -> StoreError {
         StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
-    }
-
-    pub(super) fn encode<T: Serialize>(&self, value: &T, item: impl Fn() -> StoredItem) -> Result<Vec<u8>, StoreError> {
-        record::encode(value).map_err(|reason| self.corrupt(item(), reason))
     }
 
     fn read_record<T: DeserializeOwned>(

@@ -49,6 +49,6 @@ fn two_threads_in_the_same_batches_lose_no_mark() {
         assert_eq!(graph.completed_count(), (SIDE * SIDE) as u64, "trial {trial}");
         let mut expected = DistanceGraph::new();
         expected.mark_range(ColumnPos::new(0, 0), ColumnPos::new(SIDE - 1, SIDE - 1)).unwrap();
-        assert_eq!(graph.to_bytes(), expected.to_bytes());
+        assert!(graph.completed_batches().eq(expected.completed_batches()));
     }
 }

@@ -11,7 +11,7 @@ mod tables;
 
 use bevy_terrane::block::BlockId;
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
-use bevy_terrane::prelude::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+use bevy_terrane::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use bevy_terrane::storage::{
     DimensionOrigin, Durability, EntityRecord, SaveBatch, StorageConfig, StoredBlockTick, WorldOpenError, WorldStore,
 };
@@ -63,7 +63,7 @@ fn round(number: u32) -> SaveBatch {
         children: Vec::new(),
     };
     batch.entities.insert(entity.id, Some(entity));
-    batch.tiles.insert((OVERWORLD, (0, 0)), [number as u16; 64]);
+    batch.tiles.insert((OVERWORLD, TilePos::new(0, 0)), [number as u16; 64]);
     let mut seen = Column::new(column);
     seen.set_block(place, BlockId::new(1));
     batch.summaries.insert((OVERWORLD, column), Arc::new(ColumnSummary::new(&seen)));

@@ -3,6 +3,7 @@
 use crate::support::*;
 use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
+use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions};
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WalkProgress, WorldStore};
 use std::collections::BTreeMap;
@@ -167,7 +168,7 @@ mod killed {
                 save.chunks.insert((dimension, ChunkPos::new(x, 0, z)), Arc::new(Chunk::from_fn(|_| next())));
             }
             if x == 31 {
-                save.tiles = (0..3).map(|z| ((dimension, (0, z)), [u16::MAX; 64])).collect();
+                save.tiles = (0..3).map(|z| ((dimension, TilePos::new(0, z)), [u16::MAX; 64])).collect();
             }
             world.commit(&save, Durability::Process).unwrap();
         }

@@ -7,6 +7,7 @@ use bevy_terrane::coordinator::{
 };
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::{RegionComponents, RegionTemplate, ViewerRadii};
+use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::{
     Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
 };
@@ -171,7 +172,10 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let stored = store.load_batch(DimensionId(0), column.batch(), &[column], -4..4).unwrap();
     assert_eq!(stored[0].column.block(position), stone);
     let marks = store.stored_tiles(DimensionId(0)).unwrap();
-    assert!(marks.iter().any(|(x, z, masks)| (*x, *z) == (0, 0) && masks[0] & 1 == 1), "and is known to be stored");
+    assert!(
+        marks.iter().any(|(tile, masks)| *tile == TilePos::new(0, 0) && masks[0] & 1 == 1),
+        "and is known to be stored"
+    );
     coordinator.shut_down();
 }
 

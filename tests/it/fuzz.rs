@@ -13,7 +13,7 @@ use bevy_terrane::snapshot::schematic::nbt::{Compound, Nbt, NbtKind};
 use bevy_terrane::snapshot::schematic::{
     Biomes, BlockEntity, ChunkGrid, ReadOptions, Schematic, SchematicEntity, SchematicLimits, WriteOptions,
 };
-use bevy_terrane::space::HeightSet;
+use bevy_terrane::space::{HeightSet, TilePos};
 use bevy_terrane::storage::{
     Durability, EntityRecord, Family, KeyValueStore, MemoryStore, OpacityTile, SaveBatch, StoredBlockTick,
     StoredPregeneration, ViewerRecord, WorldStore, WriteBatch, envelope,
@@ -338,7 +338,7 @@ fn stored_world() -> Arc<MemoryStore> {
     batch.entities.insert(record.id, Some(record));
     let mut masks = [0; 64];
     masks[56] = 2;
-    batch.tiles.insert((HERE, (0, -1)), masks);
+    batch.tiles.insert((HERE, TilePos::new(0, -1)), masks);
     batch.summaries.insert((HERE, pos), Arc::new(ColumnSummary::new(&column)));
     let (area, cursor) = (ColumnArea::Disc { center: pos, radius: 9 }, Default::default());
     let elapsed = std::time::Duration::from_secs(3);

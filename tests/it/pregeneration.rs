@@ -124,9 +124,8 @@ fn wait_for_done(app: &mut App, job: Entity, done: u64) {
 fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
     let world = WorldStore::from_store(Box::new(store.snapshot())).unwrap();
     let mut columns = BTreeSet::new();
-    for (x, z, masks) in world.stored_tiles(DimensionId(0)).unwrap() {
-        for (place, mask) in (0..).zip(masks) {
-            let batch = BatchPos::new(x * 8 + place % 8, z * 8 + place / 8);
+    for (tile, masks) in world.stored_tiles(DimensionId(0)).unwrap() {
+        for (batch, mask) in tile.batches().zip(masks) {
             columns.extend((0..16).filter(|bit| mask >> bit & 1 == 1).map(|bit| batch.column(bit)));
         }
     }

@@ -13,6 +13,7 @@ use bevy_terrane::block::BlockRecord;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
+use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::upkeep::copy_store;
 use bevy_terrane::storage::{
     Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore,
@@ -58,7 +59,7 @@ fn make_world(path: &Path, radius: i64) {
     let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
     let origin = DimensionOrigin { generator: "noise".into(), version: 1, seed: 3 };
     let dimension = world.open_dimension("overworld", &origin).unwrap();
-    let mut graph = BTreeMap::<(i64, i64), [u16; 64]>::new();
+    let mut graph = BTreeMap::<TilePos, [u16; 64]>::new();
     for x in -radius..=radius {
         let mut batch = SaveBatch::default();
         for z in -radius..=radius {
@@ -66,10 +67,9 @@ fn make_world(path: &Path, radius: i64) {
             let mut next = noise((x * 10_007 + z) as u64);
             let chunk = Chunk::from_fn(|_| BlockId::new(next() as u32 % 16));
             batch.chunks.insert((dimension, column.chunk(0)), Arc::new(chunk));
-            let tile = graph.entry((x >> 5, z >> 5)).or_insert([0; 64]);
-            let (batch_x, batch_z) = ((x >> 2) & 7, (z >> 2) & 7);
-            tile[(batch_x + 8 * batch_z) as usize] |= 1 << ((x & 3) + 4 * (z & 3));
-            batch.tiles.insert((dimension, (x >> 5, z >> 5)), *tile);
+            let masks = graph.entry(column.tile()).or_insert([0; 64]);
+            masks[column.batch().in_tile()] |= 1 << column.in_batch();
+            batch.tiles.insert((dimension, column.tile()), *masks);
             if (x + z) % 10 == 0 {
                 let id = id_at(column);
                 let block = BlockPos::new(x * 16, 8, z * 16);

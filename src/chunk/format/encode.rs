@@ -8,8 +8,8 @@ use super::{
 use crate::block::{BlockId, BlockLayout};
 use crate::chunk::components::ComponentArray;
 use crate::chunk::packed_ids::{MAX_BITS, PackedIds};
-use crate::chunk::{Chunk, ComponentError, Content, bits_for, coordinates};
-use crate::space::CHUNK_VOLUME;
+use crate::chunk::{Chunk, ComponentError, Content, bits_for};
+use crate::space::{CHUNK_VOLUME, cell_position};
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
@@ -152,7 +152,7 @@ pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlo
     };
     let lost = extras.components.places().find(|(component, layer, cell)| !is_written(*component, *layer, *cell));
     lost.map_or(Ok(()), |(component, layer, cell)| {
-        let position = coordinates(cell);
+        let position = cell_position(cell);
         let block = chunk.block_at(position, layer).unwrap_or_default();
         Err(ComponentError::NotOfBlock { position, layer, block, component })
     })

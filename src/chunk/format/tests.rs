@@ -7,7 +7,7 @@ mod layers_and_components;
 use super::*;
 use crate::chunk::Chunk;
 use crate::chunk::tests::{from_model, noise};
-use crate::space::CHUNK_VOLUME;
+use crate::space::{CHUNK_VOLUME, cell_position};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -225,7 +225,7 @@ proptest! {
         let mut chunk = from_model(&blocks);
         for (cell, block) in edits {
             blocks[cell] = BlockId::new(block);
-            chunk.set_block([cell >> 8, cell >> 4 & 15, cell & 15], BlockId::new(block));
+            chunk.set_block(cell_position(cell), BlockId::new(block));
         }
         let bytes = encoded(&chunk, &entities);
         prop_assert_eq!(&bytes, &encoded(&from_model(&blocks), &entities), "equal chunks give equal bytes");

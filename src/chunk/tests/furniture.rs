@@ -80,11 +80,11 @@ impl ModelChunk {
     pub fn edit(&mut self, chunk: &mut Chunk, edit: &Edit) {
         match edit {
             Edit::Set(cell, layer, block) => {
-                let old = chunk.set_block_at(coordinates(*cell), *layer, *block);
+                let old = chunk.set_block_at(cell_position(*cell), *layer, *block);
                 assert_eq!(old.ok(), self.set(*cell, *layer, *block));
             }
             Edit::Place(cell, layer, block) => {
-                let old = chunk.place_block(&Furniture, coordinates(*cell), *layer, *block);
+                let old = chunk.place_block(&Furniture, cell_position(*cell), *layer, *block);
                 let expected = self.set(*cell, *layer, *block);
                 assert_eq!(old.ok(), expected);
                 if expected.is_some_and(|old| old != Some(*block)) {
@@ -98,13 +98,13 @@ impl ModelChunk {
                 if blocks.is_empty() {
                     blocks.push((BlockId::AIR, BTreeMap::new()));
                 }
-                assert_eq!(chunk.remove_block(coordinates(*cell), *layer), removed.map(|(block, _)| block));
+                assert_eq!(chunk.remove_block(cell_position(*cell), *layer), removed.map(|(block, _)| block));
             }
             Edit::SetComponents(cell, layer, bytes) => {
                 let Some((block, components)) = self.0[*cell].get_mut(usize::from(*layer)) else { return };
                 for layout in Furniture.components(*block) {
                     let value = sized(layout, bytes);
-                    chunk.set_component(&Furniture, coordinates(*cell), *layer, layout.id, &value).unwrap();
+                    chunk.set_component(&Furniture, cell_position(*cell), *layer, layout.id, &value).unwrap();
                     components.insert(layout.id, value);
                 }
             }
@@ -122,7 +122,7 @@ impl ModelChunk {
 
     pub fn check(&self, chunk: &Chunk) {
         for (cell, blocks) in self.0.iter().enumerate() {
-            let position = coordinates(cell);
+            let position = cell_position(cell);
             assert_eq!(chunk.layer_count(position), blocks.len());
             for (layer, (block, components)) in (0..).zip(blocks) {
                 assert_eq!(chunk.block_at(position, layer), Some(*block));

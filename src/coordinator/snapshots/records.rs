@@ -11,6 +11,7 @@
 
 use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::block::BlockRegistry;
+use crate::bytes;
 use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
 use bevy::log::error;
@@ -180,7 +181,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn encode(record: &Record) -> Result<Vec<u8>, String> {
-    let payload = postcard::to_extend(record, Vec::new()).map_err(|error| error.to_string())?;
+    let payload = bytes::try_put_value(Vec::new(), record)?;
     Ok([SIGNATURE, &crc32fast::hash(&payload).to_le_bytes(), &payload].concat())
 }
 
@@ -190,7 +191,7 @@ fn decode(bytes: &[u8]) -> Result<Record, String> {
     if u32::from_le_bytes(*checksum) != crc32fast::hash(payload) {
         return Err("its checksum is wrong".into());
     }
-    postcard::from_bytes(payload).map_err(|error| error.to_string())
+    bytes::value(payload)
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {

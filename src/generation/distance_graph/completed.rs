@@ -2,10 +2,10 @@
 
 use super::DistanceGraph;
 use super::count::all_columns;
-use super::disc::{Area, Disc, Grain, bits};
+use super::disc::{Area, Disc, Grain};
 use super::range::ColumnRange;
 use super::tree::{Square, TILE, Tree};
-use crate::space::ColumnArea;
+use crate::space::{ColumnArea, bits};
 
 impl DistanceGraph {
     /// How many columns of the area are completed. Takes time in proportion to what is kept of the graph there, and to

@@ -45,7 +45,7 @@ impl<const N: usize> Completions<N> {
 
     /// Completes a column with the next [`drain_into`](Self::drain_into).
     pub fn mark_completed(&self, column: ColumnPos) {
-        self.mark_batch(column.batch(), 1 << (column.x & 3 | (column.z & 3) << 2));
+        self.mark_batch(column.batch(), 1 << column.in_batch());
     }
 
     /// Completes columns of a batch (bit x + 4 * z) with the next [`drain_into`](Self::drain_into).

@@ -1,7 +1,8 @@
 //! How much is missing in a disc.
 
-use super::disc::{Area, Disc, Grain, Rect, bits};
+use super::disc::{Area, Disc, Grain, Rect};
 use super::tree::{FULL, ROOT, Square, TILE, Tree, child_index};
+use crate::space::bits;
 
 /// Up to this radius a disc is counted row by row.
 const MAX_RADIUS_BY_ROWS: u32 = 1 << 13;

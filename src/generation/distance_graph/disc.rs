@@ -1,6 +1,6 @@
 //! The exact disc of a search, and the squares of columns it is held against.
 
-use crate::space::{BatchPos, ColumnPos};
+use crate::space::{BatchPos, ColumnPos, bits, gap};
 
 /// A square of the tree: a batch at level 0, 8 x 8 of the level below at every level above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,24 +156,4 @@ pub(super) enum Grain {
     Batches,
     /// Columns in the disc.
     Columns,
-}
-
-/// How far `center` is from the nearest of `min..=max`.
-pub(super) fn gap(center: i64, min: i64, max: i64) -> u64 {
-    if center < min {
-        center.abs_diff(min)
-    } else if center > max {
-        center.abs_diff(max)
-    } else {
-        0
-    }
-}
-
-/// The places of the set bits, ascending.
-pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }

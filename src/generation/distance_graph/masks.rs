@@ -95,7 +95,7 @@ impl Masks {
     /// All masks, those of lower bits first.
     pub fn iter(&self, list: List, present: u64) -> impl Iterator<Item = u16> {
         let slice = self.slice(list);
-        super::disc::bits(present)
+        crate::space::bits(present)
             .enumerate()
             .map(move |(number, bit)| slice[if list.class() == TABLE { bit as usize } else { number }])
     }
@@ -151,7 +151,7 @@ impl Masks {
     fn resize(&mut self, list: &mut List, present: u64, count: u32) {
         let class = count.div_ceil(4).next_power_of_two().trailing_zeros();
         let mut table = [0; 64];
-        for (place, (bit, mask)) in super::disc::bits(present).zip(self.iter(*list, present)).enumerate() {
+        for (place, (bit, mask)) in crate::space::bits(present).zip(self.iter(*list, present)).enumerate() {
             table[if class == TABLE { bit as usize } else { place }] = mask;
         }
         self.free(*list);

@@ -1,8 +1,8 @@
 //! Changes of many columns at once: rectangles, and whole other trees.
 
-use super::disc::{Area, bits};
+use super::disc::Area;
 use super::tree::{BRANCH, FULL, ROOT, Square, TILE, Tree, child_index};
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, bits};
 use thiserror::Error;
 
 /// How many roots one call may complete columns in: 2^21 x 2^21 columns if it is a square.

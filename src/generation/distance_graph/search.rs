@@ -5,9 +5,9 @@
 //! then twice as many as on the page before. Within the tree only what is open and reaches into the ring is visited. So
 //! the cost of an answer hardly depends on its distance, and a new centre costs little more than an old one.
 
-use super::disc::{Area, Disc, bits, gap};
+use super::disc::{Area, Disc};
 use super::tree::{FULL, ROOT, Square, TILE, Tree};
-use crate::space::{BatchPos, ColumnPos};
+use crate::space::{BatchPos, ColumnPos, bits, gap};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

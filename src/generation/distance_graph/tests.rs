@@ -1,6 +1,5 @@
 //! The graph against a set of columns.
 
-mod bytes;
 mod completions;
 mod model;
 mod scenarios;

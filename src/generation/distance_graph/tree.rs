@@ -288,12 +288,6 @@ impl Tree {
         16 * u64::from(tile.full.count_ones()) + self.masks.count_ones(tile.list, tile.partial)
     }
 
-    /// The masks of a tile's partial batches, those of lower bits first.
-    pub fn masks_in(&self, tile: u32) -> impl Iterator<Item = u16> {
-        let tile = &self.tiles[tile];
-        self.masks.iter(tile.list, tile.partial)
-    }
-
     /// How many columns are claimed.
     pub fn claimed_count(&self) -> u64 {
         self.claimed_count

@@ -6,7 +6,7 @@ use crate::generation::digest::Digest;
 use crate::generation::generator::{GenerateError, GeneratorIdentity};
 use crate::generation::noise::{noise_in_chunk, smooth_noise};
 use crate::generation::terrain::first_block;
-use crate::space::CHUNK_SIZE;
+use crate::space::{CHUNK_SIZE, cell_position};
 use std::ops::Range;
 
 /// Winding tunnels, from where two noises are both near zero.
@@ -84,7 +84,7 @@ impl GenerateLayer for Caves {
             let limit = self.width * self.width;
             let is_hollow = |cell: usize| values[0][cell] * values[0][cell] + values[1][cell] * values[1][cell] < limit;
             for cell in (0..values[0].len()).filter(|cell| is_hollow(*cell)) {
-                let within = [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+                let within = cell_position(cell);
                 let y = low + within[1] as i64;
                 let is_deep = highest[within[0] + CHUNK_SIZE * within[2]].is_some_and(|highest| y <= highest);
                 if is_deep && self.heights.contains(&y) && column.blocks().block(chunk.block(within)).is_solid() {

@@ -5,7 +5,7 @@ use crate::generation::digest::Digest;
 use crate::generation::generator::{GenerateError, GeneratorIdentity};
 use crate::generation::noise::{noise_in_chunk, smooth_noise};
 use crate::generation::terrain::first_block;
-use crate::space::CHUNK_SIZE;
+use crate::space::cell_position;
 use std::ops::Range;
 
 /// Veins of another block in the rock, such as ore or gravel, from where a noise is high.
@@ -78,7 +78,7 @@ impl GenerateLayer for Veins {
             }
             let values = noise_in_chunk(&noise, place);
             for (cell, _) in values.iter().enumerate().filter(|(_, value)| **value > 1.0 - self.richness) {
-                let within = [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+                let within = cell_position(cell);
                 let y = low + within[1] as i64;
                 if self.heights.contains(&y) && replaced.contains(&chunk.block(within)) {
                     let (x, z) = (first_block(place.x) + within[0] as i64, first_block(place.z) + within[2] as i64);

@@ -133,8 +133,7 @@ pub(super) fn apply(
 
 /// The block that the positions of a tile's meshes count from.
 fn corner(tile: TileKey, base: i64) -> BlockPos {
-    let column = tile.column(0, 0);
-    BlockPos::new(column.x << 4, base, column.z << 4)
+    tile.column(0, 0).min_block(base)
 }
 
 /// A column whose own chunks are drawn is not seen from afar.

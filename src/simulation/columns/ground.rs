@@ -2,7 +2,7 @@
 
 use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
-use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, TilePos, generate};
+use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, generate};
 use crate::simulation::{LoadedColumn, Repairs, Viewer};
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
 use crate::storage::{StoreError, StoredBlockTick, StoredColumn, WorldStore};
@@ -292,8 +292,8 @@ impl Ground {
 
     /// Whether the store has the column, also if it is all air.
     fn is_stored(&self, store: &WorldStore, column: ColumnPos) -> Result<bool, ColumnError> {
-        let tile = TilePos::from(column);
-        let masks = store.stored_tile(self.dimension, (tile.x, tile.z));
+        let tile = column.tile();
+        let masks = store.stored_tile(self.dimension, tile);
         let Some(masks) = masks.map_err(|source| ColumnError::Store { column, source })? else { return Ok(false) };
         let mut graph = DistanceGraph::new();
         let restored = graph.restore_tile(tile, &masks);

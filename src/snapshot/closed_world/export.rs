@@ -3,7 +3,7 @@
 use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, Result};
 use crate::snapshot::Snapshot;
 use crate::snapshot::translation::{Schematized, TranslationOptions};
-use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet};
+use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet, bits};
 use crate::storage::StoredColumn;
 use std::collections::BTreeMap;
 
@@ -54,12 +54,10 @@ impl ClosedWorld<'_> {
     /// The columns of a box of which something is stored, by batches.
     fn stored_batches(&self, area: &BlockBox) -> Result<BTreeMap<BatchPos, Vec<ColumnPos>>> {
         let mut batches: BTreeMap<BatchPos, Vec<ColumnPos>> = BTreeMap::new();
-        for (x, z, masks) in self.store.stored_tiles(self.dimension)? {
-            for (place, mask) in (0..).zip(masks) {
-                let batch = BatchPos::new(x * 8 + place % 8, z * 8 + place / 8);
-                let is_stored = |column: &ColumnPos| mask >> ((column.x & 3) + 4 * (column.z & 3)) & 1 == 1;
-                let columns = batch.columns().filter(|column| is_stored(column) && area.reaches(*column));
-                let columns: Vec<_> = columns.collect();
+        for (tile, masks) in self.store.stored_tiles(self.dimension)? {
+            for (batch, mask) in tile.batches().zip(masks) {
+                let columns = bits(mask.into()).map(|bit| batch.column(bit));
+                let columns: Vec<_> = columns.filter(|column| area.reaches(*column)).collect();
                 if !columns.is_empty() {
                     batches.insert(batch, columns);
                 }

@@ -47,7 +47,7 @@ fn world() -> (WorldStore, DimensionId) {
         column.set_chunk(0, ground.clone());
         save.chunks.insert((dimension, pos.chunk(0)), ground.clone());
         save.summaries.insert((dimension, pos), Arc::new(ColumnSummary::new(&column)));
-        let masks = save.tiles.entry((dimension, (pos.x >> 5, pos.z >> 5))).or_insert([0; 64]);
+        let masks = save.tiles.entry((dimension, pos.tile())).or_insert([0; 64]);
         mark_stored(masks, pos);
     }
     let guard = crate::storage::EntityRecord { dimension, ..entity(7, at(5, 3, 5)) };

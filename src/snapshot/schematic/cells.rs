@@ -169,31 +169,3 @@ fn single_bytes(bytes: &[u8]) -> usize {
     let is_single = |group: &&[u8; GROUP]| u64::from_le_bytes(**group) & MORE == 0;
     groups.iter().take_while(is_single).count() * GROUP
 }
-
-/// Appends a number.
-#[inline]
-pub(super) fn write_number(into: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        into.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    into.push(number as u8);
-}
-
-/// Takes a number from the front; `None` if there is none of 64 bits or less.
-pub(super) fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let bits = u64::from(byte & 0x7F);
-        if bits << shift >> shift != bits {
-            return None;
-        }
-        number |= bits << shift;
-        if *byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
-}

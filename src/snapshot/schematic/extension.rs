@@ -1,12 +1,12 @@
 //! What a file holds for this crate besides the schematic: layers above the first, and components.
 
-use super::cells::{take_number, write_number};
 use super::nbt::{Budget, Compound, Nbt, NbtKind};
 use super::palette::{Numbers, UNKNOWN, with_property};
 use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
 use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
+use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
 
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
@@ -69,18 +69,20 @@ impl Extension {
 
     fn apply_layers(&self, schematic: &mut Schematic, numbers: &Numbers, budget: &Budget) -> Result<()> {
         const FIELD: &str = "bevy_terrane.Layers";
-        let mut bytes = &self.layers[..];
+        let mut reader = Reader::new(&self.layers);
         let mut cells = Walk::new(&schematic.blocks);
         let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
         let mut touched = Vec::new();
-        while !bytes.is_empty() {
-            let Some((at, position, is_new)) = cells.next(&mut bytes) else { return wrong(FIELD, "a cell is outside") };
+        while reader.left() > 0 {
+            let Some((at, position, is_new)) = cells.next(&mut reader) else {
+                return wrong(FIELD, "a cell is outside");
+            };
             if is_new {
                 take(budget, CHUNK_BYTES)?;
                 touched.push(at);
             }
             let chunk = schematic.blocks.chunk_mut(at);
-            let Some(head) = take_number(&mut bytes) else { return wrong(FIELD, "it ends too early") };
+            let Ok(head) = reader.number() else { return wrong(FIELD, "it ends too early") };
             if head & 1 == 1 {
                 let wet = chunk.block(position);
                 match dry.get(wet.index() as usize).copied().flatten() {
@@ -89,7 +91,7 @@ impl Extension {
                 }
             }
             for layer in 1..=head >> 1 {
-                let number = take_number(&mut bytes).and_then(|number| u32::try_from(number).ok());
+                let number = reader.number().ok().and_then(|number| u32::try_from(number).ok());
                 let place = number.map_or(UNKNOWN, |number| numbers.place(number));
                 let Ok(layer) = u8::try_from(layer) else { return wrong(FIELD, "a cell has too many layers") };
                 if place == UNKNOWN {
@@ -144,19 +146,18 @@ fn apply_component(
     budget: &Budget,
 ) -> Result<()> {
     const FIELD: &str = "bevy_terrane.Components";
-    let mut bytes = values;
+    let mut reader = Reader::new(values);
     let mut cells = Walk::new(blocks);
-    while !bytes.is_empty() {
-        let Some((at, position, is_new)) = cells.next(&mut bytes) else { return wrong(FIELD, "a cell is outside") };
-        let layer = take_number(&mut bytes).and_then(|layer| u8::try_from(layer).ok());
+    while reader.left() > 0 {
+        let Some((at, position, is_new)) = cells.next(&mut reader) else { return wrong(FIELD, "a cell is outside") };
+        let layer = reader.number().ok().and_then(|layer| u8::try_from(layer).ok());
         let length = match layout.size {
             Some(size) => Some(size.into()),
-            None => take_number(&mut bytes),
+            None => reader.number().ok(),
         };
         let length = length.and_then(|length| usize::try_from(length).ok());
-        let value = length.and_then(|length| bytes.split_at_checked(length));
-        let (Some(layer), Some((value, rest))) = (layer, value) else { return wrong(FIELD, "it ends too early") };
-        bytes = rest;
+        let value = length.and_then(|length| reader.slice(length).ok());
+        let (Some(layer), Some(value)) = (layer, value) else { return wrong(FIELD, "it ends too early") };
         take(budget, value.len() + BLOCK_BYTES + if is_new { CHUNK_BYTES } else { 0 })?;
         if blocks.chunk_mut(at).set_component(layouts, position, layer, layout.id, value).is_err() {
             return wrong(FIELD, "a cell does not have the layer");
@@ -180,8 +181,8 @@ impl Walk {
     }
 
     /// The chunk, the position in it, and whether it is the first in this chunk; `None` if it is not in the box.
-    fn next(&mut self, bytes: &mut &[u8]) -> Option<([u32; 3], [usize; 3], bool)> {
-        let cell = self.next.checked_add(take_number(bytes)?)?;
+    fn next(&mut self, reader: &mut Reader<'_>) -> Option<([u32; 3], [usize; 3], bool)> {
+        let cell = self.next.checked_add(reader.number().ok()?)?;
         self.next = cell;
         let chunk = cell / CHUNK_VOLUME as u64;
         let is_new = self.chunk.replace(chunk) != Some(chunk);
@@ -191,7 +192,7 @@ impl Walk {
         }
         let at = [chunk % along_x, chunk / along_x / along_z, chunk / along_x % along_z].map(|at| at as u32);
         let cell = (cell % CHUNK_VOLUME as u64) as usize;
-        let position = [cell / CHUNK_SIZE / CHUNK_SIZE, cell / CHUNK_SIZE % CHUNK_SIZE, cell % CHUNK_SIZE];
+        let position = cell_position(cell);
         let within = |axis: usize| at[axis] * CHUNK_SIZE as u32 + (position[axis] as u32) < self.size[axis];
         (0..3).all(within).then_some((at, position, is_new))
     }
@@ -236,20 +237,20 @@ pub(super) fn extension(
         let first = (pos.x as u64 + (pos.z as u64 + pos.y as u64 * along_z) * along_x) * CHUNK_VOLUME as u64;
         let reach = schematic.blocks.reach([pos.x as u32, pos.y as u32, pos.z as u32]);
         let is_within = |position: [usize; 3]| position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
-        let cell = |[x, y, z]: [usize; 3]| first + (x << 8 | y << 4 | z) as u64;
+        let cell = |position: [usize; 3]| first + cell_index(position) as u64;
         for (position, layer, block) in chunk.layered_blocks().filter(|(position, ..)| is_within(*position)) {
             if layer == 1 {
                 layers.go_to(cell(position));
                 let count = chunk.layer_count(position) as u64 - 1;
-                write_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
+                put_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
             }
-            write_number(&mut layers.bytes, block.index().into());
+            put_number(&mut layers.bytes, block.index().into());
         }
         if !chunk.has_components() {
             continue;
         }
         for number in 0..CHUNK_VOLUME {
-            let position = [number / CHUNK_SIZE / CHUNK_SIZE, number / CHUNK_SIZE % CHUNK_SIZE, number % CHUNK_SIZE];
+            let position = cell_position(number);
             if !is_within(position) {
                 continue;
             }
@@ -262,9 +263,9 @@ pub(super) fn extension(
                     };
                     let values = &mut values[number];
                     values.go_to(cell(position));
-                    write_number(&mut values.bytes, layer as u64);
+                    put_number(&mut values.bytes, layer as u64);
                     if record.size.is_none() {
-                        write_number(&mut values.bytes, value.len() as u64);
+                        put_number(&mut values.bytes, value.len() as u64);
                     }
                     values.bytes.extend_from_slice(value);
                 }
@@ -301,7 +302,7 @@ struct Distances {
 
 impl Distances {
     fn go_to(&mut self, cell: u64) {
-        write_number(&mut self.bytes, cell - self.last);
+        put_number(&mut self.bytes, cell - self.last);
         self.last = cell;
     }
 }

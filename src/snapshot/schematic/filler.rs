@@ -4,7 +4,7 @@ use super::grid::ChunkGrid;
 use super::nbt::Budget;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -248,5 +248,5 @@ fn chunk(cells: &FileCells, reach: [u8; 3]) -> Chunk {
     if numbers.iter().fold(0, |most, number| most.max(*number)) < FAST {
         return Chunk::from_numbers(&mut numbers);
     }
-    Chunk::from_fn(|[x, y, z]| BlockId::new(numbers[x << 8 | y << 4 | z].into()))
+    Chunk::from_fn(|position| BlockId::new(numbers[cell_index(position)].into()))
 }

@@ -1,12 +1,13 @@
 //! From a schematic to a file.
 
-use super::cells::{Progress, write_number};
+use super::cells::Progress;
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::palette::{base, property, with_property};
 use super::placement::Placement;
 use super::{Biomes, ChunkGrid, Schematic, SchematicWriteError, position};
 use crate::block::BlockId;
+use crate::bytes::put_number;
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 use flate2::Compression;
@@ -343,12 +344,12 @@ impl Slab {
             left -= count;
             match chunk {
                 Cells::Uniform(number) if is_single => into.resize(into.len() + count, *number as u8),
-                Cells::Uniform(number) => (0..count).for_each(|_| write_number(into, (*number).into())),
+                Cells::Uniform(number) => (0..count).for_each(|_| put_number(into, (*number).into())),
                 Cells::Mixed(cells) if is_single => {
                     into.extend(cells[row..row + count].iter().map(|number| *number as u8))
                 }
                 Cells::Mixed(cells) => {
-                    cells[row..row + count].iter().for_each(|number| write_number(into, (*number).into()))
+                    cells[row..row + count].iter().for_each(|number| put_number(into, (*number).into()))
                 }
             }
         }

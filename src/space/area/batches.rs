@@ -23,7 +23,7 @@ pub struct AreaCursor {
 impl AreaCursor {
     /// The cursor at which this batch of the area comes next.
     pub fn at(area: &ColumnArea, batch: BatchPos) -> Self {
-        let gap = |center: i64, batch: i64| u128::from(gap(center, batch)).pow(2);
+        let gap = |center: i64, batch: i64| u128::from(gap_to_batch(center, batch)).pow(2);
         let ColumnPos { x, z } = area.center();
         Self::of(gap(x, batch.x) + gap(z, batch.z), batch)
     }
@@ -165,7 +165,7 @@ struct Axis {
 
 impl Axis {
     fn gap_squared(&self, batch: i64) -> u128 {
-        u128::from(gap(self.center, batch)).pow(2)
+        u128::from(gap_to_batch(self.center, batch)).pow(2)
     }
 
     /// The batches no farther away than this: always that of the centre at least.
@@ -184,12 +184,17 @@ impl Axis {
 }
 
 /// How far the nearest column of a batch is from a column, along one axis.
-fn gap(center: i64, batch: i64) -> u64 {
-    let (first, last) = (batch << 2, batch << 2 | 3);
-    if center < first {
-        center.abs_diff(first)
-    } else if center > last {
-        center.abs_diff(last)
+fn gap_to_batch(center: i64, batch: i64) -> u64 {
+    gap(center, batch << 2, batch << 2 | 3)
+}
+
+/// How far `center` is from the nearest of `min..=max`.
+#[inline]
+pub(crate) fn gap(center: i64, min: i64, max: i64) -> u64 {
+    if center < min {
+        center.abs_diff(min)
+    } else if center > max {
+        center.abs_diff(max)
     } else {
         0
     }

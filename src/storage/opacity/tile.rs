@@ -12,8 +12,9 @@
 //! | lengths | the same for how many blocks it has, less 1 |
 
 use crate::block::BlockId;
+use crate::bytes::{ReadError, Reader, put_number, put_signed};
 use crate::chunk::{Chunk, Column};
-use crate::space::{CHUNK_SIZE, ColumnPos, HeightSet};
+use crate::space::{CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -101,7 +102,7 @@ impl OpacityTile {
     /// Takes in one of its columns, or the part of it that is loaded.
     pub fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
         let pos = column.pos();
-        let all = HeightSet::from(i64::MIN >> 4..(i64::MAX >> 4) + 1);
+        let all = HeightSet::from(CHUNK_COORDINATES);
         for range in column.loaded().unwrap_or(&all).ranges() {
             let [low_x, low_z] = [pos.x, pos.z].map(|of| (of & 3) as usize * CHUNK_SIZE);
             // The highest block of all has no height above it.
@@ -115,10 +116,10 @@ impl OpacityTile {
 
     /// Appends the binary form.
     pub fn encode(&self, into: &mut Vec<u8>) {
-        write_number(into, VERSION);
+        put_number(into, VERSION);
         for same in self.columns.chunk_by(|a, b| a.ranges().len() == b.ranges().len()) {
-            write_number(into, same.len() as u64);
-            write_number(into, same[0].ranges().len() as u64);
+            put_number(into, same.len() as u64);
+            put_number(into, same[0].ranges().len() as u64);
         }
         write_differences(into, self.values(|run| run.start));
         write_differences(into, self.values(|run| run.end.wrapping_sub(run.start).wrapping_sub(1)));
@@ -143,17 +144,17 @@ impl OpacityTile {
 
     /// Reads the binary form.
     pub fn decode(bytes: &[u8]) -> Result<Self, OpacityError> {
-        let mut reader = Reader { bytes, offset: 0 };
+        let mut reader = Reader::new(bytes);
         let version = reader.number()?;
         if version != VERSION {
             return Err(OpacityError::Version { found: version });
         }
-        let counts = reader.counts()?;
+        let counts = read_counts(&mut reader)?;
         let runs = counts.iter().sum();
-        let (bottoms, bottoms_at) = (reader.differences(runs)?, reader.offset);
-        let lengths = reader.differences(runs)?;
-        if reader.offset < bytes.len() {
-            return Err(reader.invalid(reader.offset, "expected the end"));
+        let (bottoms, bottoms_at) = (read_differences(&mut reader, runs)?, reader.offset());
+        let lengths = read_differences(&mut reader, runs)?;
+        if reader.left() > 0 {
+            return Err(invalid(reader.offset(), "expected the end"));
         }
         let [bottoms, lengths] = [bottoms, lengths].map(|differences| restore(&counts, differences));
         let mut runs = bottoms.into_iter().zip(lengths);
@@ -168,7 +169,7 @@ impl OpacityTile {
                         column.insert(bottom..top);
                         lowest = Some(top);
                     }
-                    _ => return Err(reader.invalid(bottoms_at, "a run is empty, or not above the one below it")),
+                    _ => return Err(invalid(bottoms_at, "a run is empty, or not above the one below it")),
                 }
             }
         }
@@ -201,92 +202,69 @@ fn restore(counts: &[usize], differences: Vec<i64>) -> Vec<i64> {
 fn write_differences(into: &mut Vec<u8>, differences: Vec<i64>) {
     for same in differences.chunk_by(|a, b| a == b) {
         if same[0] == 0 {
-            write_number(into, 0);
-            write_number(into, same.len() as u64 - 1);
+            put_number(into, 0);
+            put_number(into, same.len() as u64 - 1);
         } else {
-            same.iter().for_each(|step| write_number(into, ((step << 1) ^ (step >> 63)) as u64));
+            same.iter().for_each(|step| put_signed(into, *step));
         }
     }
 }
 
-fn write_number(into: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        into.push(number as u8 | 0x80);
-        number >>= 7;
+impl From<ReadError> for OpacityError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Truncated { offset } => Self::Truncated { offset },
+            ReadError::TooLong { offset } => invalid(offset, "expected a number of 64 bits or less"),
+        }
     }
-    into.push(number as u8);
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+fn invalid(offset: usize, what: &'static str) -> OpacityError {
+    OpacityError::Invalid { offset, what }
 }
 
-impl Reader<'_> {
-    fn invalid(&self, offset: usize, what: &'static str) -> OpacityError {
-        OpacityError::Invalid { offset, what }
-    }
-
-    fn number(&mut self) -> Result<u64, OpacityError> {
-        let begin = self.offset;
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.offset).ok_or(OpacityError::Truncated { offset: self.offset })?;
-            self.offset += 1;
-            let bits = u64::from(byte & 0x7F);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
+/// How many runs each block column has.
+fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, OpacityError> {
+    let mut counts = Vec::with_capacity(TILE_AREA);
+    let mut runs = 0_u64;
+    while counts.len() < TILE_AREA {
+        let begin = reader.offset();
+        let (columns, count) = (reader.number()?, reader.number()?);
+        runs = runs.saturating_add(columns.saturating_mul(count));
+        if columns == 0 || columns > (TILE_AREA - counts.len()) as u64 {
+            return Err(invalid(begin, "expected 4,096 block columns in all"));
         }
-        Err(self.invalid(begin, "expected a number of 64 bits or less"))
-    }
-
-    /// How many runs each block column has.
-    fn counts(&mut self) -> Result<Vec<usize>, OpacityError> {
-        let mut counts = Vec::with_capacity(TILE_AREA);
-        let mut runs = 0_u64;
-        while counts.len() < TILE_AREA {
-            let begin = self.offset;
-            let (columns, count) = (self.number()?, self.number()?);
-            runs = runs.saturating_add(columns.saturating_mul(count));
-            if columns == 0 || columns > (TILE_AREA - counts.len()) as u64 {
-                return Err(self.invalid(begin, "expected 4,096 block columns in all"));
-            }
-            if runs > MOST_RUNS as u64 {
-                return Err(self.invalid(begin, "there are more runs than anybody needs"));
-            }
-            counts.resize(counts.len() + columns as usize, count as usize);
+        if runs > MOST_RUNS as u64 {
+            return Err(invalid(begin, "there are more runs than anybody needs"));
         }
-        Ok(counts)
+        counts.resize(counts.len() + columns as usize, count as usize);
     }
+    Ok(counts)
+}
 
-    fn differences(&mut self, runs: usize) -> Result<Vec<i64>, OpacityError> {
-        // Not more at once than the bytes can hold, unless they say so.
-        let mut differences = Vec::with_capacity(runs.min(self.bytes.len()));
-        while differences.len() < runs {
-            let begin = self.offset;
-            let step = self.number()?;
-            if step != 0 {
-                differences.push((step >> 1) as i64 ^ -((step & 1) as i64));
-                continue;
-            }
-            let further = self.number()?;
-            if further >= (runs - differences.len()) as u64 {
-                return Err(self.invalid(begin, "there are more numbers than runs"));
-            }
-            differences.resize(differences.len() + 1 + further as usize, 0);
+fn read_differences(reader: &mut Reader<'_>, runs: usize) -> Result<Vec<i64>, OpacityError> {
+    // Not more at once than the bytes can hold, unless they say so.
+    let mut differences = Vec::with_capacity(runs.min(reader.left()));
+    while differences.len() < runs {
+        let begin = reader.offset();
+        let step = reader.signed()?;
+        if step != 0 {
+            differences.push(step);
+            continue;
         }
-        Ok(differences)
+        let further = reader.number()?;
+        if further >= (runs - differences.len()) as u64 {
+            return Err(invalid(begin, "there are more numbers than runs"));
+        }
+        differences.resize(differences.len() + 1 + further as usize, 0);
     }
+    Ok(differences)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::{CHUNK_VOLUME, cell_position};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -387,7 +365,7 @@ mod tests {
             let mut model: BTreeMap<(usize, usize), BTreeSet<i64>> = BTreeMap::new();
             for (x, z, y, chunk) in chunks {
                 tile.set_chunk(ColumnPos::new(x - 4, z + 8), y, &chunk, is_opaque);
-                for at in (0..16_usize.pow(3)).map(|at| [at >> 8, at >> 4 & 15, at & 15]) {
+                for at in (0..CHUNK_VOLUME).map(cell_position) {
                     let column = model.entry((x as usize * 16 + at[0], z as usize * 16 + at[2])).or_default();
                     let height = (y << 4) + at[1] as i64;
                     if is_opaque(chunk.block(at)) { column.insert(height) } else { column.remove(&height) };

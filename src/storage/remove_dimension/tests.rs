@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, TilePos};
 use crate::storage::ViewerRecord;
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
@@ -47,7 +47,7 @@ fn content(dimension: DimensionId) -> SaveBatch {
         batch.chunks.insert((dimension, pos), Arc::clone(&chunk));
         let tick = StoredBlockTick { block: pos.min_block(), kind: "flow".into(), remaining: 4 };
         batch.block_ticks.insert((dimension, pos), vec![tick]);
-        batch.tiles.insert((dimension, (place, place)), [1; 64]);
+        batch.tiles.insert((dimension, TilePos::new(place, place)), [1; 64]);
         let area = ColumnArea::Square { center: pos.column(), radius: 9 };
         let job = StoredPregeneration { area, cursor: Default::default(), is_paused: false, elapsed: Duration::ZERO };
         batch.pregenerations.insert((dimension, id as u64), Some(job));

@@ -25,6 +25,7 @@ mod tests;
 
 use super::chunk_group::GROUP_VOLUME;
 use super::compression;
+use crate::bytes::{u32_at, u64_at};
 use crate::chunk::format::cluster::{ClusterFormatError, ClusterScale, EncodedCluster, encode_cluster};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -266,12 +267,4 @@ fn table(bytes: &[u8]) -> Option<&[u8]> {
 fn places(table: &[u8]) -> impl Iterator<Item = u8> {
     let places = u64_at(table, GROUPS_AT).unwrap_or_default();
     (0..64).filter(move |place| places >> place & 1 == 1)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }

@@ -180,8 +180,7 @@ impl WorldStore {
             }
         }
         if writes.len() > before {
-            let seconds = self.encode(&now, || StoredItem::PlayTime)?;
-            writes.put(Family::Meta, keys::PLAY_TIME, seconds);
+            writes.put(Family::Meta, keys::PLAY_TIME, record::encode(&now));
         }
         Ok(noted.into_iter().collect())
     }
@@ -257,8 +256,7 @@ impl WorldStore {
             cooling.push(CoolingGroup { group, tier, accessed: time_of(accessed) });
         }
         if !writes.is_empty() {
-            let play_time = self.encode(&self.play_time(), || StoredItem::PlayTime)?;
-            writes.put(Family::Meta, keys::PLAY_TIME, play_time);
+            writes.put(Family::Meta, keys::PLAY_TIME, record::encode(&self.play_time()));
             self.write(writes, Durability::Process)?;
         }
         Ok(cooling)
@@ -369,9 +367,8 @@ fn change_record(group: ChunkGroup, old: Option<HeatRecord>, new: Option<HeatRec
             writes.put(Family::Meta, keys::cooling_key(tier, second, group), Vec::new());
         }
     }
-    let value = new.and_then(|new| record::encode(&new).ok());
-    match value {
-        Some(value) => writes.put(Family::Meta, keys::heat_key(group), value),
+    match new {
+        Some(new) => writes.put(Family::Meta, keys::heat_key(group), record::encode(&new)),
         None => writes.delete(Family::Meta, keys::heat_key(group)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Moves;
 use crate::chunk::format::cluster::ClusterScale;
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::storage::tiers::chunk_group::GROUP_VOLUME;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::tiers::heat::Placed;
@@ -110,18 +110,18 @@ impl WorldStore {
         Ok(groups)
     }
 
-    /// The groups in which something is stored, of all heights over a square of 32 x 32 columns, by its x and z in steps of
-    /// 32. Those of a cold cube come one after the other. Of one that is damaged all groups are there, or it is an error.
+    /// The groups in which something is stored, of all heights over a tile of 32 x 32 columns.
+    /// Those of a cold cube come one after the other. Of one that is damaged all groups are there, or it is an error.
     pub(in crate::storage) fn groups_over(
         &self,
         dimension: DimensionId,
-        (x, z): (i64, i64),
+        tile: TilePos,
         has_damaged: bool,
     ) -> Result<Vec<ChunkGroup>, StoreError> {
         // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
         let (mut groups, mut cubes, mut damaged) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)], 0);
         while let Some((bottom, shift)) = cubes.pop() {
-            let chunk = ChunkPos::new(x << CUBE_SHIFT, bottom, z << CUBE_SHIFT);
+            let chunk = ChunkPos::new(tile.x << CUBE_SHIFT, bottom, tile.z << CUBE_SHIFT);
             let range = keys::chunk_cube_range(dimension, chunk, shift);
             let mut is_empty = true;
             for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {

@@ -203,7 +203,7 @@ impl Files {
     }
 
     fn write(&self, kind: &str, value: &impl Serialize) -> io::Result<()> {
-        let bytes = record::encode(value).map_err(io::Error::other)?;
+        let bytes = record::try_encode(value).map_err(io::Error::other)?;
         let unfinished = self.path(&format!("{kind}.new"));
         fs::write(&unfinished, bytes)?;
         fs::rename(unfinished, self.path(kind))

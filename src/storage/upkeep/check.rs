@@ -2,7 +2,7 @@
 
 use super::Damage;
 use crate::chunk::ColumnSummary;
-use crate::space::{ChunkPos, DimensionId};
+use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::storage::opacity::tile::OpacityTile;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
@@ -48,7 +48,7 @@ pub(super) struct Checker<'a> {
     world: &'a WorldStore,
     /// `None` if the lists of types are damaged: then nobody can tell how chunks are laid out.
     blocks: Option<Arc<KnownBlocks>>,
-    tiles: FxHashMap<(DimensionId, i64, i64), Masks>,
+    tiles: FxHashMap<(DimensionId, TilePos), Masks>,
     /// The dimensions that have a graph which says what may be generated.
     graphs: BTreeSet<DimensionId>,
     damaged_graphs: BTreeSet<DimensionId>,
@@ -115,8 +115,8 @@ impl<'a> Checker<'a> {
         if !self.graphs.contains(&dimension) || self.damaged_graphs.contains(&dimension) {
             return true;
         }
-        let tile = self.tiles.get(&(dimension, chunk.x >> 5, chunk.z >> 5));
-        tile.is_some_and(|masks| tiles::is_marked(masks, chunk.column()))
+        let column = chunk.column();
+        self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| tiles::is_marked(masks, column))
     }
 
     /// A cluster's groups are damaged one by one.
@@ -208,8 +208,8 @@ impl<'a> Checker<'a> {
         if let Some((_, id)) = keys::parse_player_key(key) {
             return self.check_index(id, |record| record.index_keys().iter().any(|own| own == key));
         }
-        if let Some((dimension, x, z)) = keys::parse_tile_key(key) {
-            return self.check_tile(dimension, (x, z), value);
+        if let Some((dimension, tile)) = keys::parse_tile_key(key) {
+            return self.check_tile(dimension, tile, value);
         }
         if let Some((dimension, pos)) = keys::parse_block_ticks_key(key) {
             let damaged = |reason: String| world.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
@@ -237,13 +237,13 @@ impl<'a> Checker<'a> {
         Ok(Verdict::Whole)
     }
 
-    fn check_tile(&mut self, dimension: DimensionId, (x, z): (i64, i64), value: &[u8]) -> Result<Verdict, StoreError> {
-        match self.world.tile_masks(dimension, (x, z), value) {
+    fn check_tile(&mut self, dimension: DimensionId, tile: TilePos, value: &[u8]) -> Result<Verdict, StoreError> {
+        match self.world.tile_masks(dimension, tile, value) {
             Ok(masks) => {
                 // In a sparse dimension each chunk says for itself that it was generated.
                 if self.graphs.contains(&dimension) || !self.world.is_sparse(dimension)? {
                     self.graphs.insert(dimension);
-                    self.tiles.insert((dimension, x, z), masks);
+                    self.tiles.insert((dimension, tile), masks);
                 }
                 Ok(Verdict::Whole)
             }

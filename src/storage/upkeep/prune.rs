@@ -1,6 +1,6 @@
 //! Deleting what lies outside a shape.
 
-use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
 use crate::storage::tiers::Moves;
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{Durability, EntityRecord, Family, StoreError, WalkProgress, WorldStore, WriteBatch, keys};
@@ -8,8 +8,6 @@ use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
 
-/// Columns along the side of a tile of the graph.
-const TILE_COLUMNS: i64 = 32;
 /// Entities outside that a report lists.
 const MOST_LISTED: usize = 1_000;
 
@@ -46,8 +44,7 @@ struct Tile<'a> {
     world: &'a WorldStore,
     dimension: DimensionId,
     keep: &'a ColumnArea,
-    x: i64,
-    z: i64,
+    pos: TilePos,
     writes: WriteBatch,
 }
 
@@ -79,9 +76,9 @@ impl WorldStore {
             self.forget_imports(dimension)?;
         }
         let mut done = WalkProgress::default();
-        for (number, (x, z, _)) in tiles.iter().enumerate() {
+        for (number, &(pos, _)) in tiles.iter().enumerate() {
             let writes = WriteBatch::default();
-            done.bytes += Tile { world: self, dimension, keep, x: *x, z: *z, writes }.prune(is_trial, &mut report)?;
+            done.bytes += Tile { world: self, dimension, keep, pos, writes }.prune(is_trial, &mut report)?;
             done.entries = number as u64 + 1;
             done.fraction = Some(done.entries as f64 / tiles.len() as f64);
             if progress(&done).is_break() {
@@ -118,11 +115,11 @@ impl Tile<'_> {
         }
         let world = self.world;
         let _writing = world.lock_writes();
-        let Some(masks) = world.stored_tile(self.dimension, (self.x, self.z))? else { return Ok(0) };
+        let Some(masks) = world.stored_tile(self.dimension, self.pos)? else { return Ok(0) };
         let mut found = PruneReport { columns: self.unmark(masks), ..PruneReport::default() };
         let mut moves = Moves::new(world);
         let is_outside = |column: ColumnPos| !self.keep.contains(column);
-        for group in world.groups_over(self.dimension, (self.x, self.z), false)? {
+        for group in world.groups_over(self.dimension, self.pos, false)? {
             if group.batch().columns().any(is_outside) {
                 found.chunks += moves.remove_chunks(group, |chunk| is_outside(chunk.column()))?;
             }
@@ -144,17 +141,14 @@ impl Tile<'_> {
             world.write_moves(deletions, Durability::Process)?;
             world.heat.forget(&noted);
             let is_outside = |batch: BatchPos| batch.columns().any(|column| !self.keep.contains(column));
-            let lies_here = |batch: BatchPos| (batch.x >> 3, batch.z >> 3) == (self.x, self.z);
-            world
-                .unwritten_opacity
-                .remove(|(dimension, batch)| dimension == self.dimension && lies_here(batch) && is_outside(batch));
+            let is_here = |dimension, batch: BatchPos| dimension == self.dimension && batch.tile() == self.pos;
+            world.unwritten_opacity.remove(|(dimension, batch)| is_here(dimension, batch) && is_outside(batch));
         }
         Ok(bytes)
     }
 
     fn columns(&self) -> impl Iterator<Item = ColumnPos> + use<> {
-        let (x, z) = (self.x * TILE_COLUMNS, self.z * TILE_COLUMNS);
-        (0..TILE_COLUMNS).flat_map(move |dx| (0..TILE_COLUMNS).map(move |dz| ColumnPos::new(x + dx, z + dz)))
+        self.pos.batches().flat_map(BatchPos::columns)
     }
 
     /// Gives how many columns were marked.
@@ -165,7 +159,7 @@ impl Tile<'_> {
             let (place, bit) = tiles::place_of(column);
             masks[place] &= !(1 << bit);
         }
-        let key = keys::tile_key(self.dimension, self.x, self.z);
+        let key = keys::tile_key(self.dimension, self.pos);
         match masks.iter().all(|mask| *mask == 0) {
             true => self.writes.delete(Family::Meta, key),
             false if count > 0 => self.writes.put(Family::Meta, key, tiles::encode(&masks)),
@@ -262,7 +256,8 @@ impl Tile<'_> {
 
     /// The rows of columns: x, the first z and the last.
     fn rows(&self) -> impl Iterator<Item = (i64, i64, i64)> + use<> {
-        let (x, z) = (self.x * TILE_COLUMNS, self.z * TILE_COLUMNS);
-        (x..x + TILE_COLUMNS).map(move |x| (x, z, z + TILE_COLUMNS - 1))
+        let side = TILE_COLUMNS as i64;
+        let (x, z) = (self.pos.x * side, self.pos.z * side);
+        (0..side).map(move |row| (x + row, z, z + side - 1))
     }
 }

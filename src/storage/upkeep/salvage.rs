@@ -86,7 +86,7 @@ pub fn salvage(
     if end.is_continue() {
         let mut writes = WriteBatch::default();
         if to.get(Family::Meta, keys::HEADER)?.is_none() {
-            writes.put(Family::Meta, keys::HEADER, from.header_anew()?);
+            writes.put(Family::Meta, keys::HEADER, from.header_anew());
         }
         let lists = registry_lists::KEYS.map(|key| (Family::Registry, key.as_bytes()));
         for (family, key) in lists.into_iter().chain([(Family::Meta, keys::LAST_DIMENSION)]) {

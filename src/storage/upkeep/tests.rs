@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::{BlockId, BlockRecord};
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, TilePos};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
@@ -153,7 +153,7 @@ fn each_kind_of_damage_is_found_and_named() {
         (Family::Opacity, Vec::new(), ""),
         (Family::Meta, keys::block_ticks_key(OVERWORLD, column.chunk(0)), "block ticks"),
         (Family::Meta, keys::summary_key(OVERWORLD, column), "summary"),
-        (Family::Meta, keys::tile_key(OVERWORLD, -2, -2), "graph tile"),
+        (Family::Meta, keys::tile_key(OVERWORLD, TilePos::new(-2, -2)), "graph tile"),
         (Family::Meta, keys::dimension_key("overworld"), "\"overworld\""),
         (Family::Registry, b"entity_types".to_vec(), "entity_types"),
     ];
@@ -282,7 +282,7 @@ fn a_salvaged_world_has_all_that_could_be_read() {
 
 #[test]
 fn no_column_of_a_salvaged_world_is_generated_over() {
-    let tile = keys::tile_key(OVERWORLD, -1, -1);
+    let tile = keys::tile_key(OVERWORLD, TilePos::new(-1, -1));
     let known = |world: &WorldStore| {
         let tiles = world.stored_tiles(OVERWORLD).unwrap();
         tiles.iter().flat_map(|(.., masks)| masks).map(|mask| mask.count_ones()).sum::<u32>()
@@ -405,7 +405,7 @@ fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
         let viewers = columns().filter(|column| column.x % 3 == 0 && column.x == column.z && !keep.contains(*column));
         assert_eq!(trial.kept.len(), viewers.count());
         let marked: u32 =
-            world.stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.2).map(u16::count_ones).sum();
+            world.stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
         assert_eq!(marked as usize, columns().filter(|column| keep.contains(*column)).count());
         // Nothing is left that finds nothing, and no key of what is gone.
         let report = look_at(&store).verify(go_on).unwrap();
@@ -428,7 +428,7 @@ fn an_end_in_the_middle_of_a_prune_leaves_whole_squares() {
         assert_eq!(damages(&store), [""; 0]);
         store.world().prune(OVERWORLD, &keep, false, go_on).unwrap();
         let marked: u32 =
-            store.world().stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.2).map(u16::count_ones).sum();
+            store.world().stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
         assert_eq!(marked, 81);
     }
 }

@@ -9,7 +9,7 @@
 mod tests;
 
 use super::record;
-use crate::space::{BlockPos, CHUNK_VOLUME, ChunkPos};
+use crate::space::{BlockPos, CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(in crate::storage) fn encode(chunk: ChunkPos, ticks: &[StoredBlockTick]) -> 
         let kind = numbers.get(&*tick.kind).copied().unwrap_or_default();
         entries.push((cell(tick.block), kind, tick.remaining));
     }
-    record::encode(&(numbers.into_keys().collect::<Vec<_>>(), entries))
+    Ok(record::encode(&(numbers.into_keys().collect::<Vec<_>>(), entries)))
 }
 
 /// The list in a record. The reason, if there is none.
@@ -59,14 +59,12 @@ pub(in crate::storage) fn decode(chunk: ChunkPos, bytes: &[u8]) -> Result<Vec<St
     entries.into_iter().map(tick).collect()
 }
 
-/// A block's place in its chunk, x slowest, then y, then z.
 fn cell(block: BlockPos) -> u16 {
-    let [x, y, z] = block.in_chunk();
-    (x << 8 | y << 4 | z) as u16
+    cell_index(block.in_chunk()) as u16
 }
 
 fn block(chunk: ChunkPos, cell: u16) -> Option<BlockPos> {
-    let min = chunk.min_block();
-    let at = i64::from(cell);
-    (usize::from(cell) < CHUNK_VOLUME).then(|| BlockPos::new(min.x | at >> 8, min.y | at >> 4 & 15, min.z | at & 15))
+    let (min, cell) = (chunk.min_block(), usize::from(cell));
+    let [x, y, z] = cell_position(cell).map(|at| at as i64);
+    (cell < CHUNK_VOLUME).then(|| BlockPos::new(min.x | x, min.y | y, min.z | z))
 }

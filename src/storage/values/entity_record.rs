@@ -60,7 +60,7 @@ impl EntityRecord {
         self.block.column()
     }
 
-    pub(in crate::storage) fn to_bytes(&self) -> Result<Vec<u8>, String> {
+    pub(in crate::storage) fn to_bytes(&self) -> Vec<u8> {
         record::encode_as(FORMAT, self)
     }
 
@@ -139,7 +139,7 @@ mod tests {
         let here = record.block;
         let expected = [(Uuid::nil(), here, near), (id(1), here, far), (id(2), there, far), (id(3), here, far)];
         assert!(record.viewers().eq(expected));
-        assert_eq!(EntityRecord::from_bytes(&record.to_bytes().unwrap()), Ok(record));
+        assert_eq!(EntityRecord::from_bytes(&record.to_bytes()), Ok(record));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Players: found by their names, and not by where they stand.
 
+use crate::bytes::put_value;
 use crate::storage::{EntityRecord, Family, StoreError, WorldStore, keys};
 
 /// The name of the saved component that makes an entity a player.
@@ -7,8 +8,7 @@ const COMPONENT: &str = "bevy_terrane::simulation::player::Player";
 
 /// The saved component of a player of this name.
 pub fn player_component(name: &str) -> (String, Vec<u8>) {
-    // A length and the bytes, as postcard writes a text; that cannot fail.
-    (COMPONENT.to_owned(), postcard::to_allocvec(name).unwrap_or_default())
+    (COMPONENT.to_owned(), put_value(Vec::new(), name))
 }
 
 impl EntityRecord {

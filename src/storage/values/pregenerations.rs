@@ -45,11 +45,7 @@ impl WorldStore {
         opened.and_then(|opened| record::decode(opened.payload)).map_err(damaged)
     }
 
-    pub(in crate::storage) fn add_pregenerations(
-        &self,
-        batch: &SaveBatch,
-        commit: &mut Commit,
-    ) -> Result<(), StoreError> {
+    pub(in crate::storage) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) {
         for (&(dimension, number), job) in &batch.pregenerations {
             let key = keys::pregeneration_key(dimension, number);
             let Some(job) = job else {
@@ -57,12 +53,11 @@ impl WorldStore {
                 continue;
             };
             let mut value = envelope::unsealed();
-            value.extend(self.encode(job, || StoredItem::Pregeneration(dimension, number))?);
+            value.extend(record::encode(job));
             // Nobody asks how often it changed.
             envelope::seal(&mut value, 0);
             commit.writes.put(Family::Meta, key, value);
         }
-        Ok(())
     }
 }
 

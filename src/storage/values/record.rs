@@ -1,19 +1,25 @@
 //! Small structured values: one byte for their format, then postcard.
 
+use crate::bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The format of a value that says nothing else.
 pub(in crate::storage) const FORMAT: u8 = 1;
 
-/// The stored form of `value`. The reason, if it has none.
-pub(in crate::storage) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+/// The stored form of `value`, which has no paths in it.
+pub(in crate::storage) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     encode_as(FORMAT, value)
 }
 
 /// The stored form of `value` in a format of its own.
-pub(in crate::storage) fn encode_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, String> {
-    postcard::to_extend(value, vec![format]).map_err(|error| error.to_string())
+pub(in crate::storage) fn encode_as<T: Serialize>(format: u8, value: &T) -> Vec<u8> {
+    bytes::put_value(vec![format], value)
+}
+
+/// The stored form of a `value` that may have paths in it. The reason, if it has none.
+pub(in crate::storage) fn try_encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    bytes::try_put_value(vec![FORMAT], value)
 }
 
 /// The value with this stored form. The reason, if there is none.
@@ -25,11 +31,7 @@ pub(in crate::storage) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T,
 pub(in crate::storage) fn decode_as<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, String> {
     match bytes.split_first() {
         None => Err("it is empty".into()),
-        Some((format, rest)) if *format == known => match postcard::take_from_bytes(rest) {
-            Ok((value, [])) => Ok(value),
-            Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
-            Err(error) => Err(error.to_string()),
-        },
+        Some((format, rest)) if *format == known => bytes::value(rest),
         Some((format, _)) => Err(format!("it has format {format}, but only format {known} is known")),
     }
 }
@@ -40,7 +42,7 @@ mod tests {
 
     #[test]
     fn bad_bytes_are_told_apart() {
-        let bytes = encode(&(7_u64, String::from("seven"))).unwrap();
+        let bytes = encode(&(7_u64, String::from("seven")));
         assert_eq!(decode(&bytes), Ok((7_u64, String::from("seven"))));
         let reason = |bytes: &[u8]| decode::<(u64, String)>(bytes).unwrap_err();
         assert!(reason(&[]).contains("empty"));

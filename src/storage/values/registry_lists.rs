@@ -45,10 +45,10 @@ impl WorldStore {
     pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
-        self.put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks)?;
-        self.put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components)?;
-        self.put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types)?;
-        self.put_list(&mut writes, STRUCTURES, record::FORMAT, &lists.structures)?;
+        put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks);
+        put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components);
+        put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types);
+        put_list(&mut writes, STRUCTURES, record::FORMAT, &lists.structures);
         self.write(writes, Durability::Sync)?;
         self.forget_stored_blocks();
         Ok(())
@@ -78,19 +78,10 @@ impl WorldStore {
             None => Ok(Vec::new()),
         }
     }
+}
 
-    fn put_list<T: Serialize>(
-        &self,
-        writes: &mut WriteBatch,
-        key: &str,
-        format: u8,
-        list: &Vec<T>,
-    ) -> Result<(), StoreError> {
-        let value = record::encode_as(format, list);
-        let value = value.map_err(|reason| self.corrupt(StoredItem::Registry(key.into()), reason))?;
-        writes.put(Family::Registry, key, value);
-        Ok(())
-    }
+fn put_list<T: Serialize>(writes: &mut WriteBatch, key: &str, format: u8, list: &Vec<T>) {
+    writes.put(Family::Registry, key, record::encode_as(format, list));
 }
 
 fn decode_blocks(bytes: &[u8]) -> Result<Vec<BlockRecord>, String> {
@@ -136,7 +127,7 @@ mod tests {
         let store = TestStore::default();
         store.world().save_registry_lists(&lists()).unwrap();
         let names = ["terrane:air", "game:stone"];
-        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names.to_vec()).unwrap());
+        store.tamper(Family::Registry, BLOCKS.as_bytes(), |value| *value = record::encode(&names.to_vec()));
         let record = |name: &str| BlockRecord { name: name.into(), components: vec![] };
         assert_eq!(store.world().registry_lists().unwrap().blocks, names.map(record));
     }

@@ -1,6 +1,6 @@
 //! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](crate::storage::envelope).
 
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{
     Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WalkProgress, WorldStore, WriteBatch,
@@ -20,24 +20,33 @@ fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
     ]
 }
 
-pub(in crate::storage) const BATCHES: usize = 64;
-pub(in crate::storage) type Masks = [u16; BATCHES];
+/// The masks of the batches of a tile.
+pub(in crate::storage) type Masks = [u16; TILE_BATCHES];
 
 /// The value of a tile.
 pub(in crate::storage) fn encode(masks: &Masks) -> Vec<u8> {
     let mut value = envelope::unsealed();
-    value.extend(masks.iter().flat_map(|mask| mask.to_le_bytes()));
+    value.extend(bytes_of(masks));
     // Nobody asks how often a tile changed.
     envelope::seal(&mut value, 0);
     value
 }
 
 fn decode(value: &[u8]) -> Result<Masks, String> {
-    let payload = envelope::open(value).map_err(|error| error.to_string())?.payload;
-    let payload: &[u8; 2 * BATCHES] =
-        payload.try_into().map_err(|_| format!("it has {} bytes instead of {}", payload.len(), 2 * BATCHES))?;
-    let mut masks = [0; BATCHES];
-    for (mask, bytes) in masks.iter_mut().zip(payload.as_chunks::<2>().0) {
+    masks_of(envelope::open(value).map_err(|error| error.to_string())?.payload)
+}
+
+/// Masks as bytes.
+pub(in crate::storage) fn bytes_of(masks: &Masks) -> Vec<u8> {
+    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
+}
+
+/// The masks that these bytes are. The reason, if they are none.
+pub(in crate::storage) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
+    let bytes: &[u8; 2 * TILE_BATCHES] =
+        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * TILE_BATCHES))?;
+    let mut masks = [0; TILE_BATCHES];
+    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
         *mask = u16::from_le_bytes(*bytes);
     }
     Ok(masks)
@@ -48,32 +57,32 @@ impl WorldStore {
     pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
         let mut tiles = Vec::new();
         self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
-            let (dimension, x, z) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            tiles.push((x, z, self.tile_masks(dimension, (x, z), value)?));
+            let (dimension, tile) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            tiles.push((tile, self.tile_masks(dimension, tile, value)?));
             Ok(())
         })?;
         Ok(tiles)
     }
 
     /// One piece of a dimension's graph of stored columns, if it is saved.
-    pub fn stored_tile(&self, dimension: DimensionId, (x, z): (i64, i64)) -> Result<Option<Masks>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::tile_key(dimension, x, z))?;
-        value.map(|value| self.tile_masks(dimension, (x, z), &value)).transpose()
+    pub fn stored_tile(&self, dimension: DimensionId, tile: TilePos) -> Result<Option<Masks>, StoreError> {
+        let value = self.store.get(Family::Meta, &keys::tile_key(dimension, tile))?;
+        value.map(|value| self.tile_masks(dimension, tile, &value)).transpose()
     }
 
     /// Whether the column is stored, or, in a sparse dimension, something of it.
     pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
-        let masks = self.stored_tile(dimension, (column.x >> 5, column.z >> 5))?;
+        let masks = self.stored_tile(dimension, column.tile())?;
         Ok(masks.is_some_and(|masks| is_marked(&masks, column)))
     }
 
     pub(in crate::storage) fn tile_masks(
         &self,
         dimension: DimensionId,
-        (x, z): (i64, i64),
+        tile: TilePos,
         value: &[u8],
     ) -> Result<Masks, StoreError> {
-        decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, x, z), reason))
+        decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, tile), reason))
     }
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
@@ -135,7 +144,7 @@ impl WorldStore {
         Ok(BTreeSet::from([column.ok_or_else(|| self.unknown_key(family, key))?]))
     }
 
-    fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<(i64, i64), Masks>) -> Result<u64, StoreError> {
+    fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
         self.scan_all(Family::Meta, keys::tile_range(dimension), |key, _| {
@@ -143,9 +152,9 @@ impl WorldStore {
             Ok(())
         })?;
         let mut columns = 0;
-        for ((x, z), masks) in tiles {
+        for (tile, masks) in tiles {
             columns += masks.iter().map(|mask| u64::from(mask.count_ones())).sum::<u64>();
-            writes.put(Family::Meta, keys::tile_key(dimension, x, z), encode(&masks));
+            writes.put(Family::Meta, keys::tile_key(dimension, tile), encode(&masks));
         }
         self.write(writes, Durability::Sync)?;
         Ok(columns)
@@ -166,13 +175,12 @@ pub(in crate::storage) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
 
 /// The place of a column's batch in its tile, and the column's bit in that.
 pub(in crate::storage) fn place_of(column: ColumnPos) -> (usize, u32) {
-    let batch = column.batch();
-    (((batch.x & 7) + 8 * (batch.z & 7)) as usize, ((column.x & 3) + 4 * (column.z & 3)) as u32)
+    (column.batch().in_tile(), column.in_batch())
 }
 
 /// Marks a column as stored.
-pub(in crate::storage) fn insert(tiles: &mut BTreeMap<(i64, i64), Masks>, column: ColumnPos) {
-    mark_stored(tiles.entry((column.x >> 5, column.z >> 5)).or_insert([0; BATCHES]), column);
+pub(in crate::storage) fn insert(tiles: &mut BTreeMap<TilePos, Masks>, column: ColumnPos) {
+    mark_stored(tiles.entry(column.tile()).or_insert([0; TILE_BATCHES]), column);
 }
 
 #[cfg(test)]
@@ -214,7 +222,7 @@ mod tests {
     /// The columns that the tiles name.
     fn stored(store: &TestStore) -> BTreeSet<(i64, i64)> {
         let mut columns = BTreeSet::new();
-        for (x, z, masks) in store.world().stored_tiles(DIMENSION).unwrap() {
+        for (TilePos { x, z }, masks) in store.world().stored_tiles(DIMENSION).unwrap() {
             for (batch, mask) in (0..).zip(masks) {
                 let bits = (0..16_i64).filter(|bit| mask >> bit & 1 == 1);
                 let batch: (i64, i64) = (x * 8 + batch % 8, z * 8 + batch / 8);
@@ -232,8 +240,8 @@ mod tests {
             let store = TestStore::default();
             let mut batch = batch(&summarized, &chunks);
             if old {
-                batch.tiles.insert((DIMENSION, (0, 0)), [u16::MAX; BATCHES]);
-                batch.tiles.insert((DIMENSION, (9, 9)), [1; BATCHES]);
+                batch.tiles.insert((DIMENSION, TilePos::new(0, 0)), [u16::MAX; TILE_BATCHES]);
+                batch.tiles.insert((DIMENSION, TilePos::new(9, 9)), [1; TILE_BATCHES]);
             }
             store.world().commit(&batch, Durability::Process).unwrap();
             let all: BTreeSet<_> = summarized.union(&chunks).copied().collect();
@@ -247,10 +255,11 @@ mod tests {
     #[test]
     fn a_damaged_tile_is_an_error_that_names_it() {
         let store = TestStore::default();
-        let tiles = [((DIMENSION, (1, -2)), [5; BATCHES])].into();
+        let tile = TilePos::new(1, -2);
+        let tiles = [((DIMENSION, tile), [5; TILE_BATCHES])].into();
         store.world().commit(&SaveBatch { tiles, ..SaveBatch::default() }, Durability::Process).unwrap();
-        assert_eq!(store.world().stored_tile(DIMENSION, (1, -2)), Ok(Some([5; BATCHES])));
-        let key = keys::tile_key(DIMENSION, 1, -2);
+        assert_eq!(store.world().stored_tile(DIMENSION, tile), Ok(Some([5; TILE_BATCHES])));
+        let key = keys::tile_key(DIMENSION, tile);
         for length in [0, 40, store.get(Family::Meta, &key).unwrap().unwrap().len()] {
             store.tamper(Family::Meta, &key, |value| {
                 value.resize(length, 0);

@@ -8,7 +8,7 @@ mod opening;
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, HeightSet};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, HeightSet, TilePos};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick, ViewerRecord, envelope};
 use proptest::collection::vec;

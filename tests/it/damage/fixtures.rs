@@ -90,7 +90,7 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
         };
         batch.block_ticks.insert((OVERWORLD, column.chunk(0)), vec![tick(1), tick(u64::MAX)]);
         batch.summaries.insert((OVERWORLD, column), Arc::new(ColumnSummary::new(&seen)));
-        batch.tiles.insert((OVERWORLD, (column.x >> 5, column.z >> 5)), [1 << number; 64]);
+        batch.tiles.insert((OVERWORLD, column.tile()), [1 << number; 64]);
         let id = Uuid::from_u128(number as u128 + 1);
         let viewer = ViewerRecord { radius: 3, generation_radius: 5, vertical_radius: 7 };
         let child = ChildRecord {
@@ -176,7 +176,7 @@ fn check(store: MemoryStore, lists: &RegistryLists, batch: &SaveBatch) {
     assert_eq!(world.viewers(OVERWORLD), Ok(viewers));
     let mut tiles = world.stored_tiles(OVERWORLD).unwrap();
     tiles.sort_unstable();
-    let expected: Vec<_> = batch.tiles.iter().map(|((_, (x, z)), masks)| (*x, *z, *masks)).collect();
+    let expected: Vec<_> = batch.tiles.iter().map(|((_, tile), masks)| (*tile, *masks)).collect();
     assert_eq!(tiles, expected);
     let jobs: Vec<_> = world.pregenerations(OVERWORLD).unwrap();
     let expected = batch.pregenerations.iter().map(|((_, number), job)| (*number, Ok(job.unwrap())));

@@ -53,7 +53,7 @@ fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
         assert_eq!(loaded.block_ticks, ticks, "kill {kill}");
         let entities: Vec<_> = expected.entities.values().flatten().cloned().collect();
         assert_eq!(loaded.entities, entities, "kill {kill}");
-        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(0, 0, [found as u16; 64])], "kill {kill}");
+        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(TilePos::new(0, 0), [found as u16; 64])], "kill {kill}");
         let summary = world.summaries(OVERWORLD, &[column]).unwrap().remove(0);
         assert_eq!(summary.as_ref(), Some(&*expected.summaries[&(OVERWORLD, column)]), "kill {kill}");
         // And every chunk of every round before decodes, and is that of its last round.

@@ -122,7 +122,7 @@ fn a_flipped_bit_in_the_log_never_leaves_half_a_save() {
         let loaded = world.load_batch(OVERWORLD, column.batch(), &[column], 0..4).unwrap().remove(0);
         assert_eq!(loaded.column.chunk(0), Some(&chunk(last.into())), "byte {at}");
         assert_eq!(loaded.block_ticks[0].remaining, u64::from(last), "byte {at}");
-        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(0, 0, [last as u16; 64])], "byte {at}");
+        assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(TilePos::new(0, 0), [last as u16; 64])], "byte {at}");
         found.push(last);
         fs::remove_dir_all(&copy).unwrap();
     }

@@ -261,7 +261,7 @@ proptest! {
         prop_assert!(read.entities().eq([ENTITY]));
         let layered = model.0.iter().enumerate().filter(|(_, blocks)| blocks.len() > 1 || !blocks[0].1.is_empty());
         for (cell, blocks) in layered.take(40) {
-            let position = crate::chunk::coordinates(cell);
+            let position = cell_position(cell);
             for (layer, (block, components)) in (0..).zip(blocks) {
                 prop_assert_eq!(read.block_at(position, layer), Ok(Some(*block)));
                 for component in [HEAT, FACING, TEXT, ITEMS] {

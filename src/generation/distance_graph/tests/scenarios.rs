@@ -262,7 +262,7 @@ fn a_column_is_never_claimed_and_completed_at_once() {
 #[test]
 fn what_lies_beyond_the_last_column_is_refused() {
     let mut graph = DistanceGraph::new();
-    let last = TilePos::from(ColumnPos::new(i64::MAX, i64::MIN));
+    let last = ColumnPos::new(i64::MAX, i64::MIN).tile();
     for tile in [TilePos::new(last.x + 1, 0), TilePos::new(0, last.z - 1), TilePos::new(i64::MIN, i64::MAX)] {
         assert_eq!(graph.restore_tile(tile, &[FULL; 64]), Err(TileOutOfRange(tile)));
         assert_eq!(graph.tile(tile), [0; 64]);

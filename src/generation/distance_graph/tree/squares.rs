@@ -1,8 +1,8 @@
 //! What happens to whole squares of the tree: they are made full or empty, counted and visited.
 
-use super::super::disc::{Area, bits};
+use super::super::disc::Area;
 use super::{BRANCH, Branch, ROOT, Square, TILE, Tree, child_index};
-use crate::space::BatchPos;
+use crate::space::{BatchPos, bits};
 
 impl Tree {
     /// Gives the nodes of a square of `level` back, with all below them.
@@ -117,20 +117,6 @@ impl Tree {
         }
         self.set_square(batch, area.level, Square::Empty);
         Area::column_count(area.level)
-    }
-
-    /// Whether a column of a square of `level` is completed.
-    pub fn has_completed(&self, level: u32, square: Square) -> bool {
-        match square {
-            Square::Empty => false,
-            Square::Full => true,
-            Square::Node(tile) if level == TILE => self.tile(tile).full | self.tile(tile).partial != 0,
-            Square::Node(number) => {
-                let branch = self.branch(number);
-                let has_completed = |child: &u32| self.has_completed(level - 1, Square::Node(*child));
-                branch.full != 0 || branch.nodes().iter().any(has_completed)
-            }
-        }
     }
 
     /// Calls `visit` for each tile with a completed column, and its square.

@@ -1,13 +1,13 @@
 //! The columns of an export as those of a world.
 
-use super::format::{ALL_HEIGHTS, Header, moved, moved_column};
+use super::format::{Header, moved, moved_column};
 use super::reader::{FoundColumn, Reader};
 use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BlockPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, DimensionId, HeightSet, TILE_BATCHES};
 use crate::storage::commit::Along;
-use crate::storage::values::tiles::{self, BATCHES, Masks};
+use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
     EntityRecord, Family, SaveBatch, StoredBlockTick, StoredColumn, WorldStore, keys, mark_stored, values::block_ticks,
 };
@@ -105,7 +105,7 @@ impl Arrival<'_> {
         report: &mut ImportReport,
     ) -> Result<()> {
         let (dimension, pos) = (self.dimension, arriving.pos);
-        let tile = (pos.x >> 5, pos.z >> 5);
+        let tile = pos.tile();
         let stored = match save.tiles.get(&(dimension, tile)) {
             Some(masks) => Some(*masks),
             None => self.world.stored_tile(dimension, tile)?,
@@ -144,7 +144,7 @@ impl Arrival<'_> {
         for entity in arriving.entities {
             self.put_entity(entity, save, report)?;
         }
-        let mut masks: Masks = stored.unwrap_or([0; BATCHES]);
+        let mut masks: Masks = stored.unwrap_or([0; TILE_BATCHES]);
         mark_stored(&mut masks, pos);
         save.tiles.insert((dimension, tile), masks);
         save.unused.insert((dimension, pos));
@@ -168,7 +168,7 @@ impl Arrival<'_> {
                 Ok(None)
             }
             (true, ExistingGround::Replace) => {
-                Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], ALL_HEIGHTS)?.pop())
+                Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], CHUNK_COORDINATES)?.pop())
             }
             (false, _) if self.header.makes_columns() => Ok(Some(StoredColumn::new(Column::new(pos)))),
             (false, _) if self.options.leaves_ungenerated => {

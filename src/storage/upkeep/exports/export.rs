@@ -1,13 +1,13 @@
 //! Out of a world.
 
-use super::format::{Header, MOST_LISTED, Packed, encode, encode_masks, whole_chunks};
-use super::ground::{BatchObjects, Ground, Tile, batches, columns_of, is_damage};
+use super::format::{Header, MOST_LISTED, Packed, whole_chunks};
+use super::ground::{BatchObjects, Ground, batches, columns_of, is_damage};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
-use crate::space::{BatchPos, ColumnPos};
-use crate::storage::values::tiles::place_of;
-use crate::storage::{ChunkGroup, Family, WalkProgress, WorldStore, keys};
+use crate::space::{BatchPos, ColumnPos, TilePos};
+use crate::storage::values::{record, tiles};
+use crate::storage::{ChunkGroup, Family, StoredTile, WalkProgress, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -86,19 +86,19 @@ impl WorldStore {
         // Each save goes on in time, and ground that comes or goes without one is in the graph.
         let played = self.play_time().as_nanos().to_le_bytes();
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
-        let sums = [crc32fast::hash(&played), crc32fast::hash(&encode(&(&masks, &lists.blocks)))];
+        let sums = [crc32fast::hash(&played), crc32fast::hash(&record::encode(&(&masks, &lists.blocks)))];
         let state = u64::from(sums[0]) << 32 | u64::from(sums[1]);
         let first = || {
             let lists = [
-                (List::Blocks, encode(&lists.blocks)),
-                (List::Components, encode(&lists.components)),
-                (List::EntityTypes, encode(&lists.entity_types)),
-                (List::Dimensions, encode(&names)),
+                (List::Blocks, record::encode(&lists.blocks)),
+                (List::Components, record::encode(&lists.components)),
+                (List::EntityTypes, record::encode(&lists.entity_types)),
+                (List::Dimensions, record::encode(&names)),
             ];
             let lists = lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value));
             lists.chain(masks).collect()
         };
-        let mut writer = match Writer::open(path, encode(&header), state, limits, first)? {
+        let mut writer = match Writer::open(path, record::encode(&header), state, limits, first)? {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
@@ -141,10 +141,10 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
     /// The batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
-        for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| tile_of(*a) == tile_of(*b)) {
+        for of_tile in batches[left..].chunk_by(|(a, _), (b, _)| a.tile() == b.tile()) {
             let Some((first, _)) = of_tile.first() else { continue };
             let mut groups: BTreeMap<BatchPos, Vec<ChunkGroup>> = BTreeMap::new();
-            for group in self.world.groups_over(self.header.number, tile_of(*first), self.leaves_damaged)? {
+            for group in self.world.groups_over(self.header.number, first.tile(), self.leaves_damaged)? {
                 groups.entry(group.batch()).or_default().push(group);
             }
             let _resting = self.world.groups_at_rest();
@@ -234,12 +234,8 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
     }
 }
 
-fn tile_of(batch: BatchPos) -> (i64, i64) {
-    (batch.x >> 3, batch.z >> 3)
-}
-
-fn columns_object(((x, z), masks): &Tile) -> Packed {
-    (Name::Columns(*x, *z).to_string(), 0, encode_masks(masks))
+fn columns_object((tile, masks): &StoredTile) -> Packed {
+    (Name::Columns(*tile).to_string(), 0, tiles::bytes_of(masks))
 }
 
 /// The objects of those columns of which nothing is damaged.
@@ -263,16 +259,16 @@ fn whole_columns(
 }
 
 /// The objects that name columns, where some are lost, without those.
-fn without(tiles: Vec<Tile>, lost: &[ColumnPos]) -> Vec<Packed> {
-    let mut of_tiles: BTreeMap<(i64, i64), Vec<ColumnPos>> = BTreeMap::new();
+fn without(tiles: Vec<StoredTile>, lost: &[ColumnPos]) -> Vec<Packed> {
+    let mut of_tiles: BTreeMap<TilePos, Vec<ColumnPos>> = BTreeMap::new();
     for column in lost {
-        of_tiles.entry((column.x >> 5, column.z >> 5)).or_default().push(*column);
+        of_tiles.entry(column.tile()).or_default().push(*column);
     }
-    let changed = tiles.into_iter().filter_map(|(place, mut masks)| {
-        for (place, bit) in of_tiles.get(&place)?.iter().map(|column| place_of(*column)) {
+    let changed = tiles.into_iter().filter_map(|(tile, mut masks)| {
+        for (place, bit) in of_tiles.get(&tile)?.iter().map(|column| tiles::place_of(*column)) {
             masks[place] &= !(1 << bit);
         }
-        Some(columns_object(&(place, masks)))
+        Some(columns_object(&(tile, masks)))
     });
     changed.collect()
 }

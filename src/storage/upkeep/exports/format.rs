@@ -1,12 +1,9 @@
 //! The values of an export's objects that are made up of several.
 
-use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::values::tiles::{BATCHES, Masks};
-use crate::storage::{DimensionOrigin, values::record};
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
-use std::marker::PhantomData;
+use crate::bytes::up_to;
+use crate::space::{BlockBox, BlockPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, DimensionId, HeightSet};
+use crate::storage::DimensionOrigin;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What every file of an export begins with.
@@ -45,11 +42,12 @@ impl Header {
         if self.is_sparse {
             return heights.filter_map(|height| moved(height, by)).collect();
         }
+        const ALL: Range<i64> = CHUNK_COORDINATES;
         let end = |height: i64| (height >> 4).saturating_add(by);
         match self.has_all_heights() {
-            true => HeightSet::from(ALL_HEIGHTS),
+            true => HeightSet::from(ALL),
             // What would lie beyond the last heights is nowhere.
-            false => HeightSet::from(end(self.area.min.y).max(LOWEST)..end(self.area.max.y).min(HIGHEST) + 1),
+            false => HeightSet::from(end(self.area.min.y).max(ALL.start)..end(self.area.max.y).min(ALL.end - 1) + 1),
         }
     }
 }
@@ -58,7 +56,7 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Files {
     /// How many batches are in the files before each.
-    #[serde(deserialize_with = "up_to_most")]
+    #[serde(deserialize_with = "up_to::<_, _, MOST_LISTED>")]
     pub starts: Vec<u64>,
     /// Columns in all of them.
     pub columns: u64,
@@ -79,21 +77,6 @@ pub(super) type Packed = (String, u64, Vec<u8>);
 /// The stored block ticks of a column: for each chunk that has some its height and the list.
 pub(super) type Ticks = Vec<(i64, Vec<u8>)>;
 
-/// The value of `columns/x,z`.
-pub(super) fn encode_masks(masks: &Masks) -> Vec<u8> {
-    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
-}
-
-pub(super) fn decode_masks(bytes: &[u8]) -> Result<Masks, String> {
-    let bytes: &[u8; 2 * BATCHES] =
-        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * BATCHES))?;
-    let mut masks = [0; BATCHES];
-    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
-        *mask = u16::from_le_bytes(*bytes);
-    }
-    Ok(masks)
-}
-
 /// No list of an export is longer, so that no file can ask for more memory than it has itself.
 pub(super) const MOST_LISTED: usize = 1 << 20;
 
@@ -102,53 +85,6 @@ pub(super) const MOST_PACKED: usize = 64;
 
 /// The objects of a batch of columns are not larger together.
 pub(super) const LARGEST_BATCH: usize = 1 << 28;
-
-/// A list that is not longer than this.
-#[derive(Debug, Default)]
-pub(super) struct UpTo<T, const MOST: usize>(pub Vec<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
-    fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
-        list.deserialize_seq(UpToVisitor::<T, MOST>(PhantomData)).map(Self)
-    }
-}
-
-fn up_to_most<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<u64>, D::Error> {
-    UpTo::<u64, MOST_LISTED>::deserialize(list).map(|list| list.0)
-}
-
-struct UpToVisitor<T, const MOST: usize>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T, MOST> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {MOST}")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut read = Vec::new();
-        while let Some(next) = list.next_element()? {
-            if read.len() == MOST {
-                return Err(A::Error::custom("a list is too long"));
-            }
-            read.push(next);
-        }
-        Ok(read)
-    }
-}
-
-/// A record that can be put together: there is no value of these types that has none.
-pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
-    record::encode(value).unwrap_or_default()
-}
-
-/// The lowest and the highest coordinate of a column or a chunk that has blocks.
-const LOWEST: i64 = i64::MIN >> 4;
-const HIGHEST: i64 = i64::MAX >> 4;
-
-/// Every chunk height there is.
-pub(super) const ALL_HEIGHTS: Range<i64> = LOWEST..HIGHEST + 1;
 
 /// Somewhere else, in chunks; `None` where there are no blocks.
 pub(super) fn moved_column(column: ColumnPos, by: [i64; 3]) -> Option<ColumnPos> {
@@ -161,6 +97,6 @@ pub(super) fn moved_chunk(chunk: ChunkPos, by: [i64; 3]) -> Option<ChunkPos> {
 
 /// A coordinate of a chunk; `None` if the one or the other is none.
 pub(super) fn moved(coordinate: i64, by: i64) -> Option<i64> {
-    let is_one = |coordinate: &i64| (LOWEST..=HIGHEST).contains(coordinate);
+    let is_one = |coordinate: &i64| CHUNK_COORDINATES.contains(coordinate);
     Some(coordinate).filter(is_one)?.checked_add(by).filter(is_one)
 }

@@ -1,11 +1,13 @@
 //! What a batch of columns is in an export.
 
-use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks, encode};
+use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks};
 use super::name::{Name, Part};
-use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, bits};
 use crate::storage::tiers::PackedGroups;
-use crate::storage::values::tiles::{BATCHES, Masks};
-use crate::storage::{ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, WorldStore, envelope, keys};
+use crate::storage::values::record;
+use crate::storage::{
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys,
+};
 use std::collections::BTreeMap;
 
 /// Objects that are larger together stay apart.
@@ -44,9 +46,6 @@ pub(super) struct Ground<'a> {
 /// More cubes are not held in memory.
 const MOST_CUBES: usize = 8;
 
-/// Which columns of a square of 32 x 32 are there: its x and z, in steps of 32, and a mask for each batch.
-pub(super) type Tile = ((i64, i64), Masks);
-
 /// A chunk as it is stored: how often it changed, and its bytes.
 type Stored = (u64, Vec<u8>);
 
@@ -75,10 +74,10 @@ impl<'a> Ground<'a> {
         for (column, mut heights) in heights {
             heights.sort_unstable();
             found.longest = found.longest.max(heights.len());
-            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, encode(&heights)));
+            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, record::encode(&heights)));
             if let Some(ticks) = ticks.get(&column) {
                 found.longest = found.longest.max(ticks.len());
-                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, encode(ticks)));
+                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, record::encode(ticks)));
             }
             match self.summary(column) {
                 // It is made of the ground again wherever that comes to.
@@ -93,7 +92,7 @@ impl<'a> Ground<'a> {
             if !entities.is_empty() {
                 found.entities += entities.len() as u64;
                 found.longest = found.longest.max(entities.len());
-                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, encode(&entities)));
+                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, record::encode(&entities)));
             }
         }
         self.put(Name::Batch(batch), of_batch, &mut found.objects);
@@ -109,7 +108,7 @@ impl<'a> Ground<'a> {
             return;
         }
         let newest = objects.iter().map(|(_, version, _)| *version).max().unwrap_or_default();
-        into.push((name.to_string(), newest, encode(&objects)));
+        into.push((name.to_string(), newest, record::encode(&objects)));
     }
 
     /// The chunks of a group that lie in these columns and in the box.
@@ -193,10 +192,7 @@ impl<'a> Ground<'a> {
         let is_here = |record: &EntityRecord| {
             record.dimension == dimension && record.column() == column && self.header.area.contains(record.block)
         };
-        let encode = |record: EntityRecord| {
-            record.to_bytes().map_err(|reason| world.corrupt(StoredItem::Entity(record.id), reason))
-        };
-        records.filter(is_here).map(encode).collect()
+        Ok(records.filter(is_here).map(|record| record.to_bytes()).collect())
     }
 }
 
@@ -206,32 +202,32 @@ pub(super) fn is_damage(error: &StoreError) -> bool {
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
 /// then z; in each its four squares of 16 x 16, and in those the batches, by ascending z and then x.
-pub(super) fn batches(tiles: &[Tile]) -> Vec<(BatchPos, u16)> {
-    let mut order: Vec<i64> = (0..BATCHES as i64).collect();
+pub(super) fn batches(tiles: &[StoredTile]) -> Vec<(BatchPos, u16)> {
+    let mut order: Vec<usize> = (0..TILE_BATCHES).collect();
     order.sort_unstable_by_key(|place| (place >> 5, place >> 2 & 1, place >> 3 & 3, place & 3));
-    let of_tile = |((x, z), masks): &Tile| {
-        let batch = |place: i64| (BatchPos::new(x * 8 + place % 8, z * 8 + place / 8), masks[place as usize]);
-        order.iter().map(|place| batch(*place)).filter(|(_, mask)| *mask != 0).collect::<Vec<_>>()
+    let of_tile = |(tile, masks): &StoredTile| {
+        let batches = order.iter().filter_map(|place| Some((tile.batch(*place)?, masks[*place])));
+        batches.filter(|(_, mask)| *mask != 0).collect::<Vec<_>>()
     };
     tiles.iter().flat_map(of_tile).collect()
 }
 
 /// The columns of a mask.
 pub(super) fn columns_of(batch: BatchPos, mask: u16) -> Vec<ColumnPos> {
-    batch.columns().zip(0..).filter(|(_, bit)| mask >> bit & 1 == 1).map(|(column, _)| column).collect()
+    bits(mask.into()).map(|bit| batch.column(bit)).collect()
 }
 
 impl WorldStore {
     /// The pieces of the graph of stored columns that lie in a box.
-    pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<Tile>, StoreError> {
+    pub(super) fn tiles_in(&self, dimension: DimensionId, area: &BlockBox) -> Result<Vec<StoredTile>, StoreError> {
         let area = area.column_area();
         let mut found = Vec::new();
-        for (x, z, mut masks) in self.stored_tiles(dimension)? {
-            for (mask, place) in masks.iter_mut().zip(0_i64..) {
-                *mask &= area.mask(BatchPos::new(x * 8 + place % 8, z * 8 + place / 8));
+        for (tile, mut masks) in self.stored_tiles(dimension)? {
+            for (place, mask) in masks.iter_mut().enumerate() {
+                *mask &= tile.batch(place).map_or(0, |batch| area.mask(batch));
             }
             if masks.iter().any(|mask| *mask != 0) {
-                found.push(((x, z), masks));
+                found.push((tile, masks));
             }
         }
         Ok(found)

@@ -1,18 +1,18 @@
 //! Into a world.
 
 use super::arrival::Arrival;
-use super::format::{encode, moved_column};
-use super::ground::{Tile, batches, columns_of};
+use super::format::moved_column;
+use super::ground::{batches, columns_of};
 use super::kept::{object_key, put_object};
 use super::name::{List, Name, Place};
 use super::reader::Reader;
 use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::object_store::MOST_KEY_BYTES;
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnPos, DimensionId, TilePos};
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, values::record,
+    Durability, Family, StoreError, StoredItem, StoredTile, WalkProgress, WorldStore, WriteBatch, keys, values::record,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl WorldStore {
             return Err(ImportError::TooHigh { most: MOST_AIR });
         }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
-        let number = crc32fast::hash(&encode(&of));
+        let number = crc32fast::hash(&record::encode(&of));
         let begun = match known {
             Some(known) if !options.begins_anew => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
             _ => None,
@@ -181,7 +181,7 @@ struct Check<'a> {
     dimension: Option<DimensionId>,
     is_sparse: bool,
     options: &'a ImportOptions,
-    tile: Option<((i64, i64), Option<Masks>)>,
+    tile: Option<(TilePos, Option<Masks>)>,
 }
 
 /// Columns that were counted.
@@ -199,7 +199,7 @@ impl Found {
 }
 
 impl Check<'_> {
-    fn run(&mut self, reader: &mut Reader, tiles: &[Tile]) -> Result<()> {
+    fn run(&mut self, reader: &mut Reader, tiles: &[StoredTile]) -> Result<()> {
         let makes_columns = self.is_sparse || reader.header.makes_columns();
         let (mut occupied, mut ungenerated) = (Found::default(), Found::default());
         for (number, (batch, mask)) in batches(tiles).into_iter().enumerate() {
@@ -264,7 +264,7 @@ impl Check<'_> {
 
     fn is_stored(&mut self, pos: ColumnPos) -> Result<bool> {
         let Some(dimension) = self.dimension else { return Ok(false) };
-        let place = (pos.x >> 5, pos.z >> 5);
+        let place = pos.tile();
         if self.tile.is_none_or(|(tile, _)| tile != place) {
             self.tile = Some((place, self.world.stored_tile(dimension, place)?));
         }
@@ -295,7 +295,7 @@ struct Import<'a> {
     /// Whether columns that were never generated are made of the export's.
     makes_columns: bool,
     options: &'a ImportOptions,
-    tiles: &'a [Tile],
+    tiles: &'a [StoredTile],
     record: ImportRecord,
     done: WalkProgress,
 }
@@ -427,8 +427,7 @@ impl Import<'_> {
         }
         let back = self.options.moved_by.map(|by| by.checked_neg().unwrap_or(i64::MAX));
         let is_to_come = moved_column(pos, back).is_some_and(|column| {
-            let tile = (column.x >> 5, column.z >> 5);
-            let found = self.tiles.binary_search_by_key(&tile, |(place, _)| *place);
+            let found = self.tiles.binary_search_by_key(&column.tile(), |(place, _)| *place);
             found.is_ok_and(|found| tiles::is_marked(&self.tiles[found].1, column))
         });
         let is_stored = self.world.is_stored(self.dimension, pos)?;
@@ -436,7 +435,7 @@ impl Import<'_> {
     }
 
     fn put_record(&self, writes: &mut WriteBatch) {
-        writes.put(Family::Meta, keys::import_key(self.dimension, self.number), encode(&self.record));
+        writes.put(Family::Meta, keys::import_key(self.dimension, self.number), record::encode(&self.record));
     }
 
     /// Nothing is left to go on with.

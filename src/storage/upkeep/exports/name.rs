@@ -1,7 +1,7 @@
 //! The keys of an export's objects.
 
 use super::format::{moved_chunk, moved_column};
-use crate::space::{BatchPos, ChunkPos, ColumnPos};
+use crate::space::{BatchPos, ChunkPos, ColumnPos, TilePos};
 use std::fmt;
 
 /// What an object of an export is.
@@ -16,7 +16,7 @@ pub(super) enum Name {
     /// A list of types of the world.
     Registry(List),
     /// Which of 32 x 32 columns are there.
-    Columns(i64, i64),
+    Columns(TilePos),
     /// A chunk.
     Blocks(ChunkPos),
     /// What is known of a column.
@@ -88,7 +88,7 @@ impl Name {
             ["files"] => Self::Files,
             ["progress"] => Self::Progress,
             ["registry", list] => Self::Registry(find(&List::ALL, list)?),
-            ["columns", place] => numbers(place).map(|[x, z]| Self::Columns(x, z))?,
+            ["columns", place] => numbers(place).map(|[x, z]| Self::Columns(TilePos::new(x, z)))?,
             ["chunk", place, "blocks"] => Self::Blocks(chunk(place)?),
             ["column", place, part] => Self::Column(column(place)?, find(&Part::ALL, part)?),
             ["cluster", place] => Self::Cluster(numbers(place)?),
@@ -105,7 +105,7 @@ impl fmt::Display for Name {
             Self::Files => f.write_str("files"),
             Self::Progress => f.write_str("progress"),
             Self::Registry(list) => write!(f, "registry/{}", text(&List::ALL, *list)),
-            Self::Columns(x, z) => write!(f, "{COLUMNS}{x},{z}"),
+            Self::Columns(TilePos { x, z }) => write!(f, "{COLUMNS}{x},{z}"),
             Self::Blocks(ChunkPos { x, y, z }) => write!(f, "chunk/{x},{y},{z}/blocks"),
             Self::Column(ColumnPos { x, z }, part) => write!(f, "column/{x},{z}/{}", text(&Part::ALL, *part)),
             Self::Cluster([x, y, z]) => write!(f, "cluster/{x},{y},{z}"),
@@ -193,7 +193,7 @@ mod tests {
                 Name::Files,
                 Name::Progress,
                 Name::Registry(List::ALL[list].0),
-                Name::Columns(x, z),
+                Name::Columns(TilePos::new(x, z)),
                 Name::Blocks(ChunkPos::new(x, y, z)),
                 Name::Column(ColumnPos::new(x, z), Part::ALL[part].0),
                 Name::Cluster([x, y, z]),

@@ -1,16 +1,13 @@
 //! The files of an export as they are read.
 
 use super::ImportError;
-use super::format::{
-    EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks, UpTo, decode_masks, moved,
-    moved_column,
-};
-use super::ground::Tile;
+use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks};
 use super::name::{COLUMNS, List, Name, Part};
 use super::writer::numbered;
+use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
-use crate::space::{BatchPos, ChunkPos, ColumnPos};
-use crate::storage::{EntityRecord, values::record, values::tiles};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
+use crate::storage::{EntityRecord, StoredTile, values::record, values::tiles};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -87,7 +84,7 @@ impl Reader {
 
     /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
     /// not even that is known, and the reason is given.
-    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<Tile>, Option<ImportError>)> {
+    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<ImportError>)> {
         match self.stored_tiles() {
             Err(ImportError::Damaged { .. }) if leaves_damaged => {
                 let tiles = self.tiles_by_keys()?;
@@ -98,19 +95,18 @@ impl Reader {
         }
     }
 
-    fn stored_tiles(&mut self) -> Result<Vec<Tile>> {
+    fn stored_tiles(&mut self) -> Result<Vec<StoredTile>> {
         self.turn_to(1)?;
         let mut tiles = Vec::new();
         for (key, _) in self.store.with_prefix(COLUMNS) {
             // What is no such name is kept, as other objects are.
-            let Name::Columns(x, z) = Name::parse(key) else { continue };
+            let Name::Columns(tile) = Name::parse(key) else { continue };
             let bytes = self.required(key)?.1;
-            let masks = decode_masks(&bytes).map_err(|reason| self.damaged(key, reason))?;
-            let is_place = |tile: i64| tile.checked_mul(32).and_then(|first| moved(first, 0)).is_some();
-            if !is_place(x) || !is_place(z) {
+            let masks = tiles::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
+            if !tile.batch(0).is_some_and(|batch| batch.column(0).exists()) {
                 return Err(self.damaged(key, "there are no such columns".into()));
             }
-            tiles.push(((x, z), masks));
+            tiles.push((tile, masks));
         }
         self.check_columns(&tiles)?;
         tiles.sort_unstable_by_key(|(place, _)| *place);
@@ -118,7 +114,7 @@ impl Reader {
     }
 
     /// Whether these are all columns.
-    fn check_columns(&self, tiles: &[Tile]) -> Result<()> {
+    fn check_columns(&self, tiles: &[StoredTile]) -> Result<()> {
         let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
         if found == self.files.columns {
             return Ok(());
@@ -127,7 +123,7 @@ impl Reader {
         Err(damaged(&self.path, Name::Files.to_string(), reason))
     }
 
-    fn tiles_by_keys(&mut self) -> Result<Vec<Tile>> {
+    fn tiles_by_keys(&mut self) -> Result<Vec<StoredTile>> {
         let (mut tiles, mut places) = (BTreeMap::new(), BTreeMap::new());
         for file in 1..=self.files() {
             match self.turn_to(file) {
@@ -142,7 +138,7 @@ impl Reader {
                 };
                 for (key, ..) in packed {
                     if let Name::Column(column, Part::Chunks) = Name::parse(&key)
-                        && moved_column(column, [0; 3]).is_some()
+                        && column.exists()
                     {
                         tiles::insert(&mut tiles, column);
                         places.entry(column.batch()).or_insert(file);
@@ -253,7 +249,9 @@ impl BatchReader<'_> {
             self.reader.damaged(&key, MISSING.into())
         })?;
         let area = self.reader.header.area.chunk_heights();
-        let has = |height: &i64| area.as_ref().is_some_and(|area| area.contains(height)) && moved(*height, 0).is_some();
+        let has = |height: &i64| {
+            area.as_ref().is_some_and(|area| area.contains(height)) && CHUNK_COORDINATES.contains(height)
+        };
         if !heights.iter().all(has) || !heights.is_sorted_by(|a, b| a < b) {
             return Err(self.bad(pos, Part::Chunks, "heights are out of order, or not in the box"));
         }

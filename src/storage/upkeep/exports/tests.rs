@@ -9,7 +9,7 @@ use super::*;
 use crate::block::{BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockType};
 use crate::chunk::{Chunk, Column, ColumnSummary, Detail};
 use crate::object_store::ObjectStore;
-use crate::space::{BlockPos, ChunkPos, DimensionId};
+use crate::space::{BlockPos, ChunkPos, DimensionId, cell_position};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick,
@@ -152,8 +152,7 @@ impl Spec {
                 if !self.is_sparse {
                     save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
                 }
-                let tile = (column.pos().x >> 5, column.pos().z >> 5);
-                mark_stored(save.tiles.entry((dimension, tile)).or_insert([0; 64]), column.pos());
+                mark_stored(save.tiles.entry((dimension, column.pos().tile())).or_insert([0; 64]), column.pos());
             }
             for (id, place) in (1..).zip(&self.entities) {
                 let entity = entity(id, dimension, *place);
@@ -228,8 +227,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
     let (dimension, blocks) = (dimension.id, world.blocks().unwrap());
     let mut found = Contents::default();
     let stored = world.stored_tiles(dimension).unwrap();
-    let tiles: Vec<_> = stored.into_iter().map(|(x, z, masks)| ((x, z), masks)).collect();
-    for (batch, mask) in ground::batches(&tiles) {
+    for (batch, mask) in ground::batches(&stored) {
         for pos in ground::columns_of(batch, mask) {
             found.columns.insert((pos.x, pos.z));
             let summary = world.summaries(dimension, &[pos]).unwrap().pop().flatten();
@@ -251,8 +249,8 @@ fn contents(store: &TestStore, name: &str) -> Contents {
             found.ticks.extend(column.block_ticks);
         }
     }
-    for x in tiles.iter().map(|(place, _)| *place) {
-        for group in world.groups_over(dimension, x, false).unwrap() {
+    for (tile, _) in &stored {
+        for group in world.groups_over(dimension, *tile, false).unwrap() {
             for pos in group.chunks(u64::MAX) {
                 let Some((_, value)) = world.chunk_value(dimension, pos).unwrap() else { continue };
                 let version = envelope::open(&value).unwrap().version;
@@ -271,8 +269,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
 
 fn cells(blocks: &BlockRegistry, chunk: &Chunk) -> BTreeMap<[usize; 3], Cell> {
     let mut cells = BTreeMap::new();
-    let positions = (0..4_096).map(|cell| [cell >> 8, cell >> 4 & 15, cell & 15]);
-    for (position, block) in positions.zip(chunk.blocks()) {
+    for (position, block) in (0..).map(cell_position).zip(chunk.blocks()) {
         if block == BlockId::AIR && chunk.layer_count(position) == 1 {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The files of an export as they are written, and where an export that was cut short goes on.
 
-use super::format::{EXPORT_SIGNATURE, Files, Packed, encode};
+use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
 use super::{ExportError, ExportReport};
 use crate::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
@@ -97,7 +97,7 @@ impl Writer {
             let progress = Progress { state, starts: vec![0], ..Progress::default() };
             let mut batch = batch_of(first());
             batch.write(Name::Export.to_string(), 0, header.clone());
-            batch.write(Name::Progress.to_string(), 0, encode(&progress));
+            batch.write(Name::Progress.to_string(), 0, record::encode(&progress));
             store.apply(&batch)?;
             return Ok(Begun::Writer(Box::new(Self::new(path, header, limits, store, 1, progress))));
         }
@@ -160,7 +160,7 @@ impl Writer {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.waiting.write(Name::Progress.to_string(), 0, encode(&self.progress));
+        self.waiting.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
         self.store.apply(&self.waiting)?;
         (self.waiting, self.bytes) = (Batch::default(), 0);
         Ok(())
@@ -176,7 +176,7 @@ impl Writer {
         self.progress.starts.push(self.progress.written);
         let mut batch = Batch::default();
         batch.write(Name::Export.to_string(), 0, self.header.clone());
-        batch.write(Name::Progress.to_string(), 0, encode(&self.progress));
+        batch.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
         // From here on the export goes on there; what is left in the old one is told apart by that.
         next.apply(&batch)?;
         forget_progress(&mut self.store)?;
@@ -190,7 +190,7 @@ impl Writer {
         self.write()?;
         let mut batch = batch_of(last);
         let files = Files { starts: self.progress.starts.clone(), columns: self.progress.report.columns };
-        batch.write(Name::Files.to_string(), 0, encode(&files));
+        batch.write(Name::Files.to_string(), 0, record::encode(&files));
         let report = ExportReport { finished: true, ..self.report() };
         if self.number == 1 {
             batch.delete(Name::Progress.to_string());

@@ -181,8 +181,8 @@ fn damaged_ticks_are_named_and_other_columns_load() {
         &|value| resealed(value, &[]),
         &|value| resealed(value, &[77]),
         // A cell and a kind that are not there.
-        &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4096_u16, 0_u32, 1_u64)])).unwrap()),
-        &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4095_u16, 1_u32, 1_u64)])).unwrap()),
+        &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4096_u16, 0_u32, 1_u64)]))),
+        &|value| resealed(value, &record::encode(&(vec!["a"], vec![(4095_u16, 1_u32, 1_u64)]))),
     ];
     for (index, damage) in damages.into_iter().enumerate() {
         [bad, good].into_iter().for_each(|chunk| _ = save(&world, chunk, ticks(chunk)));

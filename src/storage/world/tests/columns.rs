@@ -174,15 +174,17 @@ fn tiles_of_a_dimension_come_back() {
     let mut expected = Vec::new();
     for (x, z) in (-30..30).flat_map(|x| (-20..20).map(move |z| (x, z))) {
         let masks = std::array::from_fn(|index| (x * 1000 + z * 10 + index as i64) as u16);
-        batch.tiles.insert((NETHER, (x, z)), masks);
-        expected.push((x, z, masks));
+        batch.tiles.insert((NETHER, TilePos::new(x, z)), masks);
+        expected.push((TilePos::new(x, z), masks));
     }
-    batch.tiles.insert((OVERWORLD, (i64::MIN, i64::MAX)), [1; 64]);
+    let corner = TilePos::new(i64::MIN, i64::MAX);
+    batch.tiles.insert((OVERWORLD, corner), [1; 64]);
     save(&world, batch);
     assert_eq!(world.stored_tiles(NETHER).unwrap(), expected);
-    assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(i64::MIN, i64::MAX, [1; 64])]);
+    assert_eq!(world.stored_tiles(OVERWORLD).unwrap(), [(corner, [1; 64])]);
     assert!(world.stored_tiles(DimensionId(2)).unwrap().is_empty());
-    store.tamper(Family::Meta, &keys::tile_key(NETHER, 3, -4), |value| _ = value.pop());
+    let tile = TilePos::new(3, -4);
+    store.tamper(Family::Meta, &keys::tile_key(NETHER, tile), |value| _ = value.pop());
     let error = world.stored_tiles(NETHER).unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Tile(NETHER, 3, -4), .. }), "{error}");
+    assert!(matches!(error, StoreError::Corrupt { what: StoredItem::Tile(NETHER, of), .. } if of == tile), "{error}");
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::object_store::ObjectStoreOptions;
 use crate::storage::{Family, keys, player_component, values::record};
-use format::{Files, Header, encode};
+use format::{Files, Header};
 
 fn exported(options: &ExportOptions) -> (tempfile::TempDir, PathBuf, Contents) {
     let (store, _) = small_world();
@@ -95,7 +95,7 @@ fn a_damaged_object_is_named_with_its_file_or_left_out_with_its_column() {
     for part in ["/blocks", "/chunks", "/ticks", "/entities", "columns/-1,-1"] {
         let (file, key) = find(part);
         let whole = fs::read(&file).unwrap();
-        for data in [None, Some(b"nonsense".to_vec()), Some(encode(&vec![vec![7_u8]]))] {
+        for data in [None, Some(b"nonsense".to_vec()), Some(record::encode(&vec![vec![7_u8]]))] {
             if data.is_none() && matches!(part, "/ticks" | "/entities") {
                 continue;
             }
@@ -201,14 +201,15 @@ fn lies_are_refused_before_they_cost_anything() {
     let whole = fs::read(&path).unwrap();
     let file = &objects(&path)[0];
     let header: Header = record::decode(&file["export"].1).unwrap();
-    let lists = |names: &[&str]| encode(&names.iter().map(|name| (*name, Vec::<u64>::new())).collect::<Vec<_>>());
+    let lists =
+        |names: &[&str]| record::encode(&names.iter().map(|name| (*name, Vec::<u64>::new())).collect::<Vec<_>>());
     let far = i64::MAX >> 9;
     let a_column = [1_u8, 0].into_iter().chain([0; 126]).collect::<Vec<u8>>();
     let huge = |lie: &[u8]| {
         Some([&[record::FORMAT][..], lie, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]].concat())
     };
     let columns = file.keys().filter(|key| key.ends_with("/chunks")).count() as u64;
-    let more = |starts: Vec<u64>, columns| Some(encode(&Files { starts, columns }));
+    let more = |starts: Vec<u64>, columns| Some(record::encode(&Files { starts, columns }));
     let column = file.keys().find(|key| key.ends_with("/chunks")).unwrap();
     let outside = Header { area: BlockBox::of_chunk(ChunkPos::new(99, 99, 99)), ..header.clone() };
     let entities = file.keys().find(|key| key.ends_with("/entities")).unwrap();
@@ -216,7 +217,7 @@ fn lies_are_refused_before_they_cost_anything() {
     let changed = |change: &dyn Fn(&mut EntityRecord)| {
         let mut entity = EntityRecord::from_bytes(&records[0]).unwrap();
         change(&mut entity);
-        Some(encode(&vec![entity.to_bytes().unwrap()]))
+        Some(record::encode(&vec![entity.to_bytes()]))
     };
     let cases: [(&str, Option<Vec<u8>>); 17] = [
         (entities, changed(&|entity| entity.block.x += 16)),
@@ -225,17 +226,17 @@ fn lies_are_refused_before_they_cost_anything() {
         (entities, changed(&|entity| entity.components.push(player_component("Ada")))),
         ("export", None),
         ("export", huge(&[])),
-        ("export", Some(encode(&outside))),
+        ("export", Some(record::encode(&outside))),
         ("registry/blocks", Some(lists(&["terrane:air", "terrane:air"]))),
         ("registry/blocks", Some(lists(&["game:stone"]))),
         ("registry/blocks", huge(&[])),
-        ("registry/components", Some(encode(&Vec::<u8>::new()))),
+        ("registry/components", Some(record::encode(&Vec::<u8>::new()))),
         ("files", more(vec![1], columns)),
         ("files", more(vec![0], columns + 1)),
         ("files", more(vec![0, u64::MAX], columns)),
         (column, huge(&[])),
-        (column, Some(encode(&vec![5_i64, 4]))),
-        (column, Some(encode(&vec![i64::MAX]))),
+        (column, Some(record::encode(&vec![5_i64, 4]))),
+        (column, Some(record::encode(&vec![i64::MAX]))),
     ];
     for (key, data) in cases {
         tamper(&path, &[(key, data)]);
@@ -274,8 +275,8 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     let (_folder, path, _) = exported(&ExportOptions::default());
     let (target, dimension) = small_world();
     let mut writes = crate::storage::WriteBatch::default();
-    for (x, z, _) in target.world().stored_tiles(dimension).unwrap() {
-        writes.delete(Family::Meta, keys::tile_key(dimension, x, z));
+    for (tile, _) in target.world().stored_tiles(dimension).unwrap() {
+        writes.delete(Family::Meta, keys::tile_key(dimension, tile));
     }
     target.world().write(writes, Durability::Process).unwrap();
     let before = target.contents();
@@ -301,11 +302,11 @@ fn a_pack_has_only_what_belongs_into_it_and_each_once() {
         let foreign = [of("game:weather"), of("chunk/900,0,0/blocks"), of("column/900,0/chunks"), packed[0].clone()];
         for more in foreign {
             let packed: Vec<_> = packed.iter().cloned().chain([more.clone()]).collect();
-            tamper(&path, &[(key, Some(encode(&packed)))]);
+            tamper(&path, &[(key, Some(record::encode(&packed)))]);
             let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
             assert!(matches!(&error, ImportError::Damaged { key: named, .. } if named == key), "{}: {error}", more.0);
         }
-        tamper(&path, &[(key, Some(encode(&vec![of("game:weather"); 100])))]);
+        tamper(&path, &[(key, Some(record::encode(&vec![of("game:weather"); 100])))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
         assert!(matches!(&error, ImportError::Damaged { key: named, .. } if named == key), "{error}");
         fs::write(&path, &whole).unwrap();
@@ -318,7 +319,7 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     let file = &objects(&path)[0];
     let entities = file.keys().find(|key| key.ends_with("/entities")).unwrap();
     for most in [format::MOST_LISTED, format::MOST_LISTED + 1] {
-        tamper(&path, &[(entities, Some(encode(&vec![Vec::<u8>::new(); most])))]);
+        tamper(&path, &[(entities, Some(record::encode(&vec![Vec::<u8>::new(); most])))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
         // A list that is too long is not even looked into.
         let is_looked_into = error.to_string().contains("it is empty");

@@ -2,7 +2,7 @@
 //!
 //! Bit `x + 8 * z` of a mask is the section at (x, z) within its tile.
 
-use crate::space::{ColumnPos, SectionPos};
+use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ const EVERY_ROW: u64 = 0x0101_0101_0101_0101;
 
 /// Where a tile lies: its sections' coordinates >> 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct TilePos {
+pub(super) struct SectionTilePos {
     pub x: i64,
     pub z: i64,
 }
 
-impl TilePos {
+impl SectionTilePos {
     /// The tile that holds this section, and the section's bit.
     #[inline]
     pub fn of(section: SectionPos) -> (Self, u32) {
@@ -37,15 +37,6 @@ impl TilePos {
         }
         with(sections.get(..mask.count_ones() as usize).unwrap_or_default());
     }
-}
-
-/// The bits that are set, ascending.
-pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }
 
 /// The sections within a radius of one, clipped to those that can hold a column.
@@ -75,7 +66,7 @@ impl Window {
 
     /// The sections of a tile near this window that lie in it.
     #[inline]
-    pub fn mask(self, tile: TilePos) -> u64 {
+    pub fn mask(self, tile: SectionTilePos) -> u64 {
         let (west, north) = (tile.x << 3, tile.z << 3);
         let (x0, x1) = ((self.min.x - west).max(0), (self.max.x - west).min(7));
         let (z0, z1) = ((self.min.z - north).max(0), (self.max.z - north).min(7));
@@ -99,8 +90,8 @@ pub(super) struct Part {
 
 const NO_PART: Part = Part { region: u32::MAX, index: 0, mask: 0 };
 
-pub(super) struct Tile {
-    pub pos: TilePos,
+pub(super) struct SectionTile {
+    pub pos: SectionTilePos,
     /// The sections that exist. None in a tile that is free.
     pub exists: u64,
     /// Those that hold a column.
@@ -114,8 +105,8 @@ pub(super) struct Tile {
     columns: Box<[u64]>,
 }
 
-impl Tile {
-    fn new(pos: TilePos) -> Self {
+impl SectionTile {
+    fn new(pos: SectionTilePos) -> Self {
         Self { pos, exists: 0, nonempty: 0, dead: 0, first: NO_PART, more: Vec::new(), columns: Box::default() }
     }
 
@@ -276,7 +267,7 @@ pub(super) enum Removal {
 /// The word of a tile's columns, and the bit in it.
 #[inline]
 fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
-    let (_, section) = TilePos::of(column.section(section_shift));
+    let (_, section) = SectionTilePos::of(column.section(section_shift));
     let edge = (1 << section_shift) - 1;
     let place = (column.x & edge) | (column.z & edge) << section_shift;
     let bit = (section as usize) << (2 * section_shift) | place as usize;
@@ -285,23 +276,23 @@ fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
 
 /// All tiles, by place and by number. Numbers of removed tiles are used again.
 #[derive(Default)]
-pub(super) struct Tiles {
-    numbers: FxHashMap<TilePos, u32>,
-    tiles: Vec<Tile>,
+pub(super) struct SectionTiles {
+    numbers: FxHashMap<SectionTilePos, u32>,
+    tiles: Vec<SectionTile>,
     free: Vec<u32>,
     /// The tile of the last change, for the next one is most often in it too; no tile's number if that was removed.
     recent: u32,
 }
 
-impl Tiles {
+impl SectionTiles {
     #[inline]
-    pub fn number(&self, pos: TilePos) -> Option<u32> {
+    pub fn number(&self, pos: SectionTilePos) -> Option<u32> {
         self.numbers.get(&pos).copied()
     }
 
     /// Like [`Self::number`], quicker for the tile that was asked for last.
     #[inline]
-    pub fn number_cached(&mut self, pos: TilePos) -> Option<u32> {
+    pub fn number_cached(&mut self, pos: SectionTilePos) -> Option<u32> {
         if self.tiles.get(self.recent as usize).is_none_or(|tile| tile.pos != pos) {
             return self.number_of_another(pos);
         }
@@ -309,34 +300,34 @@ impl Tiles {
     }
 
     #[inline(never)]
-    fn number_of_another(&mut self, pos: TilePos) -> Option<u32> {
+    fn number_of_another(&mut self, pos: SectionTilePos) -> Option<u32> {
         self.recent = self.number(pos)?;
         Some(self.recent)
     }
 
     #[inline]
-    pub fn at(&self, pos: TilePos) -> Option<&Tile> {
+    pub fn at(&self, pos: SectionTilePos) -> Option<&SectionTile> {
         self.number(pos).map(|number| self.tile(number))
     }
 
     #[inline]
-    pub fn tile(&self, number: u32) -> &Tile {
+    pub fn tile(&self, number: u32) -> &SectionTile {
         &self.tiles[number as usize]
     }
 
     #[inline]
-    pub fn tile_mut(&mut self, number: u32) -> &mut Tile {
+    pub fn tile_mut(&mut self, number: u32) -> &mut SectionTile {
         &mut self.tiles[number as usize]
     }
 
     /// All tiles with a section.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Tile)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &SectionTile)> {
         (0..).zip(&self.tiles).filter(|(_, tile)| tile.exists != 0)
     }
 
     /// Makes a tile where none is; its maker gives it a section.
-    pub fn insert(&mut self, pos: TilePos) -> u32 {
-        let tile = Tile::new(pos);
+    pub fn insert(&mut self, pos: SectionTilePos) -> u32 {
+        let tile = SectionTile::new(pos);
         // Memory ends long before the numbers do.
         let number = self.free.pop().unwrap_or(self.tiles.len() as u32);
         match self.tiles.get_mut(number as usize) {
@@ -354,7 +345,7 @@ impl Tiles {
         if self.recent == number {
             self.recent = u32::MAX;
         }
-        *self.tile_mut(number) = Tile::new(pos);
+        *self.tile_mut(number) = SectionTile::new(pos);
         self.free.push(number);
     }
 
@@ -366,13 +357,13 @@ impl Tiles {
         center: SectionPos,
         radius: u32,
         section_shift: u32,
-        mut visit: impl FnMut(&mut Tile, u64),
+        mut visit: impl FnMut(&mut SectionTile, u64),
     ) {
         let window = Window::around(center, radius, section_shift);
         let (window_x, window_z) = window.tiles();
         for z in window_z {
             for x in window_x.clone() {
-                let pos = TilePos { x, z };
+                let pos = SectionTilePos { x, z };
                 let Some(number) = self.number(pos) else { continue };
                 let dying = self.without_nonempty_near(number, window.mask(pos), radius);
                 if dying != 0 {
@@ -396,7 +387,7 @@ impl Tiles {
         let south = dying.leading_zeros() < 8 * radius;
         for z in -i64::from(north)..=i64::from(south) {
             for x in -i64::from(west)..=i64::from(east) {
-                let there = TilePos { x: tile.pos.x + x, z: tile.pos.z + z };
+                let there = SectionTilePos { x: tile.pos.x + x, z: tile.pos.z + z };
                 if (x, z) != (0, 0)
                     && let Some(there) = self.at(there)
                 {
@@ -448,19 +439,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn touched(window: Window) -> impl Iterator<Item = TilePos> {
+    fn touched(window: Window) -> impl Iterator<Item = SectionTilePos> {
         let (x, z) = window.tiles();
-        z.flat_map(move |z| x.clone().map(move |x| TilePos { x, z }))
+        z.flat_map(move |z| x.clone().map(move |x| SectionTilePos { x, z }))
     }
 
     proptest! {
         #[test]
         fn reach_is_what_lies_within_the_radius(mask: u64, sparse: u64, radius in 1u32..=8) {
             let mask = mask & sparse & sparse.rotate_left(17);
-            let home = TilePos { x: 3, z: -1 };
+            let home = SectionTilePos { x: 3, z: -1 };
             for (x, z) in (-1..=1).flat_map(|z| (-1..=1).map(move |x| (x, z))) {
                 let expected = (0..64).filter(|&bit| {
-                    let there = TilePos { x: home.x + x, z: home.z + z }.section(bit);
+                    let there = SectionTilePos { x: home.x + x, z: home.z + z }.section(bit);
                     bits(mask).any(|from| {
                         let from = home.section(from);
                         from.x.abs_diff(there.x).max(from.z.abs_diff(there.z)) <= radius.into()
@@ -490,9 +481,9 @@ mod tests {
 
     #[test]
     fn numbers_of_removed_tiles_are_used_again() {
-        let mut tiles = Tiles::default();
+        let mut tiles = SectionTiles::default();
         for x in 0..100 {
-            let pos = TilePos { x, z: -x };
+            let pos = SectionTilePos { x, z: -x };
             let number = tiles.insert(pos);
             assert_eq!((number, tiles.number(pos)), (0, Some(0)));
             assert_eq!(tiles.number_cached(pos), Some(0));
