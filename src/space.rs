@@ -26,6 +26,7 @@ pub use height_set::HeightSet;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 
 /// Blocks along one edge of a chunk.
 pub const CHUNK_SIZE: usize = 16;
@@ -86,6 +87,11 @@ impl fmt::Display for DimensionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "dimension {}", self.0)
     }
+}
+
+/// The heights of the chunks that hold blocks at these heights, of which there is one at least.
+pub const fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
+    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }
 
 impl BlockPos {

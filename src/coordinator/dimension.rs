@@ -17,10 +17,9 @@ use crate::generation::{DistanceGraph, Generator, GeneratorIdentity, TilePos};
 use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
 use crate::simulation::Exclusive;
 use crate::simulation::{
-    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, Traveller,
-    ViewerRadii,
+    DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, SetBlock, Traveller, ViewerRadii,
 };
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -361,7 +360,7 @@ impl Dimension {
 
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
-        chunk_heights(&self.spec.heights)
+        self.home.ground.chunk_heights.clone()
     }
 
     /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
@@ -375,18 +374,25 @@ impl Dimension {
     /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
     /// knows yet.
     pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
-        // Of a fetched column the region has only the blocks yet.
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        if !is_whole || self.columns.get(&column) != Some(&Stage::Owned) {
-            return Some(false);
-        }
-        let region = self.regionizer.region_at(column)?;
+        let Some(region) = self.owner(column) else { return Some(false) };
         let slot = self.regionizer.data_mut(region)?;
         if slot.has_lost(column) {
             return Some(false);
         }
         let inbox = &slot.parked.get().inbox;
         Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
+    }
+
+    /// Whether all that is known of the column is with its region: of a fetched one that has only the blocks yet, and one
+    /// that went with a halted world is read again.
+    pub fn is_whole(&self, column: ColumnPos) -> bool {
+        !self.fetched.contains_key(&column) && !self.reload.contains_key(&column)
+    }
+
+    /// The region that has all of the column.
+    pub fn owner(&self, column: ColumnPos) -> Option<RegionId> {
+        let is_owned = self.columns.get(&column) == Some(&Stage::Owned) && self.is_whole(column);
+        self.regionizer.region_at(column).filter(|_| is_owned)
     }
 
     /// Whether the column is generated only to be stored, with this claim.
@@ -523,19 +529,17 @@ impl Dimension {
     pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
         self.reload.extend(lost);
         self.revise_all();
-        for (block, _) in self.send_on(waiting) {
+        for edit in self.send_on(waiting) {
             // Edits of a halted region were refused, so there are none.
-            warn!("{}: an edit of block {} is lost", self.id, block.block);
+            warn!("{}: an edit of block {} is lost", self.id, edit.position);
         }
     }
 
     /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
     pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
-        // Behind those that wait already, while what the store has of a fetched column is being read.
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        let owned = self.columns.get(&column) == Some(&Stage::Owned) && is_whole;
         let place = self.letter_place(column, &letter);
-        match self.regionizer.region_at(column).filter(|_| owned && self.has_height(column, place.y)) {
+        // Behind those that wait already, while what the store has of a fetched column is being read.
+        match self.owner(column).filter(|_| self.has_height(column, place.y)) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
                 self.hold(Holder::Letters(place), place, ViewerRadii::default());
@@ -580,28 +584,27 @@ impl Dimension {
     }
 
     /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
-    pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
-        astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
+    pub fn send_on(&mut self, astray: Inbox) -> Vec<SetBlock> {
+        astray.travellers.into_iter().for_each(|traveller| self.send_traveller(traveller));
         for letter in astray.letters {
             match letter.column() {
                 Some((_, column)) => self.send_letter(column, letter),
                 None => self.recalled.get().push(letter),
             }
         }
-        let refuse = |edit: BlockEdit| (edit, BlockAccessError::OutsideRegion(edit.block));
-        astray.edits.into_iter().map(refuse).collect()
+        astray.edits
     }
 
     /// An entity goes to whoever owns its place now, or waits for the column.
-    pub fn route(&mut self, traveller: Traveller) {
+    pub fn send_traveller(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         for (viewer, radii) in &traveller.viewers {
             self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         // What the store has of a fetched column is still being read: whoever comes now could be among it.
-        let whole = loaded && !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        match self.regionizer.region_at(column).filter(|_| whole) {
+        let is_there = loaded && self.is_whole(column);
+        match self.regionizer.region_at(column).filter(|_| is_there) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.get().push(traveller),
         }
@@ -620,8 +623,4 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
     let mut graph = DistanceGraph::new();
     let restored = tiles.into_iter().try_for_each(|(x, z, masks)| graph.restore_tile(TilePos::new(x, z), &masks));
     Ok(restored.is_ok().then_some(graph))
-}
-
-fn chunk_heights(blocks: &Range<i64>) -> Range<i64> {
-    blocks.start >> 4..((blocks.end - 1) >> 4) + 1
 }

@@ -6,7 +6,7 @@ use super::arenas::{Arena, ArenaEvent, ArenaStatus, Arenas};
 use super::clocks::clock::DimensionClock;
 use super::clocks::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
+use super::events::{ControlRegion, DimensionRemoved, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::saving::backup::BackupWorld;
@@ -20,7 +20,7 @@ use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use super::travel::players::PlayerRead;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{Letter, Position, ViewerRadii};
+use crate::simulation::{Letter, Position, SetBlock, ViewerRadii};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet};
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Commit, StoreError};
@@ -346,6 +346,12 @@ impl Published {
             (Some(_) | None, _) => {}
         }
         self.columns.insert(column, update);
+    }
+
+    /// A column came, changed or went: older changes of it are part of that.
+    pub fn update_column(&mut self, column: (DimensionId, ColumnPos), update: ColumnUpdate) {
+        self.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != column || !update.replaces(chunk.y));
+        self.push_column(column, update);
     }
 
     pub(super) fn push_mirror(&mut self, id: Uuid, state: MirrorState) {

@@ -2,7 +2,7 @@
 
 use super::arenas::{Arena, ArenaStatus};
 use super::collect::Desk;
-use super::events::{BlockRefused, SetBlock, WorldEvent};
+use super::events::{BlockRefused, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
@@ -10,7 +10,7 @@ use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
+use crate::simulation::{BlockAccessError, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -67,9 +67,11 @@ impl Publisher {
         self.news.get().panic.get_or_insert(payload);
     }
 
-    pub fn refused(&mut self, dimension: Entity, edit: BlockEdit, error: BlockAccessError) {
-        let request = SetBlock { dimension, position: edit.block, block: edit.to };
-        self.event(BlockRefused { request, error });
+    /// Edits of columns that no region has any more.
+    pub fn refuse(&mut self, edits: impl IntoIterator<Item = SetBlock>) {
+        for request in edits {
+            self.event(BlockRefused { request, error: BlockAccessError::OutsideRegion(request.position) });
+        }
     }
 
     pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {
@@ -112,8 +114,7 @@ impl Publisher {
     }
 
     fn column(&mut self, dimension: DimensionId, column: ColumnPos, update: ColumnUpdate) {
-        let columns = [((dimension, column), update)].into();
-        self.news.get().append(Published { columns, ..default() });
+        self.news.get().update_column((dimension, column), update);
     }
 
     pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {

@@ -24,7 +24,7 @@ use crate::simulation::{
 };
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::upkeep::FoundRequest;
-use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, StoredDimension, WorldStore};
+use crate::storage::{EntityRecord, StorageThread, StoreError, StoredDimension, WorldStore};
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
@@ -39,18 +39,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// A region's task.
-pub(super) struct RegionTask {
-    pub dimension: DimensionId,
-    pub region: RegionId,
-    pub assignment: Assignment,
-}
-
 /// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
 /// regions sends to a later one is there when that begins.
-pub(super) struct RegionJob {
-    pub tasks: VecDeque<RegionTask>,
-}
+pub(super) type RegionJob = VecDeque<Assignment>;
 
 /// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
 #[derive(Default)]
@@ -95,12 +86,6 @@ impl FinishedTasks {
             // The coordinator is gone only while the app shuts down.
             let _ = wake.send(Event::TasksDone(self.clone()));
         }
-    }
-}
-
-impl From<RegionTask> for RegionJob {
-    fn from(task: RegionTask) -> Self {
-        Self { tasks: VecDeque::from([task]) }
     }
 }
 
@@ -256,7 +241,7 @@ impl Threads {
     /// Hands regions to the region threads.
     pub fn run_regions(&mut self, job: impl Into<RegionJob>) {
         let job = job.into();
-        self.tasks_out += job.tasks.len();
+        self.tasks_out += job.len();
         if let Some(regions) = &self.regions
             && let Err(refused) = regions.send(job)
         {
@@ -282,7 +267,7 @@ impl Threads {
     }
 
     /// Runs a region on this thread.
-    pub fn run_region_here(&self, task: RegionTask) -> TaskDone {
+    pub fn run_region_here(&self, task: Assignment) -> TaskDone {
         run_task(task, &self.template, &self.pool)
     }
 
@@ -540,8 +525,7 @@ fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldP
     }
 }
 
-fn run_job(job: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push: impl FnMut(TaskDone)) {
-    let RegionJob { mut tasks } = job;
+fn run_job(mut tasks: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push: impl FnMut(TaskDone)) {
     while let Some(task) = tasks.pop_front() {
         let mut ended = run_task(task, template, pool);
         if let Ok((_, outbox)) = &mut ended.outcome
@@ -554,19 +538,18 @@ fn run_job(job: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push
 }
 
 /// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
-fn pass_letters(outbox: &mut Outbox, tasks: &mut VecDeque<RegionTask>) {
+fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
     for letter in mem::take(&mut outbox.letters) {
-        let has_target =
-            |task: &&mut RegionTask| task.assignment.world.as_ref().is_some_and(|world| world.has_target(&letter));
+        let has_target = |task: &&mut Assignment| task.world.as_ref().is_some_and(|world| world.has_target(&letter));
         match tasks.iter_mut().find(has_target) {
-            Some(task) => task.assignment.inbox.letters.push(letter),
+            Some(task) => task.inbox.letters.push(letter),
             None => outbox.letters.push(letter),
         }
     }
 }
 
-fn run_task(task: RegionTask, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
-    let RegionTask { dimension, region, mut assignment } = task;
+fn run_task(mut assignment: Assignment, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
+    let (dimension, region) = (assignment.home.ground.dimension, assignment.region);
     let started = Instant::now();
     let ended = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
         made.map_err(|error| CaughtPanic {
@@ -628,13 +611,7 @@ fn load(
     };
     let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic::message(&*payload));
     match loaded.and_then(|loaded| loaded.map_err(|error| error.to_string())) {
-        Ok(stored) => stored
-            .into_iter()
-            .map(|stored| {
-                let StoredColumn { column, entities, block_ticks } = stored;
-                (column.pos(), Ok(LoadedColumn { column, entities, block_ticks }))
-            })
-            .collect(),
+        Ok(loaded) => loaded.into_iter().map(|loaded| (loaded.column.pos(), Ok(loaded))).collect(),
         // One damaged chunk must not take its 15 neighbours with it.
         Err(_) if columns.len() > 1 => columns
             .into_iter()

@@ -4,7 +4,7 @@ use super::looks::BlockLooks;
 use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMaterial, ChunkMesh, ChunkRenderPlugin, MeshProgress, RenderOrigin, mesher};
 use crate::simulation::{BlockTypes, Position, Viewer};
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ColumnPos, DimensionId, chunk_heights};
 use crate::view::{
     ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
 };
@@ -60,8 +60,7 @@ impl Dimensions<'_, '_> {
 
     /// The chunk heights.
     fn heights(&self, id: DimensionId) -> Range<i64> {
-        let heights = self.with_id(id).map_or(i64::MIN..i64::MAX, Dimension::heights);
-        heights.start >> 4..((heights.end - 1) >> 4) + 1
+        chunk_heights(&self.with_id(id).map_or(i64::MIN..i64::MAX, Dimension::heights))
     }
 }
 

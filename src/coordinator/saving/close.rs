@@ -6,7 +6,7 @@ use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::streaming::holders::Holder;
 use crate::simulation::{Task, Undeliverable};
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::mem;
 
@@ -121,9 +121,7 @@ impl Desk<'_> {
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let (lost, columns): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| slot.has_lost(*column));
             // Those that are read again, or that lack what is on its way to them, go when that is there.
-            let is_whole =
-                |column: &ColumnPos| !dimension.reload.contains_key(column) && !dimension.fetched.contains_key(column);
-            let columns: Vec<_> = columns.into_iter().filter(is_whole).collect();
+            let columns: Vec<_> = columns.into_iter().filter(|column| dimension.is_whole(*column)).collect();
             for column in lost {
                 self.let_go_halted(id, region, column);
             }
@@ -132,8 +130,8 @@ impl Desk<'_> {
                 dimension.columns.insert(*column, Stage::Leaving);
             }
             dimension.inbox(region).give_up = columns;
-            if let Some(task) = self.begin_save(id, region, Task::Close) {
-                self.threads.run_regions(task);
+            if let Some(task) = self.begin_idle_task(id, region, Task::Close) {
+                self.threads.run_regions([task]);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::order_queue::Urgency;
 use crate::chunk::Column;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::deliver::save_part;
-use crate::coordinator::dimension::{Dimension, Stage};
+use crate::coordinator::dimension::Dimension;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::simulation::{Departed, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
@@ -167,14 +167,9 @@ impl Dimension {
     }
 
     fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        match self.columns.get(&column) {
-            Some(Stage::Owned) if is_whole => {}
-            // It is looked at again when it is delivered, or kept.
-            _ => return Change::Nothing,
-        }
-        let region = self.regionizer.region_at(column);
-        let slot = region.and_then(|region| self.regionizer.data_mut(region));
+        // It is looked at again when it is delivered, or kept.
+        let Some(region) = self.owner(column) else { return Change::Nothing };
+        let slot = self.regionizer.data_mut(region);
         if slot.is_some_and(|slot| slot.has_lost(column)) || !self.is_held(column) || self.is_closing() {
             return Change::Nothing;
         }
@@ -281,11 +276,7 @@ impl Desk<'_> {
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
         save_part(&mut self.saves.pending, id, &loaded.column, &made);
-        let is_whole = !dimension.fetched.contains_key(&column) && !dimension.reload.contains_key(&column);
-        if dimension.columns.get(&column) != Some(&Stage::Owned) || !is_whole {
-            return;
-        }
-        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        let Some(region) = dimension.owner(column) else { return };
         if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
             return;
         }

@@ -15,9 +15,8 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(in crate::coordinator) struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Waiting>>,
-    has_new: bool,
-    /// The last commit that the store had when it was looked for those who are stored.
-    looked_at: u64,
+    /// The last commit that the store had when it was looked for those who are stored; `None` if somebody came since.
+    looked_at: Option<u64>,
 }
 
 struct Waiting {
@@ -30,7 +29,7 @@ impl Transit {
     pub fn push(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         self.columns.entry(column).or_default().push(Waiting { traveller, stored_with: None });
-        self.has_new = true;
+        self.looked_at = None;
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Traveller> {
@@ -58,10 +57,9 @@ impl Transit {
     /// column, or has read it and not been told of them.
     fn take_stored(&mut self, saves: &Saves, is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool) -> Vec<Traveller> {
         let last = saves.last_stored();
-        if !std::mem::take(&mut self.has_new) && self.looked_at == last {
+        if self.looked_at.replace(last) == Some(last) {
             return Vec::new();
         }
-        self.looked_at = last;
         let mut stored = Vec::new();
         for column in self.columns.values_mut() {
             let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {

@@ -14,6 +14,7 @@ use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::{Any, TypeId, type_name};
 use std::sync::Mutex;
@@ -250,7 +251,7 @@ impl RegionComponents {
         entity: EntityRef,
         last: Tick,
         now: Tick,
-    ) -> Vec<(usize, BoxedComponent)> {
+    ) -> FxHashMap<usize, BoxedComponent> {
         let read = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.read)(entity, last, now)?));
         self.mirrors.iter().enumerate().filter_map(read).collect()
     }

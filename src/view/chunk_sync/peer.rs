@@ -5,7 +5,7 @@ use crate::chunk::Chunk;
 use crate::chunk_sync::{FoundChunk, KnownVersion, SyncError, SyncLimits, SyncServer, SyncServerProgress};
 use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MainLink};
 use crate::simulation::BlockTypes;
-use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::view::{
     ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
 };
@@ -158,8 +158,7 @@ pub(in crate::view) fn send(
             (peer.server, peer.asked) = (None, None);
         }
         let server = peer.server.get_or_insert_with(|| {
-            let heights = dimension.heights();
-            let chunk_heights = heights.start >> 4..((heights.end - 1) >> 4) + 1;
+            let chunk_heights = chunk_heights(&dimension.heights());
             let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
             SyncServer::new(dimension.name(), chunk_heights, records, peer.limits)
         });
