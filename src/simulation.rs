@@ -55,7 +55,7 @@ pub use random::{RegionRandom, SplitMix64};
 pub use salvage::Salvage;
 pub use strict::SectionOwners;
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
-pub use travel::components::{Mirrored, RegionComponents, SavedComponent};
+pub use travel::components::{BoxedComponent, Mirrored, RegionComponents, SavedComponent};
 pub use travel::entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use travel::messages::PlacedMessage;
 pub use travel::player::{LoggedOut, Player};

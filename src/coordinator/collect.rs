@@ -69,7 +69,7 @@ pub(super) fn collect(mut desk: Desk) {
 
 impl Desk<'_> {
     pub fn handle_requests(&mut self) {
-        for request in mem::take(self.inbound.main.get()) {
+        for request in mem::take(&mut self.inbound.main) {
             self.handle(request);
         }
         mem::take(&mut self.inbound.news).into_iter().for_each(|event| self.publisher.event(event));

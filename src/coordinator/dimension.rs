@@ -198,9 +198,9 @@ pub(super) struct Dimension {
     /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
     pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
-    pub transit: Exclusive<Transit>,
+    pub transit: Transit,
     /// Letters to columns that are not there yet.
-    pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
+    pub letters: BTreeMap<ColumnPos, Vec<Letter>>,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that could not be read: how often, and when they are tried again.
@@ -210,7 +210,7 @@ pub(super) struct Dimension {
     /// Those of them that are being read.
     pub reloading: BTreeSet<ColumnPos>,
     /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
-    pub recalled: Exclusive<Vec<Letter>>,
+    pub recalled: Vec<Letter>,
     /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
@@ -486,7 +486,7 @@ impl Dimension {
         let position = loaded.column.pos();
         let region = self.regionizer.region_at(position)?;
         let column = loaded.column.clone();
-        let travellers = self.transit.get().take(position);
+        let travellers = self.transit.take(position);
         self.note_loaded(&column);
         let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
@@ -513,7 +513,7 @@ impl Dimension {
 
     /// What waits for the entities in a column that comes.
     fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
-        let recalled = self.recalled.get();
+        let recalled = &mut self.recalled;
         if recalled.is_empty() {
             return Vec::new();
         }
@@ -543,7 +543,7 @@ impl Dimension {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
                 self.hold(Holder::Letters(place), place, ViewerRadii::default());
-                self.letters.get().entry(column).or_default().push(letter);
+                self.letters.entry(column).or_default().push(letter);
             }
         }
     }
@@ -556,7 +556,7 @@ impl Dimension {
 
     /// The letters that wait for the column, as far as the heights that they go to are loaded.
     pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
-        let letters = self.letters.get().remove(&column).unwrap_or_default();
+        let letters = self.letters.remove(&column).unwrap_or_default();
         let mut there = Vec::with_capacity(letters.len());
         for letter in letters {
             let place = self.letter_place(column, &letter);
@@ -564,7 +564,7 @@ impl Dimension {
                 self.release(Holder::Letters(place));
                 there.push(letter);
             } else {
-                self.letters.get().entry(column).or_default().push(letter);
+                self.letters.entry(column).or_default().push(letter);
             }
         }
         there
@@ -589,7 +589,7 @@ impl Dimension {
         for letter in astray.letters {
             match letter.column() {
                 Some((_, column)) => self.send_letter(column, letter),
-                None => self.recalled.get().push(letter),
+                None => self.recalled.push(letter),
             }
         }
         astray.edits
@@ -606,7 +606,7 @@ impl Dimension {
         let is_there = loaded && self.is_whole(column);
         match self.regionizer.region_at(column).filter(|_| is_there) {
             Some(region) => self.inbox(region).travellers.push(traveller),
-            None => self.transit.get().push(traveller),
+            None => self.transit.push(traveller),
         }
     }
 }

@@ -279,7 +279,7 @@ impl Desk<'_> {
         let mut travelling = fallen.travelling.clone();
         let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
-        travelling.extend(dimension.transit.get().iter().flat_map(|traveller| traveller.ids()));
+        travelling.extend(dimension.transit.iter().flat_map(|traveller| traveller.ids()));
         self.directory.forget_fallen(id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {

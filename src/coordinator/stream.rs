@@ -105,7 +105,7 @@ impl Desk<'_> {
         if !dimension.reloading.is_empty() {
             return;
         }
-        for letter in mem::take(dimension.recalled.get()) {
+        for letter in mem::take(&mut dimension.recalled) {
             let reason = letter.entity().map_or(Undeliverable::DimensionNotOpen(id), Undeliverable::NoSuchEntity);
             self.undeliverable(letter, reason);
         }

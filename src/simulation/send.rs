@@ -99,7 +99,7 @@ pub(super) fn send(world: &mut World) {
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other. What was restored
     // does so too: who was removed here may come back elsewhere, and a region that halts undoes nothing of it.
     let has_restored = outbox.worked.iter().any(FinishedWork::has_changed);
-    let sends = !world.resource_mut::<Post>().is_empty();
+    let sends = !world.resource::<Post>().is_empty();
     if save
         || sends
         || has_restored
@@ -218,7 +218,7 @@ fn raise_faults(world: &mut World) {
 
 /// What waits for columns that are given up, and for the entities in them.
 fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
-    if world.resource_mut::<RegionState>().waiting.is_empty() {
+    if world.resource::<RegionState>().waiting.is_empty() {
         return Vec::new();
     }
     let components = world.resource::<RegionState>().components.clone();

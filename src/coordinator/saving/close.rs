@@ -59,8 +59,8 @@ impl Desk<'_> {
     /// What waits for columns of a dimension that closes is not delivered any more.
     fn return_letters(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut letters: Vec<_> = mem::take(dimension.letters.get()).into_values().flatten().collect();
-        letters.append(dimension.recalled.get());
+        let mut letters: Vec<_> = mem::take(&mut dimension.letters).into_values().flatten().collect();
+        letters.append(&mut dimension.recalled);
         for letter in letters {
             self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
         }
@@ -163,7 +163,7 @@ impl Desk<'_> {
         if self.dimensions.by_entity.get(&entity) == Some(&id) {
             self.dimensions.by_entity.remove(&entity);
         }
-        for traveller in dimension.transit.get().take_all() {
+        for traveller in dimension.transit.take_all() {
             self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(id));
         }
         self.directory.forget_dimension(id);

@@ -202,9 +202,9 @@ impl Desk<'_> {
     fn letters_left(&mut self) -> usize {
         let mut left = 0;
         for dimension in self.dimensions.open.values_mut() {
-            left += dimension.letters.get().values().map(Vec::len).sum::<usize>();
-            left += dimension.recalled.get().len();
-            left += dimension.transit.get().iter().map(|traveller| traveller.letters.len()).sum::<usize>();
+            left += dimension.letters.values().map(Vec::len).sum::<usize>();
+            left += dimension.recalled.len();
+            left += dimension.transit.iter().map(|traveller| traveller.letters.len()).sum::<usize>();
             for region in dimension.regionizer.regions() {
                 left += dimension.inbox(region).letters.len();
             }

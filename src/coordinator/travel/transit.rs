@@ -84,10 +84,10 @@ impl Desk<'_> {
     /// Leaves entities to the store that wait for ground which nobody has loaded.
     pub fn leave_to_store(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut transit = std::mem::take(dimension.transit.get());
+        let mut transit = std::mem::take(&mut dimension.transit);
         let is_away = |(of, column): &(DimensionId, ColumnPos)| *of == id && dimension.is_away(*column);
         let stored = transit.take_stored(&self.saves, is_away);
-        *dimension.transit.get() = transit;
+        dimension.transit = transit;
         for traveller in stored {
             self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }

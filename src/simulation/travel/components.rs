@@ -20,7 +20,8 @@ use std::any::{Any, TypeId, type_name};
 use std::sync::Mutex;
 
 /// A component's value on its way from one world to another.
-pub(in crate::simulation) type BoxedComponent = Box<dyn Any + Send>;
+/// A component whose type is forgotten.
+pub type BoxedComponent = Box<dyn Any + Send + Sync>;
 
 /// A component that was taken off an entity.
 pub(in crate::simulation) struct TakenComponent {
@@ -257,7 +258,7 @@ impl RegionComponents {
     }
 
     /// Puts the value of the mirrored component `number` on a mirror.
-    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: Box<dyn Any + Send>) {
+    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: BoxedComponent) {
         if let Some(mirror) = self.mirrors.get(number) {
             (mirror.apply)(entity, component);
         }
