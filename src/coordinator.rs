@@ -61,7 +61,7 @@ pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use streaming::failures::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
-pub use threads::CoordinatorHandle;
+pub use threads::{CoordinatorHandle, WorkError};
 pub use travel::players::LogInError;
 
 use crate::region::RegionizerConfig;

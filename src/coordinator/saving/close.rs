@@ -4,11 +4,20 @@ use crate::coordinator::DimensionError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
+use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::threads::{Place, in_words};
 use crate::simulation::{Task, Undeliverable};
 use crate::space::DimensionId;
+use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::mem;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The time between two lines in the log about a removal.
+const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 
 pub(in crate::coordinator) fn close(mut desk: Desk) {
     for removed in mem::take(&mut desk.inbound.removed) {
@@ -66,11 +75,35 @@ impl Desk<'_> {
         }
     }
 
-    /// What is stored of a dimension that is not open is erased in the background.
+    /// What is stored of a dimension that is not open is erased in the background; an event tells when it is done. It goes
+    /// on after a restart if the app ends before.
     pub fn remove_dimension(&mut self, entity: Entity, name: String) {
-        if self.dimensions.removing.insert(name.clone()) {
-            self.threads.remove_dimension(entity, name);
+        if !self.dimensions.removing.insert(name.clone()) {
+            return;
         }
+        let (ending, wanted) = (self.threads.ending(), name.clone());
+        let remove = move |store: &WorldStore, _: &_| {
+            let mut told = Instant::now();
+            store.remove_dimension(&wanted, |entries| {
+                if told.elapsed() >= REMOVAL_REPORT {
+                    told = Instant::now();
+                    info!("removing dimension {wanted:?}: {entries} entries so far");
+                }
+                match ending.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            })
+        };
+        self.threads.ask(Place::Beside("terrane removal"), remove, move |removed| {
+            let (entries, error) = match in_words(removed) {
+                Ok(removed) if removed.finished => (removed.entries, None),
+                // The rest is removed when a dimension of this name is asked for again.
+                Ok(_) => return None,
+                Err(error) => (0, Some(error)),
+            };
+            Some(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }))
+        });
     }
 
     /// What waits for its name is to be erased: that is what is stored under this name when it would be opened.
