@@ -480,11 +480,10 @@ impl Desk<'_> {
             let column = loaded.column.pos();
             let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
             self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
-            dimension.forget(column);
+            dimension.forget(column, &mut self.publisher);
             if !self.saves.is_stored(until) {
-                dimension.departed.insert(Departed { loaded, until });
+                dimension.departed().insert(Departed { loaded, until });
             }
-            self.publisher.unloaded(id, column);
         }
         dimension.note_absorbed(region);
         let mut departed = Vec::new();

@@ -118,7 +118,8 @@ events! {
         /// Why.
         error: Arc<DimensionError>,
     }
-    /// A column could not be generated or loaded; it is tried again later, or set aside.
+    /// A column, or a part of one in a sparse dimension, could not be generated or loaded; it is tried again later, or set
+    /// aside.
     ColumnFailed {
         /// Its dimension.
         dimension: DimensionId,

@@ -188,7 +188,7 @@ impl Desk<'_> {
             if let Some(sparse) = &mut dimension.sparse {
                 sparse.forget(*column);
             }
-            dimension.departed.lose(*column, self.saves.unwritten(id, *column));
+            dimension.departed().lose(*column, self.saves.unwritten(id, *column));
         }
         columns.into_iter().map(|column| (column, until)).collect()
     }
@@ -301,12 +301,11 @@ impl Desk<'_> {
             // The region goes with it.
             astray.letters.append(&mut slot.parked.get().inbox.letters);
         }
-        dimension.forget(column);
+        dimension.forget(column, &mut self.publisher);
         // Whoever comes here again begins with what the store has.
         if is_last && let Some(slot) = dimension.regionizer.try_begin_tick(region) {
             self.end_tick(id, region, slot);
         }
-        self.publisher.unloaded(id, column);
         self.publisher.refuse(astray.edits);
         for traveller in astray.travellers {
             self.drop_traveller(traveller, Undeliverable::NoSuchEntity);

@@ -101,9 +101,6 @@ impl Publisher {
 
     /// A part is added to a column.
     pub fn extended(&mut self, dimension: DimensionId, part: Column) {
-        if part.loaded().is_none_or(HeightSet::is_empty) {
-            return;
-        }
         self.column(dimension, part.pos(), ColumnUpdate::Changed { lost: HeightSet::new(), gained: part });
     }
 

@@ -365,7 +365,7 @@ impl Desk<'_> {
                     }
                     self.saves.acknowledged = ticket;
                     for dimension in self.dimensions.open.values_mut() {
-                        dimension.departed.forget_until(ticket);
+                        dimension.departed().forget_until(ticket);
                     }
                     self.saves.is_unsynced = !sent.is_some_and(|sent| sent.is_synced);
                     if !self.saves.is_unsynced {
