@@ -41,7 +41,7 @@ impl Desk<'_> {
         for (&dimension, open) in &self.dimensions.open {
             for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
                 bevy::log::warn!("chunk {chunk} of {dimension} is generated anew: {error}");
-                self.publisher.event(GroundRegenerated { dimension, chunk, error: error.to_string() });
+                self.publisher.event(GroundRegenerated { dimension, chunk, error });
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInE
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
-use crate::storage::OpacityTile;
+use crate::storage::{OpacityTile, StoreError};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +140,7 @@ events! {
         /// The chunk.
         chunk: ChunkPos,
         /// What was wrong with it.
-        error: String,
+        error: StoreError,
     }
     /// A region came to be.
     RegionCreated {
