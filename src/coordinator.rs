@@ -31,6 +31,7 @@ mod tests;
 mod threads;
 mod travel;
 
+pub use crate::simulation::SetBlock;
 pub use answers::chunk_states::{AskChunks, ChunkState};
 pub use answers::opacity::{AskError, AskOpacity};
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
@@ -41,8 +42,8 @@ pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
     ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
     LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, SetBlock, StepDimension,
-    WorldBackedUp, WorldEvent, WorldSaved,
+    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, StepDimension, WorldBackedUp,
+    WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
@@ -60,7 +61,7 @@ pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use streaming::failures::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
-pub use threads::CoordinatorHandle;
+pub use threads::{CoordinatorHandle, WorkError};
 pub use travel::players::LogInError;
 
 use crate::region::RegionizerConfig;

@@ -31,6 +31,7 @@ mod tests;
 mod travel;
 mod world;
 
+pub use crate::storage::LoadedColumn;
 pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_work::{
@@ -44,7 +45,7 @@ pub use letter::{
     Address, Letter, LetterSender, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity,
     Undeliverable,
 };
-pub use mail::{BlockEdit, Inbox, LoadedColumn, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
+pub use mail::{Inbox, MirrorUpdate, Outbox, Part, SetBlock, Traveller, ViewerReport};
 pub use pool::WorldPool;
 pub use position::{Position, Viewer, ViewerRadii};
 pub(crate) use post::schedule;
@@ -54,7 +55,7 @@ pub use random::{RegionRandom, SplitMix64};
 pub use salvage::Salvage;
 pub use strict::SectionOwners;
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
-pub use travel::components::{Mirrored, RegionComponents, SavedComponent};
+pub use travel::components::{BoxedComponent, Mirrored, RegionComponents, SavedComponent};
 pub use travel::entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use travel::messages::PlacedMessage;
 pub use travel::player::{LoggedOut, Player};

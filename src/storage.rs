@@ -41,7 +41,7 @@ pub use backends::store::{
 pub use commit::CommitReport;
 pub use damage::SetAside;
 pub use error::{Operation, StoreError, StoredItem};
-pub use load::StoredColumn;
+pub use load::LoadedColumn;
 pub use opacity::tile::{OpacityError, OpacityTile, TILE_SIZE};
 pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};

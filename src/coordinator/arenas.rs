@@ -14,6 +14,7 @@ use super::snapshots::{
     CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, Snapshots,
     StoreSnapshot,
 };
+use super::threads::{Place, in_words};
 use crate::snapshot::StoredSnapshot;
 use bevy::prelude::*;
 use book::{ArenaBook, Stage};
@@ -214,17 +215,13 @@ impl Desk<'_> {
             entry.stage = Stage::Removing;
         }
         self.tell_arena(arenas, name);
-        let (sender, arena) = (self.threads.sender(), name.to_owned());
-        let work = move || {
-            let removed = remove(&folder);
-            let _ = sender.send(Event::Arena(ArenaEvent::Removed(arena, removed)));
-        };
-        self.threads.run_beside("terrane arena", work).map_err(|error| {
-            if let Some(entry) = arenas.book.get_mut(name) {
-                entry.stage = Stage::Ready;
-            }
-            ArenaError::Failed { name: name.to_owned(), reason: error.to_string() }
-        })
+        let arena = name.to_owned();
+        self.threads.ask(
+            Place::Beside("terrane arena"),
+            move |_, _| remove(&folder),
+            |removed| Some(Event::Arena(ArenaEvent::Removed(arena, in_words(removed)))),
+        );
+        Ok(())
     }
 
     fn end_removal_of_arena(&mut self, arenas: &mut ArenaDesk, name: String, result: Result<(), String>) {
@@ -285,14 +282,16 @@ impl Desk<'_> {
                 self.publisher.arena(arena, None);
                 if let Some(stored) = stored {
                     let folder = stored.folder().to_owned();
-                    let work = move || {
-                        if let Err(error) = remove(&folder) {
-                            warn!("{}: what is left of an arena stays: {error}", folder.display());
-                        }
-                    };
-                    if let Err(error) = self.threads.run_beside("terrane arena", work) {
-                        warn!("what is left of arena {name} stays: {error}");
-                    }
+                    self.threads.ask(
+                        Place::Beside("terrane arena"),
+                        move |_, _| remove(stored.folder()),
+                        move |removed| {
+                            if let Err(error) = in_words(removed) {
+                                warn!("{}: what is left of an arena stays: {error}", folder.display());
+                            }
+                            None
+                        },
+                    );
                 }
                 let reason = reason.unwrap_or_else(|| "it was not stored".into());
                 let error = ArenaError::Failed { name: name.clone(), reason };

@@ -5,7 +5,7 @@ use super::clocks::coupling::Couplings;
 use super::dimension::{Dimension, DimensionError, DimensionSpec, Dimensions, Opening, Stage, Store};
 use super::dispatch::{Deadlines, Running};
 use super::events::{
-    BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit, SetBlock,
+    BlockRefused, DimensionFailed, DimensionOpened, RegionCreated, RegionDestroyed, RegionMerged, RegionSplit,
 };
 use super::exchange::{FromMain, Inbound};
 use super::far_view::FarViews;
@@ -22,8 +22,8 @@ use super::travel::post::Directory;
 use super::{CoordinatorConfig, statistics::Totals};
 use crate::region::{RegionEvent, RegionId, TickEnd};
 use crate::simulation::{
-    BlockAccessError, BlockEdit, Departed, FinishedWork, Inbox, Letter, Outbox, Part, Position, RegionShare, Task,
-    Undeliverable, ViewerRadii,
+    BlockAccessError, Departed, FinishedWork, Inbox, Letter, Outbox, Part, RegionShare, SetBlock, Task, Undeliverable,
+    ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage;
@@ -69,7 +69,7 @@ pub(super) fn collect(mut desk: Desk) {
 
 impl Desk<'_> {
     pub fn handle_requests(&mut self) {
-        for request in mem::take(self.inbound.main.get()) {
+        for request in mem::take(&mut self.inbound.main) {
             self.handle(request);
         }
         mem::take(&mut self.inbound.news).into_iter().for_each(|event| self.publisher.event(event));
@@ -129,7 +129,7 @@ impl Desk<'_> {
     }
 
     fn edit(&mut self, request: SetBlock) {
-        let SetBlock { dimension, position, block } = request;
+        let SetBlock { dimension, position, .. } = request;
         let column = position.column();
         let inbox = self.dimensions.by_entity(dimension).and_then(|dimension| {
             let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
@@ -138,9 +138,7 @@ impl Desk<'_> {
             (!halted).then(|| dimension.inbox(region))
         });
         let error = match inbox {
-            Some(inbox) if inbox.edits.len() < MOST_EDITS => {
-                return inbox.edits.push(BlockEdit { block: position, to: block });
-            }
+            Some(inbox) if inbox.edits.len() < MOST_EDITS => return inbox.edits.push(request),
             Some(_) => BlockAccessError::TooManyEdits(position),
             None => BlockAccessError::OutsideRegion(position),
         };
@@ -258,10 +256,7 @@ impl Desk<'_> {
             }
             // What was sent to columns that the region gave up meanwhile goes where they go.
             let astray = inbox.split_off(|column| left.contains(&column));
-            for (block, error) in dimension.send_on(astray) {
-                let entity = dimension.spec.entity;
-                self.publisher.refused(entity, block, error);
-            }
+            self.publisher.refuse(dimension.send_on(astray));
             self.end_tick(id, region, slot);
         }
     }
@@ -331,7 +326,7 @@ impl Desk<'_> {
         dimension.inbox(region).letters.extend(letters);
         let task = Task::Split { parts, section_shift: shift };
         if let Some(task) = self.begin_task(id, region, running, task) {
-            self.threads.run_regions(task);
+            self.threads.run_regions([task]);
         }
     }
 
@@ -466,8 +461,8 @@ impl Desk<'_> {
         }
         self.saves.pending.merge(save);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return parts };
-        for (edit, error) in refused {
-            self.publisher.refused(dimension.spec.entity, edit, error);
+        for (request, error) in refused {
+            self.publisher.event(BlockRefused { request, error });
         }
         for viewer in viewers_gone {
             dimension.release(Holder::Region(viewer));
@@ -485,29 +480,22 @@ impl Desk<'_> {
             let column = loaded.column.pos();
             let chunks = loaded.column.chunks().map(|(height, _)| column.chunk(height));
             self.store.0.note_accesses(chunks.map(|chunk| ChunkGroup::of(id, chunk)));
-            dimension.forget(column);
+            dimension.forget(column, &mut self.publisher);
             if !self.saves.is_stored(until) {
-                dimension.departed.insert(Departed { loaded, until });
+                dimension.departed().insert(Departed { loaded, until });
             }
-            self.publisher.unloaded(id, column);
         }
         dimension.note_absorbed(region);
         let mut departed = Vec::new();
-        for traveller in &travellers {
+        for traveller in travellers.iter().chain(parts.iter().flat_map(|(_, inbox)| &inbox.travellers)) {
             self.directory.note_journey(traveller);
             departed.extend(traveller.ids());
         }
-        for (_, inbox) in &parts {
-            for traveller in &inbox.travellers {
-                self.directory.note_journey(traveller);
-                departed.extend(traveller.ids());
-            }
-        }
-        for traveller in travellers {
-            let Position { dimension: to, .. } = traveller.position;
-            if let Some(record) = &traveller.record {
-                self.sightings.note(record);
-                self.saves.pending.entities.insert(record.id, Some(record.clone()));
+        for mut traveller in travellers {
+            let to = traveller.position.dimension;
+            if let Some(record) = traveller.record.take() {
+                self.sightings.note(&record);
+                self.saves.pending.entities.insert(record.id, Some(record));
             }
             if self.dimensions.removed.contains(&to) {
                 // Whoever is in a dimension that is removed goes with it.
@@ -519,7 +507,7 @@ impl Desk<'_> {
                 traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Holder::Region(*viewer)));
             }
             match self.dimensions.open.get_mut(&to) {
-                Some(dimension) if !dimension.is_closing() => dimension.route(traveller),
+                Some(dimension) if !dimension.is_closing() => dimension.send_traveller(traveller),
                 not_open => {
                     if let Some(closing) = not_open.and_then(|dimension| dimension.closing.as_mut()) {
                         // Whoever opens it again, or removes it, finds the entity in the store.

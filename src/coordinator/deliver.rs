@@ -25,7 +25,7 @@ pub(super) fn deliver(mut desk: Desk) {
             let is_part = sparse.is_some_and(|sparse| sparse.end_order(column, claim));
             match result {
                 Ok(part) if is_part => desk.deliver_part(dimension, part),
-                Err(error) if is_part => desk.part_failed(dimension, column, &error),
+                Err(error) if is_part => desk.part_failed(dimension, column, error),
                 Ok(ready) => desk.deliver_column(dimension, claim, ready, generated),
                 Err(error) if generated => desk.generation_failed(dimension, claim, column, error),
                 Err(error) => desk.loading_failed(dimension, claim, column, error),
@@ -40,7 +40,7 @@ impl Desk<'_> {
         for (&dimension, open) in &self.dimensions.open {
             for RegeneratedChunk { chunk, error } in open.home.ground.repairs.take() {
                 bevy::log::warn!("chunk {chunk} of {dimension} is generated anew: {error}");
-                self.publisher.event(GroundRegenerated { dimension, chunk, error: error.to_string() });
+                self.publisher.event(GroundRegenerated { dimension, chunk, error });
             }
         }
     }
@@ -68,32 +68,24 @@ impl Desk<'_> {
 
     fn deliver_column(&mut self, id: DimensionId, claim: u64, ready: ReadyColumn, generated: bool) {
         let ReadyColumn { loaded, made, left_out } = ready;
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
         let column = loaded.column.pos();
-        let is_new = generated && !dimension.stored.is_completed(column);
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
-        if is_new || (dimension.sparse.is_some() && dimension.waits_for(column, claim)) {
-            dimension.save_generated(&mut self.saves.pending, &loaded.column, &made);
-        }
-        if is_new {
-            self.totals.generated += 1;
-            dimension.note_generated(column);
-        } else if !generated {
-            self.totals.loaded += 1;
-        }
+        let saves_parts = dimension.sparse.is_some() && dimension.waits_for(column, claim);
+        let is_new = self.take_in_ground(id, &loaded.column, &made, generated, saves_parts);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         if dimension.sparse.is_none() || dimension.waits_for(column, claim) {
             dimension.failed.remove(&column);
         }
-        let was_for_store = dimension.is_making(column, claim);
-        if was_for_store {
-            dimension.making.remove(&column);
-        }
+        let was_for_store = dimension.end_making(column, claim);
         if dimension.fetched.get(&column) == Some(&claim) {
             dimension.fetched.remove(&column);
             // The region has its blocks already; it takes only what else came with them.
             let new = dimension.new_part(&loaded.column);
-            let _ = dimension.deliver(loaded);
-            self.publisher.extended(id, new);
+            dimension.deliver(loaded);
+            if let Some(new) = new {
+                self.publisher.extended(id, new);
+            }
             return;
         }
         // The answer to an older claim may be older than what has been done since.
@@ -101,48 +93,67 @@ impl Desk<'_> {
             if was_for_store && is_new && !dimension.columns.contains_key(&column) {
                 self.saves.pending.unused.insert((id, column));
                 let until = self.saves.stored_with();
-                dimension.departed.insert(Departed { loaded, until });
+                dimension.departed().insert(Departed { loaded, until });
             }
             return;
         }
         if !dimension.is_held(column) {
-            dimension.forget(column);
-            self.publisher.unloaded(id, column);
+            dimension.forget(column, &mut self.publisher);
             if generated {
                 let until = self.saves.stored_with();
-                dimension.departed.insert(Departed { loaded, until });
+                dimension.departed().insert(Departed { loaded, until });
             }
             return;
         }
         if let Some(sparse) = &mut dimension.sparse {
             sparse.leave_out(column, &left_out);
         }
-        if let Some(column) = dimension.deliver(loaded) {
-            self.publisher.loaded(id, column);
+        let blocks = loaded.column.clone();
+        if dimension.deliver(loaded) {
+            self.publisher.loaded(id, blocks);
         }
+    }
+
+    /// New ground is saved and counted, and so are new parts of a sparse column, if they are to be. What was not made now
+    /// counts as loaded. Says whether the column is new.
+    fn take_in_ground(
+        &mut self,
+        id: DimensionId,
+        column: &Column,
+        made: &HeightSet,
+        is_made: bool,
+        saves_parts: bool,
+    ) -> bool {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        let is_new = is_made && !dimension.stored.is_completed(column.pos());
+        if is_new || saves_parts {
+            dimension.save_generated(&mut self.saves.pending, column, made);
+        }
+        if is_new {
+            self.totals.generated += 1;
+            dimension.note_generated(column.pos());
+        } else if !is_made {
+            self.totals.loaded += 1;
+        }
+        is_new
     }
 
     /// Columns that systems of a region loaded or generated within its tick. Their entities follow.
     pub fn take_fetched(&mut self, id: DimensionId, fetched: Vec<FetchedColumn>) {
         for FetchedColumn { column: blocks, made, block_ticks: _ } in fetched {
             let column = blocks.pos();
+            let Some(dimension) = self.dimensions.open.get(&id) else { return };
+            let saves_parts = dimension.sparse.is_some();
+            self.take_in_ground(id, &blocks, &made, !made.is_empty(), saves_parts);
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let is_new = !made.is_empty() && !dimension.stored.is_completed(column);
-            if is_new || dimension.sparse.is_some() {
-                dimension.save_generated(&mut self.saves.pending, &blocks, &made);
-            }
-            if is_new {
-                self.totals.generated += 1;
-                dimension.note_generated(column);
-            } else if made.is_empty() {
-                self.totals.loaded += 1;
-            }
             dimension.end_waiting(column);
             let new = dimension.new_part(&blocks);
             dimension.note_loaded(&blocks);
             let stage = dimension.columns.get(&column).filter(|_| !dimension.reload.contains_key(&column));
             if blocks.loaded().is_some() && matches!(stage, Some(Stage::Owned | Stage::Leaving)) {
-                self.publisher.extended(id, new);
+                if let Some(new) = new {
+                    self.publisher.extended(id, new);
+                }
                 continue;
             }
             let mut blocks = blocks;
@@ -158,11 +169,11 @@ impl Desk<'_> {
                         bevy::log::error!("{id}: {error}");
                     }
                     dimension.resident.mark_completed(column);
-                    match dimension.departed.get(column) {
+                    match dimension.departed().get(column) {
                         Some(departed) => {
                             // In a sparse dimension it may be more than what was fetched.
                             blocks.extend(&departed.column);
-                            let _ = dimension.deliver(departed);
+                            dimension.deliver(departed);
                         }
                         None => {
                             dimension.fetched.insert(column, 0);
@@ -199,10 +210,9 @@ impl Desk<'_> {
             }
             return;
         }
-        dimension.forget(column);
+        dimension.forget(column, &mut self.publisher);
         // Not missing until it is tried again, so that it does not block what lies behind it.
         dimension.resident.mark_completed(column);
-        self.publisher.unloaded(id, column);
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
@@ -212,13 +222,9 @@ impl Desk<'_> {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
-        let was_for_store = dimension.is_making(column, claim);
-        if was_for_store {
-            dimension.making.remove(&column);
-        }
+        let was_for_store = dimension.end_making(column, claim);
         if is_wanted {
-            dimension.forget(column);
-            self.publisher.unloaded(id, column);
+            dimension.forget(column, &mut self.publisher);
         }
         if !is_wanted && !was_for_store {
             // Whoever wanted it wants it no more, or has it from elsewhere.

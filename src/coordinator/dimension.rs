@@ -1,10 +1,16 @@
 //! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the stages of its columns.
 
+mod columns;
+mod post;
+mod spec;
+
+pub use spec::{DimensionError, DimensionSpec};
+
 use super::CoordinatorConfig;
-use super::clocks::clock::{DimensionClock, DimensionTime};
+use super::clocks::clock::DimensionTime;
 use super::pregeneration::Pregenerations;
-use super::region_slot::{RegionSlot, Revived};
-use super::streaming::generation_control::{DimensionGeneration, GenerationState};
+use super::region_slot::RegionSlot;
+use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
@@ -12,89 +18,17 @@ use super::streaming::rebuild::StopFlag;
 use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
-use crate::chunk::Column;
-use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
-use crate::region::{RegionId, RegionState, Regionizer, RegionizerConfigError};
+use crate::generation::{DistanceGraph, GeneratorIdentity};
+use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::Exclusive;
-use crate::simulation::{
-    BlockAccessError, BlockEdit, DepartedColumns, Ground, Inbox, Letter, LoadedColumn, RegionHome, Repairs, Traveller,
-    ViewerRadii,
-};
-use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
+use crate::simulation::{DepartedColumns, Ground, Inbox, Letter, RegionHome, Repairs};
+use crate::space::{ColumnPos, DimensionId, chunk_heights};
 use crate::storage::{self, StoreError, WorldStore};
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::{ops::Range, sync::Arc, time::Duration};
 use uuid::Uuid;
-
-/// A dimension as the game asked for it.
-#[derive(Clone)]
-pub struct DimensionSpec {
-    /// Its entity in the main world.
-    pub entity: Entity,
-    /// Its name: the store knows it by this.
-    pub name: String,
-    /// Its heights, in blocks.
-    pub heights: Range<i64>,
-    /// What makes its ground.
-    pub generator: Arc<dyn Generator>,
-    /// How its time passes; `None` for the coordinator's own rate.
-    pub clock: Option<DimensionClock>,
-    /// How its ground is generated; `None` for the coordinator's own settings.
-    pub generation: Option<DimensionGeneration>,
-}
-
-/// Why a dimension could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum DimensionError {
-    /// It has no heights.
-    #[error("dimension {name:?} has the height range {low}..{high}: it must hold at least one block")]
-    Heights {
-        /// The dimension.
-        name: String,
-        /// Its lowest y.
-        low: i64,
-        /// The first y above it.
-        high: i64,
-    },
-    /// There is one of that name already.
-    #[error("dimension {name:?} is open already: give each Dimension a name of its own")]
-    AlreadyOpen {
-        /// The dimension.
-        name: String,
-    },
-    /// The regionizer's settings are wrong.
-    #[error(transparent)]
-    Regionizer(#[from] RegionizerConfigError),
-    /// The store does not know it as it is now, or cannot be read.
-    #[error(transparent)]
-    Store(#[from] storage::StoredDimensionError),
-    /// The store cannot be read.
-    #[error("dimension {name:?}: {source}")]
-    Read {
-        /// The dimension.
-        name: String,
-        /// What the store said.
-        source: StoreError,
-    },
-    /// One of its name had to be erased before, and could not be.
-    #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {reason}")]
-    NotRemoved {
-        /// The dimension.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// What the store says of its stored columns is lost or damaged, and could not be made anew.
-    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {reason}")]
-    NotRebuilt {
-        /// The dimension.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-}
 
 /// What came of opening a dimension.
 pub(super) enum Opening {
@@ -194,14 +128,12 @@ pub(super) struct Dimension {
     pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
-    /// Columns that regions gave up and that are not stored yet.
-    pub departed: Arc<DepartedColumns>,
     /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
     pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
-    pub transit: Exclusive<Transit>,
+    pub transit: Transit,
     /// Letters to columns that are not there yet.
-    pub letters: Exclusive<BTreeMap<ColumnPos, Vec<Letter>>>,
+    pub letters: BTreeMap<ColumnPos, Vec<Letter>>,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that could not be read: how often, and when they are tried again.
@@ -211,7 +143,7 @@ pub(super) struct Dimension {
     /// Those of them that are being read.
     pub reloading: BTreeSet<ColumnPos>,
     /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
-    pub recalled: Exclusive<Vec<Letter>>,
+    pub recalled: Vec<Letter>,
     /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
     pub orphans: Vec<(Uuid, u64)>,
     pub time: DimensionTime,
@@ -257,7 +189,6 @@ impl Dimension {
         let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
-        let departed = Arc::<DepartedColumns>::default();
         let ground = Ground {
             dimension: id,
             heights: spec.heights.clone(),
@@ -266,7 +197,7 @@ impl Dimension {
             generator: spec.generator.clone(),
             blocks: blocks.clone(),
             store: Arc::downgrade(store),
-            departed: departed.clone(),
+            departed: Arc::default(),
             repairs: Repairs::new(config.damaged_ground),
         };
         let owners = config.strict.then(Arc::default);
@@ -295,7 +226,6 @@ impl Dimension {
             making: FxHashMap::default(),
             pregenerations,
             home: Arc::new(home),
-            departed,
             fetched: FxHashMap::default(),
             transit: Default::default(),
             letters: Default::default(),
@@ -359,252 +289,14 @@ impl Dimension {
         self.successors.get(&region).copied().unwrap_or(region)
     }
 
+    /// Columns that regions gave up and that are not stored yet.
+    pub fn departed(&self) -> &DepartedColumns {
+        &self.home.ground.departed
+    }
+
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
-        chunk_heights(&self.spec.heights)
-    }
-
-    /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
-    pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
-        match self.regionizer.data_mut(region) {
-            Some(slot) => &mut slot.parked.get().inbox,
-            None => self.waiting.get().entry(region).or_default(),
-        }
-    }
-
-    /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
-    /// knows yet.
-    pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
-        // Of a fetched column the region has only the blocks yet.
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        if !is_whole || self.columns.get(&column) != Some(&Stage::Owned) {
-            return Some(false);
-        }
-        let region = self.regionizer.region_at(column)?;
-        let slot = self.regionizer.data_mut(region)?;
-        if slot.has_lost(column) {
-            return Some(false);
-        }
-        let inbox = &slot.parked.get().inbox;
-        Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
-    }
-
-    /// Whether the column is generated only to be stored, with this claim.
-    pub fn is_making(&self, column: ColumnPos, claim: u64) -> bool {
-        self.making.get(&column) == Some(&claim)
-    }
-
-    /// Whether an order for the column is out.
-    pub fn is_under_way(&self, column: ColumnPos) -> bool {
-        self.making.contains_key(&column) || self.columns.contains_key(&column)
-    }
-
-    /// The column can be generated again.
-    pub fn release_generation(&mut self, column: ColumnPos) {
-        if self.stored.release(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
-            self.wanting.ask_everybody();
-        }
-    }
-
-    /// Who comes to a place again does not wait for what failed there before.
-    pub fn forget_left_failures(&mut self) {
-        for column in std::mem::take(&mut self.left_failures) {
-            let is_wanted = self.viewers.values().any(|viewer| viewer.reaches(column));
-            if !is_wanted && self.generation.failures.is_waiting(column) {
-                self.generation.failures.forget(column);
-                self.release_generation(column);
-            }
-        }
-    }
-
-    /// Nobody else begins to generate the column.
-    pub fn claim_generation(&mut self, column: ColumnPos) {
-        if self.stored.is_claimed(column) {
-            return;
-        }
-        let work = self.stored.claim(column.batch(), column);
-        for other in work.into_iter().flat_map(|work| work.columns).filter(|other| *other != column) {
-            self.stored.release(other);
-        }
-    }
-
-    /// The column is stored now, without an order of those who hold it: they can have it loaded.
-    pub fn end_waiting(&mut self, column: ColumnPos) {
-        if self.awaited.remove(&column) && self.resident.release(column) {
-            self.note_reopened(column);
-        }
-    }
-
-    /// The column is to be loaded again, for those who want it.
-    fn note_reopened(&mut self, column: ColumnPos) {
-        // Whoever has it in range holds it.
-        if self.is_held(column) {
-            self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
-            self.wanting.ask_everybody();
-        }
-    }
-
-    /// The column is not resident any more; viewers that want it look again.
-    pub fn forget(&mut self, column: ColumnPos) {
-        self.columns.remove(&column);
-        self.unneeded.remove(&column);
-        self.fetched.remove(&column);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.forget(column);
-        }
-        self.is_found(column);
-        if let Err(error) = self.regionizer.remove_column(column) {
-            error!("{}: {error}", self.id);
-        }
-        self.make_missing(column);
-    }
-
-    /// Columns that failed and that nobody wants any more are like others that are not there.
-    pub fn forget_unwanted_failures(&mut self) {
-        let Self { failed, holds, fetched, columns, .. } = self;
-        let is_unwanted = |column: &ColumnPos| {
-            !holds.contains_key(column) && !fetched.contains_key(column) && !columns.contains_key(column)
-        };
-        let unwanted: Vec<_> = failed.extract_if(.., |column, _| is_unwanted(column)).collect();
-        unwanted.into_iter().for_each(|(column, _)| self.make_missing(column));
-    }
-
-    pub fn make_missing(&mut self, column: ColumnPos) {
-        self.resident.unmark(column);
-        self.note_reopened(column);
-    }
-
-    /// Delivers a column to the region that owns its place, with all that waited for it.
-    pub fn deliver(&mut self, mut loaded: LoadedColumn) -> Option<Column> {
-        let position = loaded.column.pos();
-        let region = self.regionizer.region_at(position)?;
-        let column = loaded.column.clone();
-        let travellers = self.transit.get().take(position);
-        self.note_loaded(&column);
-        let mut letters = self.take_letters(position);
-        letters.splice(..0, self.recalled_to(&loaded));
-        self.is_found(position);
-        // The live entity is newer than the record of its journey.
-        loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
-        let inbox = self.inbox(region);
-        inbox.columns.push(loaded);
-        inbox.travellers.extend(travellers);
-        inbox.letters.extend(letters);
-        self.columns.insert(position, Stage::Owned);
-        if !self.is_held(position) {
-            self.unneeded.insert(position);
-        }
-        Some(column)
-    }
-
-    /// The column has been read again, or is nobody's any more.
-    fn is_found(&mut self, column: ColumnPos) {
-        self.reload.remove(&column);
-        self.reloading.remove(&column);
-        self.departed.find_again(column);
-    }
-
-    /// What waits for the entities in a column that comes.
-    fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
-        let recalled = self.recalled.get();
-        if recalled.is_empty() {
-            return Vec::new();
-        }
-        let ids = |record: &storage::EntityRecord| {
-            let children: Vec<_> = record.children.iter().filter_map(|child| child.id).collect();
-            children.into_iter().chain([record.id])
-        };
-        let ids: FxHashSet<Uuid> = loaded.entities.iter().flat_map(ids).collect();
-        recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
-    }
-
-    /// Columns of a halted region are read again, and what waits in it for them and their entities waits for that.
-    pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
-        self.reload.extend(lost);
-        self.revise_all();
-        for (block, _) in self.send_on(waiting) {
-            // Edits of a halted region were refused, so there are none.
-            warn!("{}: an edit of block {} is lost", self.id, block.block);
-        }
-    }
-
-    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
-    pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
-        // Behind those that wait already, while what the store has of a fetched column is being read.
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        let owned = self.columns.get(&column) == Some(&Stage::Owned) && is_whole;
-        let place = self.letter_place(column, &letter);
-        match self.regionizer.region_at(column).filter(|_| owned && self.has_height(column, place.y)) {
-            Some(region) => self.inbox(region).letters.push(letter),
-            None => {
-                self.hold(Holder::Letters(place), place, ViewerRadii::default());
-                self.letters.get().entry(column).or_default().push(letter);
-            }
-        }
-    }
-
-    /// The chunk that is loaded for a letter; any of the column unless the dimension is sparse.
-    fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
-        let height = letter.block().filter(|_| self.sparse.is_some()).map_or(0, |block| block.chunk().y);
-        column.chunk(height)
-    }
-
-    /// The letters that wait for the column, as far as the heights that they go to are loaded.
-    pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
-        let letters = self.letters.get().remove(&column).unwrap_or_default();
-        let mut there = Vec::with_capacity(letters.len());
-        for letter in letters {
-            let place = self.letter_place(column, &letter);
-            if self.has_height(column, place.y) {
-                self.release(Holder::Letters(place));
-                there.push(letter);
-            } else {
-                self.letters.get().entry(column).or_default().push(letter);
-            }
-        }
-        there
-    }
-
-    /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
-    pub fn keep(&mut self, column: ColumnPos) {
-        self.columns.insert(column, Stage::Owned);
-        if let Some(sparse) = &mut self.sparse {
-            sparse.revise(column);
-        }
-        let letters = self.take_letters(column);
-        letters.into_iter().for_each(|letter| self.send_letter(column, letter));
-        if !self.is_held(column) {
-            self.unneeded.insert(column);
-        }
-    }
-
-    /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
-    pub fn send_on(&mut self, astray: Inbox) -> Vec<(BlockEdit, BlockAccessError)> {
-        astray.travellers.into_iter().for_each(|traveller| self.route(traveller));
-        for letter in astray.letters {
-            match letter.column() {
-                Some((_, column)) => self.send_letter(column, letter),
-                None => self.recalled.get().push(letter),
-            }
-        }
-        let refuse = |edit: BlockEdit| (edit, BlockAccessError::OutsideRegion(edit.block));
-        astray.edits.into_iter().map(refuse).collect()
-    }
-
-    /// An entity goes to whoever owns its place now, or waits for the column.
-    pub fn route(&mut self, traveller: Traveller) {
-        let column = traveller.position.column();
-        for (viewer, radii) in &traveller.viewers {
-            self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
-        }
-        let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
-        // What the store has of a fetched column is still being read: whoever comes now could be among it.
-        let whole = loaded && !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        match self.regionizer.region_at(column).filter(|_| whole) {
-            Some(region) => self.inbox(region).travellers.push(traveller),
-            None => self.transit.get().push(traveller),
-        }
+        self.home.ground.chunk_heights.clone()
     }
 }
 

@@ -5,13 +5,13 @@ use super::clocks::clock::{Clock, LONG_WAIT};
 use super::collect::Desk;
 use super::region_slot::RegionSlot;
 use super::saving::save::Saves;
-use super::threads::{RegionJob, RegionTask};
+use super::threads::RegionJob;
 use crate::region::{RegionId, RegionState};
 use crate::simulation::{Assignment, Inbox, Letter, Task};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::mem;
 use std::time::Duration;
 
@@ -105,8 +105,7 @@ pub(super) fn dispatch(mut desk: Desk) {
         let all: Vec<_> =
             all.flat_map(|(id, open)| open.regionizer.regions().into_iter().map(|region| (*id, region))).collect();
         for (dimension, region) in all {
-            let tasks = desk.begin_group(dimension, region);
-            desk.run_group(tasks);
+            desk.run_group(dimension, region);
         }
         return;
     }
@@ -123,8 +122,7 @@ pub(super) fn dispatch(mut desk: Desk) {
             desk.deadlines.held.push((dimension, region));
             continue;
         }
-        let tasks = desk.begin_group(dimension, region);
-        desk.run_group(tasks);
+        desk.run_group(dimension, region);
     }
 }
 
@@ -158,14 +156,8 @@ impl Desk<'_> {
             && self.couplings.group(&self.dimensions, id, region).iter().any(is_ticking)
     }
 
-    fn run_group(&mut self, tasks: VecDeque<RegionTask>) {
-        if !tasks.is_empty() {
-            self.threads.run_regions(RegionJob { tasks });
-        }
-    }
-
-    /// The tick of a region, and of those that are coupled with it and due as well.
-    fn begin_group(&mut self, id: DimensionId, region: RegionId) -> VecDeque<RegionTask> {
+    /// Begins the tick of a region, and of those that are coupled with it and due as well.
+    fn run_group(&mut self, id: DimensionId, region: RegionId) {
         let group = self.couplings.group(&self.dimensions, id, region);
         let now = self.clock.now;
         let is_lockstep = self.config.mode.is_lockstep();
@@ -177,10 +169,13 @@ impl Desk<'_> {
             (*other_id, *other) == (id, region) || is_lockstep || slot.due <= now.saturating_add(early)
         };
         let group: Vec<_> = group.into_iter().filter(joins).collect();
-        group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect()
+        let tasks: RegionJob = group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect();
+        if !tasks.is_empty() {
+            self.threads.run_regions(tasks);
+        }
     }
 
-    fn begin_tick(&mut self, id: DimensionId, region: RegionId) -> Option<RegionTask> {
+    fn begin_tick(&mut self, id: DimensionId, region: RegionId) -> Option<Assignment> {
         let dimension = self.dimensions.open.get_mut(&id)?;
         let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
         let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
@@ -191,11 +186,10 @@ impl Desk<'_> {
         let own_rate = slot.control.ticks_per_second;
         // A late region skips ticks; it does not pile them up.
         slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(self.clock.now);
-        let period = dimension.time.period(own_rate);
-        let (clock, delta) = slot.begin_tick(&dimension.time, period);
+        let (clock, delta) = slot.begin_tick(&dimension.time, dimension.time.period(own_rate));
         let saves = self.saves.wants(id, region);
         let save = self.saves.is_due(&mut slot.save_turn, self.clock.now) || saves.is_some();
-        let task = Task::Tick { clock, delta, period, save };
+        let task = Task::Tick { clock, delta, save };
         let running = Running { is_tick: true, saves, ..Running::waiting(slot) };
         self.begin_task(id, region, running, task)
     }
@@ -207,7 +201,7 @@ impl Desk<'_> {
         region: RegionId,
         mut running: Running,
         task: Task,
-    ) -> Option<RegionTask> {
+    ) -> Option<Assignment> {
         let dimension = self.dimensions.open.get(&id)?;
         let home = dimension.home.clone();
         let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
@@ -222,9 +216,7 @@ impl Desk<'_> {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.deadlines.load += running.load;
         self.deadlines.running.insert((id, region), running);
-        let assignment =
-            Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress };
-        Some(RegionTask { dimension: id, region, assignment })
+        Some(Assignment { region, home, world: parked.world, inbox: parked.inbox, task, number, clock, progress })
     }
 
     /// What ticks later than this, on the coordinator's clock, is idle until then. In lockstep everything ticks at once.
@@ -264,13 +256,13 @@ impl Desk<'_> {
             }
         }
         for (id, region) in idle {
-            let Some(task) = self.begin_save(id, region, Task::Save) else { continue };
-            self.threads.run_regions(task);
+            let Some(task) = self.begin_idle_task(id, region, Task::Save) else { continue };
+            self.threads.run_regions([task]);
         }
     }
 
     /// A task without a tick. Messages and closures wait for the region's next tick.
-    pub fn begin_save(&mut self, id: DimensionId, region: RegionId, task: Task) -> Option<RegionTask> {
+    pub fn begin_idle_task(&mut self, id: DimensionId, region: RegionId, task: Task) -> Option<Assignment> {
         let saves = self.saves.wants(id, region);
         let dimension = self.dimensions.open.get_mut(&id)?;
         let mut slot = dimension.regionizer.try_begin_tick(region)?;

@@ -1,27 +1,14 @@
 //! What happens in the simulation, for the main world to hear of.
 
 use super::{ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SnapshotOutcome};
-use crate::block::BlockId;
 use crate::region::RegionId;
-use crate::simulation::{Address, BlockAccessError, Undeliverable};
+use crate::simulation::{Address, BlockAccessError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
-use crate::storage::OpacityTile;
+use crate::storage::{OpacityTile, StoreError};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
-
-/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
-/// that is published; [`BlockRefused`] comes back if it cannot be.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetBlock {
-    /// The dimension's entity.
-    pub dimension: Entity,
-    /// Where.
-    pub position: BlockPos,
-    /// What is to be there.
-    pub block: BlockId,
-}
 
 /// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +118,8 @@ events! {
         /// Why.
         error: Arc<DimensionError>,
     }
-    /// A column could not be generated or loaded; it is tried again later, or set aside.
+    /// A column, or a part of one in a sparse dimension, could not be generated or loaded; it is tried again later, or set
+    /// aside.
     ColumnFailed {
         /// Its dimension.
         dimension: DimensionId,
@@ -152,7 +140,7 @@ events! {
         /// The chunk.
         chunk: ChunkPos,
         /// What was wrong with it.
-        error: String,
+        error: StoreError,
     }
     /// A region came to be.
     RegionCreated {

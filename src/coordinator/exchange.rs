@@ -6,7 +6,7 @@ use super::arenas::{Arena, ArenaEvent, ArenaStatus, Arenas};
 use super::clocks::clock::DimensionClock;
 use super::clocks::coupling::Coupling;
 use super::dimension::DimensionSpec;
-use super::events::{ControlRegion, DimensionRemoved, SetBlock, StepDimension, WorldEvent};
+use super::events::{ControlRegion, DimensionRemoved, StepDimension, WorldEvent};
 use super::far_view::{FarUpdate, FarWish, SummariesReady};
 use super::pregeneration::{PregenerationOrder, PregenerationStatus};
 use super::saving::backup::BackupWorld;
@@ -20,7 +20,7 @@ use super::threads::{ColumnsReady, FinishedTasks, TaskDone};
 use super::travel::players::PlayerRead;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{Letter, Position, ViewerRadii};
+use crate::simulation::{BoxedComponent, Letter, Position, SetBlock, ViewerRadii};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet};
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Commit, StoreError};
@@ -188,7 +188,7 @@ pub(super) enum Event {
 /// What reached the coordinator and is not handled yet.
 #[derive(Resource, Default)]
 pub(super) struct Inbound {
-    pub main: Exclusive<Vec<FromMain>>,
+    pub main: Vec<FromMain>,
     pub tasks: Exclusive<Vec<TaskDone>>,
     pub columns: Vec<ColumnsReady>,
     pub summaries: Vec<SummariesReady>,
@@ -209,7 +209,7 @@ pub(super) struct Inbound {
 impl Inbound {
     pub fn push(&mut self, event: Event) {
         match event {
-            Event::Main(request) => self.main.get().push(request),
+            Event::Main(request) => self.main.push(request),
             Event::TasksDone(done) => self.tasks.get().extend(done.take()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::SummariesReady(ready) => self.summaries.push(ready),
@@ -265,7 +265,7 @@ pub struct MirrorState {
     /// Where it is and the dimension's clock there; `None` if it is gone.
     pub position: Option<(Position, Duration)>,
     /// The mirrored components that changed, by the number of their registration.
-    pub components: FxHashMap<usize, Box<dyn Any + Send>>,
+    pub components: FxHashMap<usize, BoxedComponent>,
 }
 
 /// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
@@ -295,7 +295,7 @@ pub struct Published {
     /// What listeners of far views are told, oldest first: a listener gets no more before it took what is here.
     pub far_views: VecDeque<FarUpdate>,
     /// What a region panicked with, if that is to end the app.
-    pub panic: Option<Box<dyn Any + Send>>,
+    pub panic: Option<Exclusive<Box<dyn Any + Send>>>,
     /// The newest statistics.
     pub statistics: Option<Arc<Statistics>>,
 }
@@ -346,6 +346,12 @@ impl Published {
             (Some(_) | None, _) => {}
         }
         self.columns.insert(column, update);
+    }
+
+    /// A column came, changed or went: older changes of it are part of that.
+    pub fn update_column(&mut self, column: (DimensionId, ColumnPos), update: ColumnUpdate) {
+        self.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != column || !update.replaces(chunk.y));
+        self.push_column(column, update);
     }
 
     pub(super) fn push_mirror(&mut self, id: Uuid, state: MirrorState) {

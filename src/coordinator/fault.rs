@@ -12,7 +12,7 @@ use super::travel::post::Whereabouts;
 use super::{RegionFaults, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;
-use crate::simulation::{BlockAccessError, BlockEdit, Inbox, Letter, MirrorUpdate, Salvage, Undeliverable};
+use crate::simulation::{Inbox, Letter, MirrorUpdate, Salvage, SetBlock, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use panic::CaughtPanic;
@@ -81,7 +81,8 @@ impl Desk<'_> {
         parts: &[RegionId],
         Fault { panic, salvage }: Fault,
     ) -> Vec<(RegionId, Inbox)> {
-        let Salvage { mut inbox, handed_over, undelivered, edits, columns, viewers, outbox } = *salvage;
+        let Salvage { mut inbox, handed_over, undelivered, columns, viewers, outbox } = *salvage;
+        let edits = mem::take(&mut inbox.edits);
         let mut whole = Vec::new();
         match outbox {
             Some(outbox) => {
@@ -187,20 +188,18 @@ impl Desk<'_> {
             if let Some(sparse) = &mut dimension.sparse {
                 sparse.forget(*column);
             }
-            dimension.departed.lose(*column, self.saves.unwritten(id, *column));
+            dimension.departed().lose(*column, self.saves.unwritten(id, *column));
         }
         columns.into_iter().map(|column| (column, until)).collect()
     }
 
     /// Edits that had been made in the tick that is undone, or that came in meanwhile.
-    fn refuse_edits(&mut self, id: DimensionId, region: RegionId, mut edits: Vec<BlockEdit>) {
+    fn refuse_edits(&mut self, id: DimensionId, region: RegionId, mut edits: Vec<SetBlock>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             edits.append(&mut waiting.edits);
         }
-        for edit in edits {
-            self.publisher.refused(dimension.spec.entity, edit, BlockAccessError::OutsideRegion(edit.block));
-        }
+        self.publisher.refuse(edits);
     }
 
     /// What was asked to be saved, and the region had not handed out, is lost.
@@ -280,7 +279,7 @@ impl Desk<'_> {
         let mut travelling = fallen.travelling.clone();
         let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
-        travelling.extend(dimension.transit.get().iter().flat_map(|traveller| traveller.ids()));
+        travelling.extend(dimension.transit.iter().flat_map(|traveller| traveller.ids()));
         self.directory.forget_fallen(id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {
@@ -302,16 +301,12 @@ impl Desk<'_> {
             // The region goes with it.
             astray.letters.append(&mut slot.parked.get().inbox.letters);
         }
-        let entity = dimension.spec.entity;
-        dimension.forget(column);
+        dimension.forget(column, &mut self.publisher);
         // Whoever comes here again begins with what the store has.
         if is_last && let Some(slot) = dimension.regionizer.try_begin_tick(region) {
             self.end_tick(id, region, slot);
         }
-        self.publisher.unloaded(id, column);
-        for edit in astray.edits {
-            self.publisher.refused(entity, edit, BlockAccessError::OutsideRegion(edit.block));
-        }
+        self.publisher.refuse(astray.edits);
         for traveller in astray.travellers {
             self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }

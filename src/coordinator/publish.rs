@@ -2,7 +2,7 @@
 
 use super::arenas::{Arena, ArenaStatus};
 use super::collect::Desk;
-use super::events::{BlockRefused, SetBlock, WorldEvent};
+use super::events::{BlockRefused, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
@@ -10,7 +10,7 @@ use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate};
+use crate::simulation::{BlockAccessError, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 /// What changed since the main world's side could be reached last.
 #[derive(Resource)]
 pub(super) struct Publisher {
-    news: Exclusive<Published>,
+    news: Published,
     shared: Arc<Mutex<Published>>,
     /// The columns and the mirrors that the main world was told of, and not that they are gone.
     columns: FxHashSet<(DimensionId, ColumnPos)>,
@@ -39,7 +39,7 @@ pub(super) fn publish(mut desk: Desk, mut tiers: ResMut<Tiers>) {
     if now >= desk.publisher.statistics_due {
         desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
         let statistics = desk.statistics(&mut tiers);
-        desk.publisher.news.get().statistics = Some(Arc::new(statistics));
+        desk.publisher.news.statistics = Some(Arc::new(statistics));
     }
     desk.publisher.hand_over();
 }
@@ -51,38 +51,40 @@ impl Publisher {
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
-        self.news.get().push_event(event.into());
+        self.news.push_event(event.into());
     }
 
     pub fn letter(&mut self, letter: Letter) {
-        self.news.get().push_letter(letter);
+        self.news.push_letter(letter);
     }
 
     pub fn far_view(&mut self, update: FarUpdate) {
-        self.news.get().far_views.push_back(update);
+        self.news.far_views.push_back(update);
     }
 
     /// The app ends with what a region panicked with.
     pub fn panic(&mut self, payload: Box<dyn Any + Send>) {
-        self.news.get().panic.get_or_insert(payload);
+        self.news.panic.get_or_insert_with(|| Exclusive::new(payload));
     }
 
-    pub fn refused(&mut self, dimension: Entity, edit: BlockEdit, error: BlockAccessError) {
-        let request = SetBlock { dimension, position: edit.block, block: edit.to };
-        self.event(BlockRefused { request, error });
+    /// Edits of columns that no region has any more.
+    pub fn refuse(&mut self, edits: impl IntoIterator<Item = SetBlock>) {
+        for request in edits {
+            self.event(BlockRefused { request, error: BlockAccessError::OutsideRegion(request.position) });
+        }
     }
 
     pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {
-        self.news.get().pregenerations.insert(job, status);
+        self.news.pregenerations.insert(job, status);
     }
 
     pub fn snapshot(&mut self, status: SnapshotJobStatus) {
-        self.news.get().snapshots.insert(status.id, status);
+        self.news.snapshots.insert(status.id, status);
     }
 
     /// How an arena is; without a status it is gone.
     pub fn arena(&mut self, arena: Arena, status: Option<ArenaStatus>) {
-        self.news.get().arenas.insert(arena.name.clone(), (arena, status));
+        self.news.arenas.insert(arena.name.clone(), (arena, status));
     }
 
     pub fn loaded(&mut self, dimension: DimensionId, blocks: Column) {
@@ -99,9 +101,6 @@ impl Publisher {
 
     /// A part is added to a column.
     pub fn extended(&mut self, dimension: DimensionId, part: Column) {
-        if part.loaded().is_none_or(HeightSet::is_empty) {
-            return;
-        }
         self.column(dimension, part.pos(), ColumnUpdate::Changed { lost: HeightSet::new(), gained: part });
     }
 
@@ -112,14 +111,13 @@ impl Publisher {
     }
 
     fn column(&mut self, dimension: DimensionId, column: ColumnPos, update: ColumnUpdate) {
-        let columns = [((dimension, column), update)].into();
-        self.news.get().append(Published { columns, ..default() });
+        self.news.update_column((dimension, column), update);
     }
 
     pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {
         let changed = changed.into_iter().map(|(position, chunk)| ((dimension, position), chunk));
         let is_shown = |((of, chunk), _): &((DimensionId, ChunkPos), _)| self.columns.contains(&(*of, chunk.column()));
-        self.news.get().chunks.extend(changed.filter(is_shown));
+        self.news.chunks.extend(changed.filter(is_shown));
     }
 
     pub fn mirrors(&mut self, updates: Vec<MirrorUpdate>) {
@@ -129,14 +127,14 @@ impl Publisher {
                 None => self.mirrors.remove(&id),
             };
             if was_known || position.is_some() {
-                self.news.get().push_mirror(id, MirrorState { is_new: !was_known, position, components });
+                self.news.push_mirror(id, MirrorState { is_new: !was_known, position, components });
             }
         }
     }
 
     /// Never waits: what cannot be handed over now is handed over with the next pass.
     pub fn hand_over(&mut self) {
-        if self.news.get().is_empty() {
+        if self.news.is_empty() {
             return;
         }
         let mut shared = match self.shared.try_lock() {
@@ -144,6 +142,6 @@ impl Publisher {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        shared.append(mem::take(self.news.get()));
+        shared.append(mem::take(&mut self.news));
     }
 }

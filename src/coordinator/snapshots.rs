@@ -21,6 +21,7 @@ mod stragglers;
 use super::collect::Desk;
 use super::exchange::Event;
 use super::saving::backup::SaveRequest;
+use super::threads::{Place, in_words};
 use crate::simulation::{ColumnAnswer, WorkBudget};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use uuid::Uuid;
 
 pub(super) use job::StoredPlaces;
 pub use order::{
@@ -308,7 +310,7 @@ impl Desk<'_> {
                     };
                     self.post(work.letter(job.dimension(), job.place_of(column), budget, job.is_void(), tell));
                 }
-                Step::FindStored(entities) => self.threads.find_stored(job.id, entities),
+                Step::FindStored(entities) => self.find_stored(job.id, entities),
                 Step::Files(work) => self.work_on_files(job, work),
                 Step::Wait => return false,
                 Step::End => return true,
@@ -316,33 +318,40 @@ impl Desk<'_> {
         }
     }
 
-    /// On a thread of its own; in lockstep here, so that it is done with the next pass.
+    /// Finds out where entities are stored; an event tells.
+    fn find_stored(&mut self, job: SnapshotJobId, entities: Vec<Uuid>) {
+        self.threads.ask(
+            Place::Loading,
+            move |store, _| store.entity_places(&entities),
+            move |places| Some(Event::Snapshot(SnapshotEvent::Found(job, in_words(places)))),
+        );
+    }
+
     fn work_on_files(&mut self, job: &Job, work: FileWork) {
         let (id, is_void) = (job.id, job.is_void());
-        let (blocks, sender) = (self.threads.blocks().clone(), self.threads.sender());
-        let failed = sender.clone();
-        let work = move || {
-            let answer = work.run(&blocks, &is_void);
-            // The coordinator is gone only while the app shuts down.
-            let _ = sender.send(Event::Snapshot(SnapshotEvent::Files(id, answer)));
-        };
-        if let Err(error) = self.threads.run_beside("terrane snapshot", work) {
-            let _ = failed.send(Event::Snapshot(SnapshotEvent::Files(id, Err(error.to_string()))));
-        }
+        self.threads.ask(
+            Place::Beside("terrane snapshot"),
+            move |_, blocks| work.run(blocks, &is_void),
+            move |done| Some(Event::Snapshot(SnapshotEvent::Files(id, in_words(done)))),
+        );
     }
 
     /// All that a restore changed is saved.
     pub fn forget_restore(&mut self, record: PathBuf) {
         let path = record.clone();
-        let forget = move || {
-            if let Err(error) = records::remove(&path) {
-                warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
-            }
-        };
-        if let Err(error) = self.threads.run_beside("terrane snapshot", forget) {
-            warn!("{}: a restore that is done is forgotten later: {error}", record.display());
-            self.keep_restore(record);
-        }
+        self.threads.ask(
+            Place::Beside("terrane snapshot"),
+            move |_, _| {
+                if let Err(error) = records::remove(&path) {
+                    warn!("{}: a restore that is done cannot be forgotten, and is done again: {error}", path.display());
+                }
+            },
+            |done| {
+                let error = done.err()?;
+                warn!("{}: a restore that is done is forgotten later: {error}", record.display());
+                Some(Event::Snapshot(SnapshotEvent::NotSaved(record)))
+            },
+        );
     }
 
     /// What a restore changed is not saved yet.

@@ -37,17 +37,15 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub fn next_claim(&mut self, pass: u64) -> u64 {
+    /// Counts an order of so many columns, and gives its claim.
+    pub fn begin_order(&mut self, dimension: &mut Dimension, pass: u64, columns: usize, generates: bool) -> u64 {
         self.last_claim += 1;
         self.claims.insert(self.last_claim, pass);
-        self.last_claim
-    }
-
-    pub fn note_ordered(&mut self, dimension: &mut Dimension, columns: usize, generates: bool) {
         self.in_flight += columns;
         self.generating += if generates { columns } else { 0 };
         dimension.in_flight += columns;
         dimension.last_claim = self.last_claim;
+        self.last_claim
     }
 
     pub fn note_pass(&mut self, took: Duration) {

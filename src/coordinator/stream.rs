@@ -105,7 +105,7 @@ impl Desk<'_> {
         if !dimension.reloading.is_empty() {
             return;
         }
-        for letter in mem::take(dimension.recalled.get()) {
+        for letter in mem::take(&mut dimension.recalled) {
             let reason = letter.entity().map_or(Undeliverable::DimensionNotOpen(id), Undeliverable::NoSuchEntity);
             self.undeliverable(letter, reason);
         }
@@ -122,10 +122,11 @@ impl Desk<'_> {
                 bevy::log::error!("{id}: {error}");
                 continue;
             }
-            match dimension.departed.get(column) {
+            match dimension.departed().get(column) {
                 Some(departed) => {
-                    if let Some(column) = dimension.deliver(departed) {
-                        self.publisher.loaded(id, column);
+                    let blocks = departed.column.clone();
+                    if dimension.deliver(departed) {
+                        self.publisher.loaded(id, blocks);
                     }
                 }
                 None => {
@@ -167,8 +168,7 @@ impl Desk<'_> {
                 Some(first) => Urgency::at(dimension.distance(*first)),
                 None => Urgency::AT_ONCE,
             };
-            let claim = self.totals.next_claim(self.clock.pass);
-            self.totals.note_ordered(dimension, columns.len(), generates);
+            let claim = self.totals.begin_order(dimension, self.clock.pass, columns.len(), generates);
             for column in &columns {
                 if let Some(Stage::Claimed(number)) = dimension.columns.get_mut(column) {
                     *number = claim;
@@ -222,8 +222,7 @@ impl Desk<'_> {
         if columns.is_empty() {
             return;
         }
-        let claim = self.totals.next_claim(self.clock.pass);
-        self.totals.note_ordered(dimension, columns.len(), true);
+        let claim = self.totals.begin_order(dimension, self.clock.pass, columns.len(), true);
         dimension.making.extend(columns.iter().map(|column| (*column, claim)));
         let source = match dimension.sparse {
             Some(_) => Source::Parts { home: dimension.home.clone(), heights, may_generate: true },

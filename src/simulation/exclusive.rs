@@ -12,6 +12,11 @@ impl<T> Exclusive<T> {
         Self(SyncCell::new(value))
     }
 
+    /// The value, which is not kept any longer.
+    pub fn into_inner(self) -> T {
+        SyncCell::to_inner(self.0)
+    }
+
     /// The value.
     pub fn get(&mut self) -> &mut T {
         self.0.get()

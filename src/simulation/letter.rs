@@ -1,7 +1,7 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
-use super::EntityIndex;
 use super::world::RegionState;
+use super::{EntityIndex, Exclusive};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::ecs::message::Messages;
@@ -123,12 +123,12 @@ pub struct Letter {
 
 enum Content {
     Message(Box<dyn Parcel>),
-    Run(RunInWorld),
-    RunOn(RunOnEntity, Option<RunIfRetired>),
+    Run(Exclusive<RunInWorld>),
+    RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
 }
 
 /// A message whose type is forgotten.
-trait Parcel: Send {
+trait Parcel: Send + Sync {
     fn deliver(
         self: Box<Self>,
         world: &mut World,
@@ -206,7 +206,7 @@ impl Letter {
 
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
-        Self { to, from, delay: 0, content: Content::Run(run), returned: None, brings: None }
+        Self { to, from, delay: 0, content: Content::Run(Exclusive::new(run)), returned: None, brings: None }
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
@@ -215,7 +215,7 @@ impl Letter {
             to: Address::Entity(id),
             from,
             delay: 0,
-            content: Content::RunOn(run, retired),
+            content: Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new)),
             returned: None,
             brings: None,
         }
@@ -286,13 +286,13 @@ impl Letter {
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
         let Self { to, from, delay, returned, .. } = *self;
-        Some(Self { to, from, delay, content: Content::Message(message.copy()), returned, brings: None })
+        Some(Self { to, from, delay, content: Content::Message((**message).copy()), returned, brings: None })
     }
 
     /// What it is, for messages about it.
     pub fn name(&self) -> &'static str {
         match &self.content {
-            Content::Message(message) => message.name(),
+            Content::Message(message) => (**message).name(),
             Content::Run(_) | Content::RunOn(..) => "a closure",
         }
     }
@@ -309,8 +309,8 @@ impl Letter {
             match self.content {
                 Content::Message(message) => message.give_back(world, self.to, reason),
                 Content::RunOn(_, Some(retired)) => {
-                    note(world, Content::Run(Box::new(|_| {})));
-                    retired(world, reason);
+                    note(world, Content::Run(Exclusive::new(Box::new(|_| {}))));
+                    retired.into_inner()(world, reason);
                 }
                 Content::Run(_) | Content::RunOn(_, None) => {}
             }
@@ -331,13 +331,13 @@ impl Letter {
                 }
             }
             Content::Run(run) => {
-                note(world, Content::Run(Box::new(|_| {})));
-                run(world);
+                note(world, Content::Run(Exclusive::new(Box::new(|_| {}))));
+                run.into_inner()(world);
             }
             Content::RunOn(run, retired) => {
-                note(world, Content::RunOn(Box::new(|_| {}), retired));
+                note(world, Content::RunOn(Exclusive::new(Box::new(|_| {})), retired));
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                    run(entity);
+                    run.into_inner()(entity);
                 }
             }
         }

@@ -9,39 +9,14 @@ use super::travel::entities::MoveCause;
 use super::travel::resources::ResourcePart;
 use super::{Position, RegionWorld, ViewerRadii};
 use crate::block::BlockId;
-use crate::chunk::{Chunk, Column};
+use crate::chunk::Chunk;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
-use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick};
+use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
+use bevy::prelude::{Entity, Message};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
-
-/// A column, or a part of one, on its way into a region or out of it, with the entities that were stored in it.
-#[derive(Clone, Debug)]
-pub struct LoadedColumn {
-    /// The blocks.
-    pub column: Column,
-    /// The entities as they are stored.
-    pub entities: Vec<EntityRecord>,
-    /// Scheduled ticks of its blocks.
-    pub block_ticks: Vec<StoredBlockTick>,
-}
-
-impl LoadedColumn {
-    /// Lets go of what is there at these chunk heights, but for entities.
-    pub(super) fn drop_heights(&mut self, heights: &HeightSet) {
-        self.column.cut(heights);
-        self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
-    }
-}
-
-impl From<Column> for LoadedColumn {
-    /// A column without entities and scheduled ticks.
-    fn from(column: Column) -> Self {
-        Self { column, entities: Vec::new(), block_ticks: Vec::new() }
-    }
-}
 
 /// An entity between two region worlds: its components taken off, all that follows it with it.
 pub struct Traveller {
@@ -74,13 +49,16 @@ impl Traveller {
     }
 }
 
-/// A block that someone outside of the region wants to be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockEdit {
+/// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
+/// that is published; `BlockRefused` comes back if it cannot be.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetBlock {
+    /// The dimension's entity.
+    pub dimension: Entity,
     /// Where.
-    pub block: BlockPos,
+    pub position: BlockPos,
     /// What is to be there.
-    pub to: BlockId,
+    pub block: BlockId,
 }
 
 /// What waits for a region: taken in before its next tick. A region that never ticked is nothing else.
@@ -99,7 +77,7 @@ pub struct Inbox {
     /// Parts of columns that nobody needs any more.
     pub cut: Vec<(ColumnPos, HeightSet)>,
     /// Blocks to change.
-    pub edits: Vec<BlockEdit>,
+    pub edits: Vec<SetBlock>,
     /// Messages and closures, in the order in which they were sent.
     pub letters: Vec<Letter>,
     /// Sections of a region that has no world yet: that world's own from its begin.
@@ -107,19 +85,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Whether nothing waits. Its sections alone are nothing.
-    pub fn is_empty(&self) -> bool {
-        let Self { absorbed, columns, travellers, resources, give_up, cut, edits, letters, sections: _ } = self;
-        absorbed.is_empty()
-            && columns.is_empty()
-            && travellers.is_empty()
-            && resources.is_empty()
-            && give_up.is_empty()
-            && cut.is_empty()
-            && edits.is_empty()
-            && letters.is_empty()
-    }
-
     /// Takes over all that waits in `other`.
     pub fn append(&mut self, mut other: Self) {
         self.absorbed.append(&mut other.absorbed);
@@ -150,7 +115,7 @@ impl Inbox {
             resources: Vec::new(),
             give_up: self.give_up.extract_if(.., |column| wanted(*column)).collect(),
             cut: self.cut.extract_if(.., |(column, _)| wanted(*column)).collect(),
-            edits: self.edits.extract_if(.., |edit| wanted(edit.block.column())).collect(),
+            edits: self.edits.extract_if(.., |edit| wanted(edit.position.column())).collect(),
             sections: FxHashSet::default(),
             letters: self
                 .letters
@@ -210,7 +175,7 @@ pub struct Outbox {
     /// Viewers that are no more.
     pub viewers_gone: Vec<Uuid>,
     /// Edits that could not be made, with the reason.
-    pub refused: Vec<(BlockEdit, super::BlockAccessError)>,
+    pub refused: Vec<(SetBlock, super::BlockAccessError)>,
     /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
     pub appeared: Vec<Uuid>,
     /// The stable ids that are here no longer, for whatever reason, sorted.

@@ -1,7 +1,7 @@
 //! What a region sends, and what waits in it for its time.
 
 use super::letter::{Address, Handed, Letter, LetterSender, RegionMessage, Undeliverable};
-use super::{BlockTicks, Exclusive, RegionColumns, RegionInfo};
+use super::{BlockTicks, RegionColumns, RegionInfo};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -51,7 +51,7 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 /// ```
 #[derive(Resource)]
 pub struct Post {
-    out: Exclusive<Vec<Letter>>,
+    out: Vec<Letter>,
     known: KnownMessages,
     sender: LetterSender,
     dimension: DimensionId,
@@ -63,7 +63,7 @@ impl Post {
     pub(super) fn new() -> Self {
         let dimension = DimensionId(0);
         let mut post = Self {
-            out: Exclusive::default(),
+            out: Vec::new(),
             known: KnownMessages::default(),
             sender: LetterSender::Main,
             dimension,
@@ -90,7 +90,7 @@ impl Post {
             return;
         }
         let letter = Letter::message(to, self.sender, message);
-        self.out.get().push(letter);
+        self.out.push(letter);
     }
 
     /// Sends `message` to a place in this dimension.
@@ -105,7 +105,7 @@ impl Post {
     pub fn run_at(&mut self, block: BlockPos, delay: u64, run: impl FnOnce(&mut World) + Send + 'static) {
         let to = Address::Place(self.dimension, block);
         let letter = Letter::run(to, self.sender, Box::new(run)).with_delay(delay);
-        self.out.get().push(letter);
+        self.out.push(letter);
     }
 
     /// Runs `run` on the entity with this stable id, wherever it is: at the next tick of its region, or `delay` ticks
@@ -118,7 +118,7 @@ impl Post {
         retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
     ) {
         let letter = Letter::run_on(id, self.sender, Box::new(run), Some(Box::new(retired))).with_delay(delay);
-        self.out.get().push(letter);
+        self.out.push(letter);
     }
 
     /// Schedules a [`BlockTick`](super::BlockTick) of `kind` for a block of this dimension, in whatever region it is, so
@@ -135,15 +135,15 @@ impl Post {
     }
 
     pub(super) fn append(&mut self, mut letters: Vec<Letter>) {
-        self.out.get().append(&mut letters);
+        self.out.append(&mut letters);
     }
 
-    pub(super) fn is_empty(&mut self) -> bool {
-        self.out.get().is_empty()
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
     }
 
     pub(super) fn take(&mut self) -> Vec<Letter> {
-        mem::take(self.out.get())
+        mem::take(&mut self.out)
     }
 
     pub(super) fn take_unknown(&mut self) -> Vec<&'static str> {
@@ -170,47 +170,47 @@ pub(crate) fn schedule(region: &mut World, block: BlockPos, kind: Arc<str>, dela
 #[derive(Default)]
 pub(super) struct Waiting {
     /// By the dimension's clock, then in the order of arrival.
-    letters: Exclusive<BTreeMap<(Duration, u64), Letter>>,
+    letters: BTreeMap<(Duration, u64), Letter>,
     arrivals: u64,
     /// Those that are being handed over: if one of them panics, the others are still here.
-    due: Exclusive<VecDeque<Letter>>,
+    due: VecDeque<Letter>,
     /// What was handed over in this task.
-    handed: Exclusive<Vec<Handed>>,
+    handed: Vec<Handed>,
 }
 
 impl Waiting {
     pub fn push(&mut self, due: Duration, letter: Letter) {
         self.arrivals += 1;
-        self.letters.get().insert((due, self.arrivals), letter);
+        self.letters.insert((due, self.arrivals), letter);
     }
 
-    pub fn is_empty(&mut self) -> bool {
-        self.letters.get().is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.letters.is_empty()
     }
 
     /// A task begins in which nothing was handed over yet.
     pub fn begin(&mut self) {
-        self.handed.get().clear();
+        self.handed.clear();
     }
 
     /// Notes what is handed over.
     pub fn note(&mut self, handed: Handed) {
-        self.handed.get().push(handed);
+        self.handed.push(handed);
     }
 
     /// Takes out what was handed over in this task.
     pub fn take_handed(&mut self) -> Vec<Handed> {
-        mem::take(self.handed.get())
+        mem::take(&mut self.handed)
     }
 
     /// What is due can be taken out with [`next_due`](Self::next_due).
     pub fn come_due(&mut self, clock: Duration) {
-        let later = self.letters.get().split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
-        self.due.get().extend(mem::replace(self.letters.get(), later).into_values());
+        let later = self.letters.split_off(&(clock.saturating_add(Duration::from_nanos(1)), 0));
+        self.due.extend(mem::replace(&mut self.letters, later).into_values());
     }
 
     pub fn next_due(&mut self) -> Option<Letter> {
-        self.due.get().pop_front()
+        self.due.pop_front()
     }
 
     /// Takes out what `wanted` names, each with the ticks that it still has to wait.
@@ -220,13 +220,13 @@ impl Waiting {
         period: Duration,
         mut wanted: impl FnMut(&Letter) -> bool,
     ) -> Vec<Letter> {
-        let taken = self.letters.get().extract_if(.., |_, letter| wanted(letter));
+        let taken = self.letters.extract_if(.., |_, letter| wanted(letter));
         taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, clock, period))).collect()
     }
 
     /// Takes over what waits in a region that is absorbed: the dimension's clock is the same for both.
     pub fn append(&mut self, mut other: Self) {
-        for ((due, _), letter) in mem::take(other.letters.get()) {
+        for ((due, _), letter) in mem::take(&mut other.letters) {
             self.push(due, letter);
         }
     }

@@ -64,7 +64,7 @@ pub(super) fn receive(world: &mut World) {
     if !edits.is_empty() {
         let mut owned = world.resource_mut::<RegionColumns>();
         for edit in &edits {
-            if let Err(error) = owned.set_block(edit.block, edit.to) {
+            if let Err(error) = owned.set_block(edit.position, edit.block) {
                 refused.push((*edit, error));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::columns::blocks::RegionColumns;
 use super::world::RegionState;
-use super::{BlockEdit, Inbox, Letter, Outbox, Undeliverable};
+use super::{Inbox, Letter, Outbox, Undeliverable};
 use crate::space::ColumnPos;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -12,15 +12,14 @@ use uuid::Uuid;
 /// What is left of a task that panicked. What the world held is gone with it, but nothing that was only on its way.
 #[derive(Default)]
 pub struct Salvage {
-    /// What the world had not made its own: letters that wait for their time, and entities that had not arrived. Columns
-    /// are not among it, since the store may have newer ones.
+    /// What the world had not made its own: letters that wait for their time, and entities that had not arrived; and edits
+    /// that had been made in this task, or were to be: they are undone. Columns are not among it, since the store may have
+    /// newer ones.
     pub inbox: Inbox,
     /// What was handed over in this task. What it did is undone.
     pub handed_over: Vec<Letter>,
     /// What could not be handed over.
     pub undelivered: Vec<(Letter, Undeliverable)>,
-    /// Edits that had been made in this task, or were to be: they are undone.
-    pub edits: Vec<BlockEdit>,
     /// The columns that the world had.
     pub columns: FxHashSet<ColumnPos>,
     /// The viewers that the coordinator believes to be in the world.
@@ -35,7 +34,6 @@ impl Salvage {
         self.inbox.append(other.inbox);
         self.handed_over.extend(other.handed_over);
         self.undelivered.extend(other.undelivered);
-        self.edits.extend(other.edits);
         self.columns.extend(other.columns);
         self.viewers.extend(other.viewers);
     }
@@ -49,7 +47,7 @@ pub(super) fn salvage(world: &mut World) -> Salvage {
     }
     let Some(mut state) = world.get_resource_mut::<RegionState>() else { return salvage };
     let (clock, period, is_handed_out) = (state.clock, state.period, state.is_handed_out);
-    salvage.edits = mem::take(&mut state.edits);
+    let mut edits = mem::take(&mut state.edits);
     salvage.viewers = mem::take(&mut state.viewers).into_iter().collect();
     salvage.viewers.sort_unstable();
     let handed = state.waiting.take_handed();
@@ -60,16 +58,15 @@ pub(super) fn salvage(world: &mut World) -> Salvage {
     if is_handed_out {
         // All that was done in the task is in it.
         salvage.handed_over.clear();
-        salvage.edits.clear();
         salvage.inbox.letters = letters;
-        salvage.outbox = Some(outbox);
+        salvage.outbox = Some(Box::new(outbox));
         return salvage;
     }
     letters.extend(outbox.travellers.into_iter().flat_map(|traveller| traveller.letters));
     salvage.undelivered = outbox.undelivered;
-    let Inbox { travellers, resources, edits, letters: later, .. } = inbox;
-    letters.extend(later);
-    salvage.edits.extend(edits);
-    salvage.inbox = Inbox { travellers, resources, letters, ..Inbox::default() };
+    let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;
+    letters.extend(later_letters);
+    edits.extend(later_edits);
+    salvage.inbox = Inbox { travellers, resources, edits, letters, ..Inbox::default() };
     salvage
 }

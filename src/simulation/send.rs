@@ -63,12 +63,12 @@ pub(super) fn send(world: &mut World) {
     let (give_up, cut) = (mem::take(&mut inbox.give_up), mem::take(&mut inbox.cut));
     // Letters stay within reach: what leaves now may have hooks that panic.
     let undelivered = mem::take(&mut outbox.undelivered);
-    let mut outbox = mem::replace(outbox, Box::new(Outbox { undelivered, ..Outbox::default() }));
+    let mut outbox = mem::replace(outbox, Outbox { undelivered, ..Outbox::default() });
 
     // What every tick looks for is found by queries that remember where they looked.
     let known = state.queries.take();
     let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
-    tend_players(world, &components, &mut queries.players, &mut outbox);
+    tend_players(world, &components, &mut queries.players, &mut outbox.save);
     report_viewers(world, &components, &mut queries.viewers, &mut outbox);
     let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
     let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
@@ -99,7 +99,7 @@ pub(super) fn send(world: &mut World) {
     // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other. What was restored
     // does so too: who was removed here may come back elsewhere, and a region that halts undoes nothing of it.
     let has_restored = outbox.worked.iter().any(FinishedWork::has_changed);
-    let sends = !world.resource_mut::<Post>().is_empty();
+    let sends = !world.resource::<Post>().is_empty();
     if save
         || sends
         || has_restored
@@ -108,8 +108,7 @@ pub(super) fn send(world: &mut World) {
         || !leaving.is_empty()
         || !cut.is_empty()
     {
-        let dimension = world.resource::<RegionInfo>().dimension;
-        collect_unsaved(world, &components, dimension, &mut outbox);
+        collect_unsaved(world, &components, &mut outbox.save);
     }
     let travellers = depart_all(world, walked_out, MoveCause::Crossing);
     mailed(world).travellers = travellers;
@@ -123,9 +122,8 @@ pub(super) fn send(world: &mut World) {
     outbox.letters = world.resource_mut::<Post>().take();
 
     let mut owned = world.resource_mut::<RegionColumns>();
-    let mut changed: Vec<_> = mem::take(&mut owned.changed).into_iter().collect();
+    let mut changed = mem::take(&mut owned.changed);
     changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
-    changed.sort_unstable();
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
     let (inbox, mailed) = world.resource_mut::<RegionState>().into_inner().mail.get();
     (outbox.travellers, outbox.undelivered) = (mem::take(&mut mailed.travellers), mem::take(&mut mailed.undelivered));
@@ -139,9 +137,8 @@ fn mailed(world: &mut World) -> &mut Outbox {
 /// The entities that are not on the region's ground any more.
 fn walked_out(world: &mut World, components: &RegionComponents, queries: &mut SendQueries) -> Vec<Entity> {
     let now = world.increment_change_tick();
-    let mut state = world.resource_mut::<RegionState>();
-    let (everywhere, last) = (state.look_everywhere, mem::replace(&mut state.last_look, now));
-    let everywhere = mem::take(&mut world.resource_mut::<RegionColumns>().lost_ground) || everywhere;
+    let last = mem::replace(&mut world.resource_mut::<RegionState>().last_look, now);
+    let everywhere = mem::take(&mut world.resource_mut::<RegionColumns>().look_everywhere);
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource::<RegionColumns>();
     let outside = |position: &Position| position.dimension != dimension || !owned.contains(position.column());
@@ -150,7 +147,7 @@ fn walked_out(world: &mut World, components: &RegionComponents, queries: &mut Se
     let anyone = queries.positions.iter(world).any(|position| may_be_outside(&position) && outside(&position));
     let found = if anyone { roots(world, components, outside) } else { Vec::new() };
     // Not all of them leave now: what hangs on another one may be let go of later.
-    world.resource_mut::<RegionState>().look_everywhere = anyone;
+    world.resource_mut::<RegionColumns>().look_everywhere = anyone;
     found
 }
 
@@ -171,9 +168,9 @@ fn report_viewers(
         return;
     }
     let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|viewer| viewer.id).collect();
-    let before = mem::replace(known, now.clone());
-    outbox.viewers_gone = before.difference(&now).copied().collect();
+    outbox.viewers_gone = known.difference(&now).copied().collect();
     outbox.viewers_gone.sort_unstable();
+    *known = now;
 }
 
 /// What changed of the mirrored entities since the last time.
@@ -194,10 +191,9 @@ fn mirror(world: &mut World, components: &RegionComponents, query: &mut QuerySta
         let new = !before.contains(&id.0);
         // Of what the main world has not seen yet, everything is new.
         let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { last };
-        let changed = components.read_mirrored(entity, last, now);
+        let components = components.read_mirrored(entity, last, now);
         let moved = position.last_changed().is_newer_than(last, now);
-        if new || moved || !changed.is_empty() {
-            let components = changed.into_iter().collect();
+        if new || moved || !components.is_empty() {
             updates.push(MirrorUpdate { id: id.0, position: Some((*position, clock)), components });
         }
     }
@@ -222,7 +218,7 @@ fn raise_faults(world: &mut World) {
 
 /// What waits for columns that are given up, and for the entities in them.
 fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
-    if world.resource_mut::<RegionState>().waiting.is_empty() {
+    if world.resource::<RegionState>().waiting.is_empty() {
         return Vec::new();
     }
     let components = world.resource::<RegionState>().components.clone();

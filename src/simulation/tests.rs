@@ -108,7 +108,7 @@ impl Regions {
     fn tick_with(&mut self, region: u64, inbox: Inbox) -> Outbox {
         let period = Duration::from_millis(50);
         let clock = period * self.assignments as u32;
-        self.run(region, inbox, Task::Tick { clock, delta: period, period, save: false })
+        self.run(region, inbox, Task::Tick { clock, delta: period, save: false })
     }
 
     fn tick(&mut self, region: u64) -> Outbox {

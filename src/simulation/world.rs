@@ -14,8 +14,8 @@ use super::travel::entities::EntityIndex;
 use super::travel::journey::{absorb, split};
 use super::travel::unregistered::SeenArchetypes;
 use super::{
-    BlockEdit, BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received,
-    RegionComponents, RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SplitMix64, WorldPool,
+    BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
+    RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SetBlock, SplitMix64, WorldPool,
 };
 use crate::chunk::Column;
 use crate::region::RegionId;
@@ -56,8 +56,6 @@ pub enum Task {
         clock: Duration,
         /// The time since the tick before, as the game is to see it: pauses are not part of it.
         delta: Duration,
-        /// The time from one tick to the next.
-        period: Duration,
         /// Whether everything unsaved is to be handed out.
         save: bool,
     },
@@ -119,8 +117,7 @@ impl Assignment {
                 none.insert(world)
             }
         };
-        world.set_clock(&self.task, self.clock);
-        world.begin(self.region, &self.task, self.number, &self.progress);
+        world.begin(self.region, &self.task, self.number, &self.progress, self.clock);
         // Each waits where a panic of the game does not reach it until it is taken in.
         let absorbed = mem::take(&mut self.inbox.absorbed);
         *world.state().inbox() = mem::replace(&mut self.inbox, Inbox { absorbed, ..Inbox::default() });
@@ -141,8 +138,7 @@ impl Assignment {
         };
         let Inbox { mut absorbed, travellers, resources, edits, letters, .. } = inbox;
         absorbed.reverse();
-        found.edits.extend(edits);
-        found.inbox.append(Inbox { absorbed, travellers, resources, letters, ..Inbox::default() });
+        found.inbox.append(Inbox { absorbed, travellers, resources, edits, letters, ..Inbox::default() });
         found
     }
 }
@@ -174,12 +170,10 @@ pub(super) struct RegionState {
     pub is_parallel: bool,
     pub schedules: TickSchedules,
     /// What came in and what goes out.
-    pub mail: Exclusive<(Inbox, Box<Outbox>)>,
+    pub mail: Exclusive<(Inbox, Outbox)>,
     pub waiting: Waiting,
     pub last_send: Tick,
     pub queries: Option<Box<SendQueries>>,
-    /// Whether an entity may be outside of the region though it has not moved since the last look.
-    pub look_everywhere: bool,
     /// When it was looked last for entities outside, in change ticks.
     pub last_look: Tick,
     /// Entities that are no more, and may still be in the store.
@@ -197,7 +191,7 @@ pub(super) struct RegionState {
     /// The viewers that the coordinator believes to be here.
     pub viewers: FxHashSet<Uuid>,
     /// The edits that were made in this task.
-    pub edits: Vec<BlockEdit>,
+    pub edits: Vec<SetBlock>,
     /// Columns to be captured and restored at the end of this tick.
     pub column_work: Exclusive<ComingWork>,
     /// The outbox of this task is whole.
@@ -241,7 +235,6 @@ impl RegionWorld {
                 waiting: Waiting::default(),
                 last_send: Tick::new(0),
                 queries: None,
-                look_everywhere: true,
                 last_look: Tick::new(0),
                 despawned: FxHashSet::default(),
                 seen_archetypes: SeenArchetypes::default(),
@@ -281,18 +274,6 @@ impl RegionWorld {
         world.resource_mut::<RegionColumns>().settle(home);
     }
 
-    /// What waits for a time in this world, or comes in now, counts from this clock.
-    fn set_clock(&mut self, task: &Task, (now, period): (Duration, Duration)) {
-        let world = self.app.world_mut();
-        let (clock, period) = match task {
-            Task::Tick { clock, period, .. } => (*clock, *period),
-            _ => (now, period),
-        };
-        let mut state = world.resource_mut::<RegionState>();
-        (state.clock, state.period) = (clock, period);
-        world.resource_mut::<BlockTicks>().set_clock(clock, period);
-    }
-
     /// The sections that are the region's own.
     pub fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
         &mut self.app.world_mut().resource_mut::<RegionColumns>().into_inner().sections
@@ -303,20 +284,31 @@ impl RegionWorld {
     }
 
     /// A task begins.
-    fn begin(&mut self, region: RegionId, task: &Task, number: u64, progress: &Arc<TaskProgress>) {
+    fn begin(
+        &mut self,
+        region: RegionId,
+        task: &Task,
+        number: u64,
+        progress: &Arc<TaskProgress>,
+        (now, period): (Duration, Duration),
+    ) {
         let world = self.app.world_mut();
+        // What waits for a time in this world, or comes in now, counts from this clock.
+        let clock = if let Task::Tick { clock, .. } = task { *clock } else { now };
+        world.resource_mut::<BlockTicks>().set_clock(clock, period);
         if mem::replace(&mut world.resource_mut::<RegionInfo>().region, region) != region {
             // A region that never ticked took over this world: whoever asks must learn where its entities are.
             world.resource_mut::<EntityIndex>().touch_all();
         }
-        let now = world.increment_change_tick();
+        let began = world.increment_change_tick();
         let mut state = world.resource_mut::<RegionState>();
         (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
+        (state.clock, state.period) = (clock, period);
         state.waiting.begin();
         state.seen = state.began;
         (state.edits, state.is_handed_out) = (Vec::new(), false);
         if matches!(task, Task::Tick { .. }) {
-            state.began = Some(now);
+            state.began = Some(began);
         }
         // Before anything comes in: hooks and observers of an arrival may draw.
         let mut random = SplitMix64::from_parts([state.seed, number]);
@@ -336,7 +328,7 @@ impl RegionWorld {
             world.resource_mut::<RegionState>().is_handed_out = true;
             split(world, parts, *section_shift);
         }
-        let mut outbox = mem::take(&mut world.resource_mut::<RegionState>().mail.get().1);
+        let mut outbox = Box::new(mem::take(world.resource_mut::<RegionState>().into_inner().outbox()));
         outbox.columns = world.resource::<RegionColumns>().positions().len();
         (outbox.appeared, outbox.gone) = world.resource_mut::<EntityIndex>().take_touched();
         outbox

@@ -20,14 +20,14 @@ const DIRECT_GROUPS: u64 = 64;
 /// Entries of a long range that are read at a time.
 const PAGE: usize = 1024;
 
-/// A column as it is stored.
+/// A column, or a part of one, as it is stored, or on its way between the store and a region.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoredColumn {
+pub struct LoadedColumn {
     /// Its chunks; those of air are left out.
     pub column: Column,
-    /// The entities in it, by ascending UUID.
+    /// The entities in it, as they are stored; those that were read are in the order of their UUIDs.
     pub entities: Vec<EntityRecord>,
-    /// The scheduled block ticks of its chunks, by block and then by kind.
+    /// The scheduled ticks of its blocks; those that were read are in the order of blocks, and then of kinds.
     pub block_ticks: Vec<StoredBlockTick>,
 }
 
@@ -36,7 +36,7 @@ struct BatchLoad {
     dimension: DimensionId,
     batch: BatchPos,
     chunk_heights: Range<i64>,
-    loaded: Vec<StoredColumn>,
+    loaded: Vec<LoadedColumn>,
     /// For each column of the batch its index in `loaded`.
     indices: [Option<usize>; BATCH_SIZE * BATCH_SIZE],
     /// The groups of chunks in which something was stored.
@@ -58,7 +58,7 @@ impl WorldStore {
         batch: BatchPos,
         columns: &[ColumnPos],
         chunk_heights: Range<i64>,
-    ) -> Result<Vec<StoredColumn>, StoreError> {
+    ) -> Result<Vec<LoadedColumn>, StoreError> {
         let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
         if load.loaded.is_empty() {
             return Ok(load.loaded);
@@ -77,7 +77,7 @@ impl WorldStore {
         batch: BatchPos,
         columns: &[ColumnPos],
         chunk_heights: Range<i64>,
-    ) -> Result<Vec<StoredColumn>, StoreError> {
+    ) -> Result<Vec<LoadedColumn>, StoreError> {
         let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
         self.load_chunks(&mut load)?;
         Ok(load.loaded)
@@ -95,8 +95,8 @@ impl WorldStore {
         dimension: DimensionId,
         column: ColumnPos,
         heights: &HeightSet,
-    ) -> Result<StoredColumn, StoreError> {
-        let mut part = StoredColumn::new(Column::partial(column, HeightSet::new()));
+    ) -> Result<LoadedColumn, StoreError> {
+        let mut part = LoadedColumn::from(Column::partial(column, HeightSet::new()));
         for range in heights.ranges() {
             let mut load = BatchLoad::new(dimension, column.batch(), &[], range);
             load.want(part);
@@ -338,10 +338,18 @@ impl WorldStore {
     }
 }
 
-impl StoredColumn {
-    /// A column without entities and block ticks.
-    pub(super) fn new(column: Column) -> Self {
+impl From<Column> for LoadedColumn {
+    /// A column without entities and scheduled ticks.
+    fn from(column: Column) -> Self {
         Self { column, entities: Vec::new(), block_ticks: Vec::new() }
+    }
+}
+
+impl LoadedColumn {
+    /// Lets go of what is there at these chunk heights, but for entities.
+    pub(crate) fn drop_heights(&mut self, heights: &HeightSet) {
+        self.column.cut(heights);
+        self.block_ticks.retain(|tick| !heights.contains(tick.block.chunk().y));
     }
 
     /// Puts a chunk into the column. One of air is known to be there, and takes no room.
@@ -362,14 +370,14 @@ impl BatchLoad {
         for &pos in columns.iter().filter(|pos| pos.batch() == batch) {
             let next = load.loaded.len();
             if *load.indices[pos.in_batch() as usize].get_or_insert(next) == next {
-                load.loaded.push(StoredColumn::new(Column::new(pos)));
+                load.loaded.push(Column::new(pos).into());
             }
         }
         load
     }
 
     /// What is loaded is added to this column of the batch, and to no other.
-    fn want(&mut self, column: StoredColumn) {
+    fn want(&mut self, column: LoadedColumn) {
         self.indices[column.column.pos().in_batch() as usize] = Some(0);
         self.loaded = vec![column];
     }
@@ -387,12 +395,12 @@ impl BatchLoad {
     }
 
     /// The column of a chunk, if the chunk is wanted.
-    fn wanted_column(&mut self, chunk: ChunkPos) -> Option<&mut StoredColumn> {
+    fn wanted_column(&mut self, chunk: ChunkPos) -> Option<&mut LoadedColumn> {
         if self.chunk_heights.contains(&chunk.y) { self.column(chunk.column()) } else { None }
     }
 
     /// The column at `pos`, if it is wanted.
-    fn column(&mut self, pos: ColumnPos) -> Option<&mut StoredColumn> {
+    fn column(&mut self, pos: ColumnPos) -> Option<&mut LoadedColumn> {
         let index = self.indices[pos.in_batch() as usize].filter(|_| pos.batch() == self.batch)?;
         self.loaded.get_mut(index)
     }

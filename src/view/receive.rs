@@ -6,7 +6,6 @@ use super::{
     Components, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, WorldStatistics, arenas, pregeneration, snapshots,
 };
 use crate::coordinator::{ColumnUpdate, MainLink, MirrorState, Published, WorldEvent};
-use crate::simulation::Exclusive;
 use crate::simulation::StableId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -15,17 +14,17 @@ use uuid::Uuid;
 
 /// What was published and not applied yet.
 #[derive(Resource, Default)]
-pub(super) struct Backlog(Exclusive<Published>);
+pub(super) struct Backlog(Published);
 
 impl Backlog {
     /// Adds what is newer.
     pub fn add(&mut self, newer: Published) {
-        self.0.get().append(newer);
+        self.0.append(newer);
     }
 
     /// What waits of a dimension's ground is not told any more.
     pub fn forget(&mut self, dimension: DimensionId) {
-        let waiting = self.0.get();
+        let waiting = &mut self.0;
         waiting.columns.retain(|(of, _), _| *of != dimension);
         waiting.chunks.retain(|(of, _), _| *of != dimension);
     }
@@ -36,19 +35,19 @@ const MOST_A_FRAME: usize = 1_024;
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
-    let mut backlog = mem::take(world.resource_mut::<Backlog>().into_inner().0.get());
+    let mut backlog = mem::take(&mut world.resource_mut::<Backlog>().0);
     if let Some(newer) = newer {
         backlog.append(newer);
     }
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
-    *world.resource_mut::<Backlog>().into_inner().0.get() = backlog;
+    world.resource_mut::<Backlog>().0 = backlog;
 }
 
 fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(payload) = backlog.panic.take() {
-        std::panic::resume_unwind(payload);
+        std::panic::resume_unwind(payload.into_inner());
     }
     // Before a dimension is told to be closed, and they with it.
     for status in mem::take(&mut backlog.snapshots).into_values() {

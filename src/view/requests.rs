@@ -6,8 +6,7 @@ use super::{
 };
 use crate::coordinator::{BackupWorld, ControlRegion, CoordinatorHandle, FromMain, MainLink, SetBlock, StepDimension};
 use crate::simulation::{
-    Address, Exclusive, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, Viewer, ViewerRadii,
-    schedule,
+    Address, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, Viewer, ViewerRadii, schedule,
 };
 use crate::space::{BlockPos, ChunkPos, DimensionId};
 use bevy::prelude::*;
@@ -165,16 +164,16 @@ fn to_place(block: BlockPos) -> Address {
 }
 
 fn post<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>, letter: FromMain) -> &'a mut Commands<'w, 's> {
-    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.get().push(letter));
+    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push(letter));
     commands
 }
 
 /// What is sent to regions at the end of the frame, after the frame's new dimensions.
 #[derive(Resource, Default)]
-pub(super) struct Outgoing(Exclusive<Vec<FromMain>>);
+pub(super) struct Outgoing(Vec<FromMain>);
 
 pub(super) fn send_letters(link: Res<MainLink>, mut outgoing: ResMut<Outgoing>) {
-    std::mem::take(outgoing.0.get()).into_iter().for_each(|letter| link.send(letter));
+    std::mem::take(&mut outgoing.0).into_iter().for_each(|letter| link.send(letter));
 }
 
 type ViewerQuery<'w, 's> = Query<

@@ -562,6 +562,7 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     let dimension = app.world_mut().spawn(Dimension::new("shaft", generator).with_height(heights)).id();
     let [low, high] = [0, 2_000].map(|y| BlockPos::new(0, y, 0));
     let camera = viewer_at(&mut app, dimension, low);
+    listen::<ColumnFailed>(&mut app);
     start(&mut app);
     let is_seen = |app: &App, block| seen(app, dimension, block).is_some();
     let wait_for = |app: &mut App, what: &str, place: BlockPos| {
@@ -576,6 +577,8 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     assert!(!is_seen(&app, high));
     viewer_at(&mut app, dimension, low.offset(160, 0, 0));
     wait_for(&mut app, "other ground", low.offset(160, 0, 0));
+    let of_part = |failed: &ColumnFailed| failed.column == high.column() && failed.error.contains("there is a ceiling");
+    assert!(heard::<ColumnFailed>(&app).iter().any(of_part), "the game hears of it");
     fails.store(false, Ordering::Relaxed);
     wait_for(&mut app, "what lies above", high);
 }

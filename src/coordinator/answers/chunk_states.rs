@@ -5,6 +5,8 @@ use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ComponentError, format};
 use crate::coordinator::collect::Desk;
 use crate::coordinator::events::ChunksAnswer;
+use crate::coordinator::exchange::Event;
+use crate::coordinator::threads::{Place, WorkError};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
 use bevy::prelude::*;
@@ -44,9 +46,7 @@ impl ChunkState {
 }
 
 /// A question, to be answered on another thread.
-pub(in crate::coordinator) struct ChunkStateOrder {
-    asker: Entity,
-    entity: Entity,
+struct ChunkStateOrder {
     dimension: DimensionId,
     is_sparse: bool,
     chunks: Vec<KnownChunk>,
@@ -70,20 +70,30 @@ impl Desk<'_> {
         };
         let is_sparse = self.dimensions.open.get(&dimension).is_some_and(|dimension| dimension.sparse.is_some());
         let mut known = Vec::with_capacity(chunks.len());
-        for (pos, published) in chunks.into_iter().zip(published) {
+        for (&pos, published) in chunks.iter().zip(published) {
             let mut batches = self.saves.unwritten_batches();
             let newest = published.or_else(|| batches.find_map(|batch| batch.chunks.get(&(dimension, pos)).cloned()));
             let is_generated = newest.is_some() || self.saves.unwritten_summary(dimension, pos.column()).is_some();
             known.push(KnownChunk { pos, newest, is_generated });
         }
-        self.threads.order_chunk_states(ChunkStateOrder { asker, entity, dimension, is_sparse, chunks: known });
+        let order = ChunkStateOrder { dimension, is_sparse, chunks: known };
+        self.threads.ask(
+            Place::Loading,
+            move |store, blocks| order.read(store, blocks),
+            move |read| {
+                let failed =
+                    |error: WorkError| chunks.iter().map(|chunk| (*chunk, Err(error.clone().into()))).collect();
+                let chunks = read.unwrap_or_else(failed);
+                Some(Event::Happened(ChunksAnswer { asker, entity, chunks }.into()))
+            },
+        );
     }
 }
 
 impl ChunkStateOrder {
     /// Answers the question.
-    pub fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> ChunksAnswer {
-        let Self { asker, entity, dimension, is_sparse, chunks } = self;
+    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)> {
+        let Self { dimension, is_sparse, chunks } = self;
         let positions: Vec<ChunkPos> = chunks.iter().map(|chunk| chunk.pos).collect();
         // Before the chunks: what is stored meanwhile must not look like air of a stored column.
         let mut marks = BTreeMap::new();
@@ -94,7 +104,7 @@ impl ChunkStateOrder {
         let reader = Reader { store, blocks, dimension, is_sparse, marks };
         let answer =
             |(chunk, stored): (KnownChunk, _)| (chunk.pos, reader.state(&chunk, stored).map_err(AskError::from));
-        ChunksAnswer { asker, entity, chunks: chunks.into_iter().zip(stored).map(answer).collect() }
+        chunks.into_iter().zip(stored).map(answer).collect()
     }
 }
 

@@ -4,6 +4,8 @@ use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::events::OpacityAnswer;
+use crate::coordinator::exchange::Event;
+use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::SavedChunks;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{OpacityTile, StoreError, WorldStore};
@@ -33,11 +35,14 @@ pub enum AskError {
     /// The store cannot be read, or what it holds is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Nobody could look.
+    #[error(transparent)]
+    Work(#[from] WorkError),
 }
 
 /// A question, to be answered on another thread.
-pub(in crate::coordinator) struct OpacityOrder {
-    ask: AskOpacity,
+struct OpacityOrder {
+    batch: BatchPos,
     dimension: DimensionId,
     /// What the store does not have yet.
     unwritten: Vec<(ColumnPos, SavedChunks)>,
@@ -53,22 +58,27 @@ impl Desk<'_> {
             return self.publisher.event(OpacityAnswer { request, entity, batch, opacity });
         };
         let unwritten = batch.columns().map(|column| (column, self.saves.unwritten(dimension, column))).collect();
-        self.threads.order_opacity(OpacityOrder { ask, dimension, unwritten, loaded });
+        let order = OpacityOrder { batch, dimension, unwritten, loaded };
+        self.threads.ask(
+            Place::Loading,
+            move |store, blocks| order.read(store, blocks),
+            move |read| {
+                let opacity = read.unwrap_or_else(|error| Err(error.into()));
+                Some(Event::Happened(OpacityAnswer { request, entity, batch, opacity }.into()))
+            },
+        );
     }
 }
 
 impl OpacityOrder {
     /// Answers the question.
-    pub fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> OpacityAnswer {
-        let AskOpacity { request, dimension: entity, batch } = self.ask;
-        let opacity = store.opacity(self.dimension, batch).map(|mut opacity| {
-            let is_opaque = |block| blocks.block(block).is_opaque();
-            for (column, chunks) in &self.unwritten {
-                chunks.iter().for_each(|(y, chunk)| opacity.set_chunk(*column, *y, chunk, is_opaque));
-            }
-            self.loaded.iter().for_each(|column| opacity.set_column(column, is_opaque));
-            Arc::<OpacityTile>::new(opacity)
-        });
-        OpacityAnswer { request, entity, batch, opacity: opacity.map_err(AskError::from) }
+    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Result<Arc<OpacityTile>, AskError> {
+        let mut opacity = store.opacity(self.dimension, self.batch)?;
+        let is_opaque = |block| blocks.block(block).is_opaque();
+        for (column, chunks) in &self.unwritten {
+            chunks.iter().for_each(|(y, chunk)| opacity.set_chunk(*column, *y, chunk, is_opaque));
+        }
+        self.loaded.iter().for_each(|column| opacity.set_column(column, is_opaque));
+        Ok(Arc::new(opacity))
     }
 }

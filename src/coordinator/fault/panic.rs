@@ -88,8 +88,8 @@ fn system_in(backtrace: &str) -> Option<String> {
         let path = name.trim_start_matches(['<', '&']);
         let foreign = ["std::", "core::", "alloc::", "bevy_ecs::", "rust_begin_unwind", "__rust"];
         let is_foreign = foreign.iter().any(|prefix| path.starts_with(prefix))
-            || ["/rustc/", "/bevy_ecs", "/coordinator/panic.rs"].iter().any(|part| file.contains(part))
-            || path.starts_with("bevy_terrane::coordinator::panic");
+            || ["/rustc/", "/bevy_ecs", "/fault/panic.rs"].iter().any(|part| file.contains(part))
+            || path.starts_with("bevy_terrane::coordinator::fault::panic");
         if !is_foreign {
             system = Some(name.trim_end_matches("::{{closure}}").to_owned());
         }

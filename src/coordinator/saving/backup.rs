@@ -4,8 +4,10 @@
 
 use crate::coordinator::collect::Desk;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
-use crate::storage::Backup;
+use crate::coordinator::exchange::Event;
+use crate::coordinator::threads::{Place, in_words};
 use crate::storage::upkeep::FoundRequest;
+use crate::storage::{Backup, WorldStore};
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
@@ -70,14 +72,6 @@ impl From<FoundRequest> for BackupOrder {
 }
 
 impl BackupOrder {
-    /// What the game is to hear if it cannot even begin. Another process hears it when this is dropped.
-    pub fn refusal(&self, error: String) -> Option<WorldEvent> {
-        match self.asker {
-            Asker::Game(request) => Some(BackupFailed { request, error }.into()),
-            Asker::Process(_) => None,
-        }
-    }
-
     /// Answers another process; for the game it gives the answer.
     pub fn answer(self, result: Result<Backup, String>) -> Option<WorldEvent> {
         match self.asker {
@@ -107,18 +101,39 @@ pub(in crate::coordinator) fn look_for_requests(mut desk: Desk, mut look: ResMut
     let found = mem::take(&mut desk.inbound.backup_requests);
     desk.saves.requested.extend(found.into_iter().map(|found| SaveRequest::Backup(found.into())));
     let now = desk.clock.now;
-    if now >= look.next_at && desk.store.0.folder().is_some() && desk.threads.look_for_backup_requests() {
+    if now >= look.next_at && desk.store.0.folder().is_some() && desk.threads.ask_when_idle(find_requests) {
         look.next_at = now.saturating_add(LOOK_PERIOD);
     }
 }
 
+/// Looks for backups that other processes ask for.
+fn find_requests(store: &WorldStore) -> Option<Event> {
+    match store.folder().map(FoundRequest::find)? {
+        Ok(found) => (!found.is_empty()).then_some(Event::BackupRequests(found)),
+        Err(error) => {
+            warn!("nobody can ask for a backup of the running world: {error}");
+            None
+        }
+    }
+}
+
 impl Desk<'_> {
+    /// Makes a backup of what is stored; an event tells when it is done.
+    fn back_up(&mut self, order: BackupOrder) {
+        let (folder, keep) = (order.folder.clone(), order.keep);
+        self.threads.ask(
+            Place::Beside("terrane backup"),
+            move |store, _| store.back_up(&folder, keep),
+            |made| order.answer(in_words(made)).map(Event::Happened),
+        );
+    }
+
     /// Everything that was asked to be saved is durable.
     pub fn answer_saves(&mut self) {
         for request in mem::take(&mut self.saves.answers) {
             match request {
                 SaveRequest::Message(request) => self.publisher.event(WorldSaved { request }),
-                SaveRequest::Backup(order) => self.threads.back_up(order),
+                SaveRequest::Backup(order) => self.back_up(order),
                 SaveRequest::Restore(record) => self.forget_restore(record),
             }
         }

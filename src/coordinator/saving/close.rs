@@ -4,11 +4,20 @@ use crate::coordinator::DimensionError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
+use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::threads::{Place, in_words};
 use crate::simulation::{Task, Undeliverable};
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::DimensionId;
+use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::mem;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The time between two lines in the log about a removal.
+const REMOVAL_REPORT: Duration = Duration::from_secs(5);
 
 pub(in crate::coordinator) fn close(mut desk: Desk) {
     for removed in mem::take(&mut desk.inbound.removed) {
@@ -59,18 +68,42 @@ impl Desk<'_> {
     /// What waits for columns of a dimension that closes is not delivered any more.
     fn return_letters(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut letters: Vec<_> = mem::take(dimension.letters.get()).into_values().flatten().collect();
-        letters.append(dimension.recalled.get());
+        let mut letters: Vec<_> = mem::take(&mut dimension.letters).into_values().flatten().collect();
+        letters.append(&mut dimension.recalled);
         for letter in letters {
             self.undeliverable(letter, Undeliverable::DimensionNotOpen(id));
         }
     }
 
-    /// What is stored of a dimension that is not open is erased in the background.
+    /// What is stored of a dimension that is not open is erased in the background; an event tells when it is done. It goes
+    /// on after a restart if the app ends before.
     pub fn remove_dimension(&mut self, entity: Entity, name: String) {
-        if self.dimensions.removing.insert(name.clone()) {
-            self.threads.remove_dimension(entity, name);
+        if !self.dimensions.removing.insert(name.clone()) {
+            return;
         }
+        let (ending, wanted) = (self.threads.ending(), name.clone());
+        let remove = move |store: &WorldStore, _: &_| {
+            let mut told = Instant::now();
+            store.remove_dimension(&wanted, |entries| {
+                if told.elapsed() >= REMOVAL_REPORT {
+                    told = Instant::now();
+                    info!("removing dimension {wanted:?}: {entries} entries so far");
+                }
+                match ending.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            })
+        };
+        self.threads.ask(Place::Beside("terrane removal"), remove, move |removed| {
+            let (entries, error) = match in_words(removed) {
+                Ok(removed) if removed.finished => (removed.entries, None),
+                // The rest is removed when a dimension of this name is asked for again.
+                Ok(_) => return None,
+                Err(error) => (0, Some(error)),
+            };
+            Some(Event::DimensionRemoved(DimensionRemoved { entity, name, entries, error }))
+        });
     }
 
     /// What waits for its name is to be erased: that is what is stored under this name when it would be opened.
@@ -121,9 +154,7 @@ impl Desk<'_> {
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let (lost, columns): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| slot.has_lost(*column));
             // Those that are read again, or that lack what is on its way to them, go when that is there.
-            let is_whole =
-                |column: &ColumnPos| !dimension.reload.contains_key(column) && !dimension.fetched.contains_key(column);
-            let columns: Vec<_> = columns.into_iter().filter(is_whole).collect();
+            let columns: Vec<_> = columns.into_iter().filter(|column| dimension.is_whole(*column)).collect();
             for column in lost {
                 self.let_go_halted(id, region, column);
             }
@@ -132,8 +163,8 @@ impl Desk<'_> {
                 dimension.columns.insert(*column, Stage::Leaving);
             }
             dimension.inbox(region).give_up = columns;
-            if let Some(task) = self.begin_save(id, region, Task::Close) {
-                self.threads.run_regions(task);
+            if let Some(task) = self.begin_idle_task(id, region, Task::Close) {
+                self.threads.run_regions([task]);
             }
         }
     }
@@ -165,7 +196,7 @@ impl Desk<'_> {
         if self.dimensions.by_entity.get(&entity) == Some(&id) {
             self.dimensions.by_entity.remove(&entity);
         }
-        for traveller in dimension.transit.get().take_all() {
+        for traveller in dimension.transit.take_all() {
             self.drop_traveller(traveller, |_| Undeliverable::DimensionNotOpen(id));
         }
         self.directory.forget_dimension(id);

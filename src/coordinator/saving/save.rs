@@ -11,7 +11,6 @@
 use super::autosave::{Autosave, SaveTurn};
 use super::backup::SaveRequest;
 use crate::coordinator::collect::Desk;
-use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;
 use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
@@ -47,11 +46,8 @@ pub(in crate::coordinator) struct Saves {
     commits: u64,
     /// The number of the last commit that the store has.
     acknowledged: u64,
-    in_flight: bool,
-    /// What is in flight.
-    sent: Option<Arc<SaveBatch>>,
-    /// The commit in flight is synced, and all before it with it.
-    sent_sync: bool,
+    /// The commit in flight.
+    sent: Option<Sent>,
     /// The store has commits that a loss of power may take back.
     is_unsynced: bool,
     /// Requests that are answered by the next commit that is synced.
@@ -61,10 +57,16 @@ pub(in crate::coordinator) struct Saves {
     /// What is not synced is synced then, if each second is.
     sync_at: Duration,
     retry_at: Duration,
-    pub last_commit: Option<crate::storage::CommitReport>,
     pub bytes: u64,
     pub time: Duration,
     pub count: u64,
+}
+
+/// What was handed to the storage thread.
+struct Sent {
+    batch: Arc<SaveBatch>,
+    /// It is synced, and all before it with it.
+    is_synced: bool,
 }
 
 /// One round of asking every region for what is unsaved.
@@ -92,15 +94,12 @@ impl Saves {
             last_round: 0,
             commits: 0,
             acknowledged: 0,
-            in_flight: false,
             sent: None,
-            sent_sync: false,
             is_unsynced: false,
             answers: Vec::new(),
             commit_at,
             sync_at: Duration::ZERO,
             retry_at: Duration::ZERO,
-            last_commit: None,
             bytes: 0,
             time: Duration::ZERO,
             count: 0,
@@ -138,7 +137,7 @@ impl Saves {
 
     /// What is on its way into the store, the newest first.
     pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
-        [Some(&self.pending), self.sent.as_deref()].into_iter().flatten()
+        [Some(&self.pending), self.sent.as_ref().map(|sent| &*sent.batch)].into_iter().flatten()
     }
 
     /// Whether entities are on their way into the store that are in this dimension.
@@ -243,13 +242,14 @@ impl Saves {
 }
 
 /// Asks the regions for what is unsaved, if the game asked for that.
-pub(in crate::coordinator) fn begin_save(mut saves: ResMut<Saves>, mut desk: SaveDesk) {
+pub(in crate::coordinator) fn begin_save(mut desk: Desk) {
     let now = desk.clock.now;
+    let (saves, dimensions) = (&mut *desk.saves, &mut *desk.dimensions);
     if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue && round.number != 0) {
         return;
     }
     let mut wanted = BTreeSet::new();
-    for (id, dimension) in &mut desk.dimensions.open {
+    for (id, dimension) in &mut dimensions.open {
         for region in dimension.regionizer.regions() {
             // A world that a halted region holds is as it was.
             let slot = dimension.regionizer.data_mut(region);
@@ -264,18 +264,12 @@ pub(in crate::coordinator) fn begin_save(mut saves: ResMut<Saves>, mut desk: Sav
     saves.rounds.push(Round { number, wanted, since: now, overdue: false, requests });
 }
 
-#[derive(bevy::ecs::system::SystemParam)]
-pub(in crate::coordinator) struct SaveDesk<'w> {
-    clock: Res<'w, crate::coordinator::clocks::clock::Clock>,
-    dimensions: ResMut<'w, Dimensions>,
-}
-
 /// Handles finished commits and starts the next one.
 pub(in crate::coordinator) fn commit(mut desk: Desk) {
     desk.finish_commits();
     let now = desk.clock.now;
     let saves = &mut *desk.saves;
-    if saves.in_flight || now < saves.retry_at {
+    if saves.sent.is_some() || now < saves.retry_at {
         return;
     }
     let is_long = saves.pending.len() >= saves.limit / 4;
@@ -315,28 +309,30 @@ impl Desk<'_> {
         match self.threads.storage.try_submit(batch.clone(), durability, saves.commits + 1) {
             Ok(()) => {
                 saves.commits += 1;
-                saves.in_flight = true;
-                saves.sent = Some(batch);
-                saves.sent_sync = sync;
+                saves.sent = Some(Sent { batch, is_synced: sync });
                 saves.commit_at = now.saturating_add(saves.autosave.commit_within);
                 if sync {
                     saves.sync_at = now.saturating_add(SYNC_WITHIN);
                 }
             }
             // Only one commit is under way at a time, so this means that the thread has ended.
-            Err(_) => saves.pending = Arc::unwrap_or_clone(batch),
+            Err(refused) => {
+                // So that the batch has one owner, and is not copied.
+                drop(batch);
+                saves.pending = Arc::unwrap_or_clone(refused.into_batch());
+            }
         }
     }
 
     /// Whether everything that was handed out is in the store and survives a loss of power.
     pub fn is_all_synced(&self) -> bool {
-        self.saves.pending.is_empty() && !self.saves.in_flight && !self.saves.is_unsynced
+        self.saves.pending.is_empty() && self.saves.sent.is_none() && !self.saves.is_unsynced
     }
 
     pub fn wait_for_commit(&mut self) {
         // It may have come in already, with other events, and not be handled yet.
         self.finish_commits();
-        while self.saves.in_flight {
+        while self.saves.sent.is_some() {
             let Ok(event) = self.threads.events.recv() else { return };
             self.inbound.push(event);
             self.finish_commits();
@@ -357,28 +353,28 @@ impl Desk<'_> {
 
     fn finish_commits(&mut self) {
         for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
-            self.saves.in_flight = false;
             let sent = self.saves.sent.take();
             match result {
                 Ok(report) => {
-                    self.note_new_sparse_ground(sent.as_deref());
+                    self.note_new_sparse_ground(sent.as_ref().map(|sent| &*sent.batch));
                     self.saves.count += 1;
                     self.saves.bytes += report.bytes;
                     self.saves.time += report.duration;
                     for damaged in &report.replaced {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
-                    self.saves.last_commit = Some(report);
                     self.saves.acknowledged = ticket;
                     for dimension in self.dimensions.open.values_mut() {
-                        dimension.departed.forget_until(ticket);
+                        dimension.departed().forget_until(ticket);
                     }
-                    self.saves.is_unsynced = !self.saves.sent_sync;
+                    self.saves.is_unsynced = !sent.is_some_and(|sent| sent.is_synced);
                     if !self.saves.is_unsynced {
                         self.answer_saves();
                     }
                 }
                 Err(failed) => {
+                    // So that the batch has one owner, and is not copied.
+                    drop(sent);
                     error!("saving failed, it is tried again: {}", failed.error);
                     self.publisher.event(SaveFailed { error: failed.error.to_string(), requests: Vec::new() });
                     // What changed since is newer.

@@ -4,8 +4,8 @@ use crate::chunk::ColumnSummary;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::snapshots::Snapshots;
-use crate::coordinator::threads::{ColumnsReady, Fault, RegionTask};
-use crate::simulation::{Assignment, BlockEdit, ColumnError, Inbox, Salvage, Task};
+use crate::coordinator::threads::{ColumnsReady, Fault};
+use crate::simulation::{Assignment, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
@@ -83,14 +83,14 @@ impl Desk<'_> {
 
     /// Edits that wait for regions which are still ticking are made in the ground as it was saved last.
     fn keep_edits(&mut self) {
-        let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<BlockEdit>> = BTreeMap::new();
+        let mut edits: BTreeMap<(DimensionId, ColumnPos), Vec<SetBlock>> = BTreeMap::new();
         for (&(id, region), running) in &mut self.deadlines.running {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
             // What waits in a part of a region that is being split.
             let own = mem::take(&mut running.slot.parked.get().inbox.edits);
             for edit in own.into_iter().chain(beside.unwrap_or_default()) {
-                edits.entry((id, edit.block.column())).or_default().push(edit);
+                edits.entry((id, edit.position.column())).or_default().push(edit);
             }
         }
         for ((id, column), edits) in edits {
@@ -102,24 +102,25 @@ impl Desk<'_> {
         }
     }
 
-    fn edit_stored(&mut self, id: DimensionId, column: ColumnPos, edits: Vec<BlockEdit>) -> Result<(), ColumnError> {
+    fn edit_stored(&mut self, id: DimensionId, column: ColumnPos, edits: Vec<SetBlock>) -> Result<(), ColumnError> {
         let Some(dimension) = self.dimensions.open.get(&id) else { return Ok(()) };
-        let is_there = |edit: &BlockEdit| dimension.spec.heights.contains(&edit.block.y);
+        let is_there = |edit: &SetBlock| dimension.spec.heights.contains(&edit.position.y);
         let edits: Vec<_> = edits.into_iter().filter(is_there).collect();
-        let heights = edits.iter().map(|edit| edit.block.chunk().y).collect();
+        let heights = edits.iter().map(|edit| edit.position.chunk().y).collect();
         let mut ground = dimension.home.ground.stored(column, &heights)?;
         for (height, chunk) in self.saves.unwritten(id, column) {
             ground.set_chunk(height, chunk);
         }
         let pending = &mut self.saves.pending;
-        for BlockEdit { block, to } in edits {
-            if !ground.is_loaded(block.chunk().y) {
-                warn!("{id}: block {block} is not changed: it lies at a height that was not loaded");
+        for SetBlock { position, block, .. } in edits {
+            let chunk = position.chunk();
+            if !ground.is_loaded(chunk.y) {
+                warn!("{id}: block {position} is not changed: it lies at a height that was not loaded");
                 continue;
             }
-            ground.set_block(block, to);
-            if let Some(chunk) = ground.chunk(block.chunk().y) {
-                pending.chunks.insert((id, block.chunk()), chunk.clone());
+            ground.set_block(position, block);
+            if let Some(changed) = ground.chunk(chunk.y) {
+                pending.chunks.insert((id, chunk), changed.clone());
             }
         }
         if ground.loaded().is_none() {
@@ -177,7 +178,7 @@ impl Desk<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { world, inbox } = parked;
             let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, clock, progress };
-            match self.threads.run_region_here(RegionTask { dimension: id, region, assignment }).outcome {
+            match self.threads.run_region_here(assignment).outcome {
                 Ok((world, outbox)) => {
                     let _ = self.route(id, region, outbox);
                     let dimension = self.dimensions.open.get_mut(&id);
@@ -201,9 +202,9 @@ impl Desk<'_> {
     fn letters_left(&mut self) -> usize {
         let mut left = 0;
         for dimension in self.dimensions.open.values_mut() {
-            left += dimension.letters.get().values().map(Vec::len).sum::<usize>();
-            left += dimension.recalled.get().len();
-            left += dimension.transit.get().iter().map(|traveller| traveller.letters.len()).sum::<usize>();
+            left += dimension.letters.values().map(Vec::len).sum::<usize>();
+            left += dimension.recalled.len();
+            left += dimension.transit.iter().map(|traveller| traveller.letters.len()).sum::<usize>();
             for region in dimension.regionizer.regions() {
                 left += dimension.inbox(region).letters.len();
             }

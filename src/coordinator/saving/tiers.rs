@@ -8,6 +8,7 @@
 mod tests;
 
 use crate::coordinator::collect::Desk;
+use crate::coordinator::exchange::Event;
 use crate::coordinator::statistics::rate::RecentRate;
 use crate::coordinator::streaming::holders::Holder;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
@@ -185,7 +186,7 @@ impl Desk<'_> {
                 tiers.heat_saved = now;
             }
         }
-        tiers.is_asked = self.threads.run_tier_step(move |store| step.run(store));
+        tiers.is_asked = self.threads.ask_when_idle(move |store| Some(Event::TierStep(Box::new(step.run(store)))));
     }
 
     fn take_step(&mut self, tiers: &mut Tiers, done: StepDone) {

@@ -164,26 +164,23 @@ struct Candidates {
     dimension: DimensionId,
     holders: Vec<Holder>,
     by_distance: BinaryHeap<Reverse<Candidate>>,
-    /// Columns that may be generated now.
-    allowance: usize,
 }
 
 impl Candidates {
     fn new(dimension: &mut Dimension, now: Duration) -> Self {
-        let allowance = dimension.generation.allowance(now);
         let holders = dimension.wanting.take(&dimension.viewers);
-        let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, allowance, now);
+        let candidates = Self::of(dimension.id, &mut dimension.field(), &holders, now);
         dimension.wanting.0 = Some(candidates.holders.clone());
         candidates
     }
 
     /// What these viewers want.
-    fn of(dimension: DimensionId, field: &mut Field, holders: &[Holder], allowance: usize, now: Duration) -> Self {
+    fn of(dimension: DimensionId, field: &mut Field, holders: &[Holder], now: Duration) -> Self {
         field.renew_aims(holders, now);
         let found: Vec<_> = field.candidates(holders).map(|candidate| Candidate { rank: 0, ..candidate }).collect();
         let mut holders: Vec<_> = found.iter().map(|candidate| candidate.holder).collect();
         holders.dedup();
-        Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect(), allowance }
+        Self { dimension, holders, by_distance: found.into_iter().map(Reverse).collect() }
     }
 
     /// Whose turn it is, and what is ordered for it.
@@ -222,13 +219,13 @@ impl Desk<'_> {
     fn order_next(&mut self, candidates: &mut Candidates, now: Duration) -> bool {
         let (id, room) = (candidates.dimension, self.room());
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
-        candidates.allowance = dimension.generation.allowance(now);
-        let may_generate = room.generate > 0 && candidates.allowance > 0;
+        let allowance = dimension.generation.allowance(now);
+        let may_generate = room.generate > 0 && allowance > 0;
         let Some(choice) = candidates.choose(&mut dimension.field(), may_generate) else { return false };
         let Choice { holder, kind, near } = choice;
         match kind {
             Kind::Load => self.order_loading(id, near),
-            Kind::Generate => self.order_generation(id, holder, near, candidates.allowance),
+            Kind::Generate => self.order_generation(id, holder, near, allowance),
         }
         true
     }

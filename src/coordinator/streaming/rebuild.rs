@@ -7,8 +7,10 @@
 use crate::coordinator::DimensionError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::dimension::DimensionSpec;
+use crate::coordinator::exchange::Event;
+use crate::coordinator::threads::{Place, in_words};
 use crate::space::DimensionId;
-use crate::storage::{WalkProgress, WorldStore};
+use crate::storage::{StoreError, WalkProgress, WorldStore};
 use bevy::prelude::*;
 use std::fmt;
 use std::mem;
@@ -24,7 +26,7 @@ const REPORT_PERIOD: Duration = Duration::from_secs(5);
 pub(in crate::coordinator) type StopFlag = Arc<AtomicBool>;
 
 /// The search for the stored columns of a dimension.
-pub(in crate::coordinator) struct Search {
+struct Search {
     name: String,
     dimension: DimensionId,
     stop: StopFlag,
@@ -38,11 +40,12 @@ pub(in crate::coordinator) struct GraphRebuilt {
 }
 
 impl Search {
-    pub fn run(self, store: &WorldStore, is_app_ending: &AtomicBool) -> GraphRebuilt {
+    /// The stored columns; `None` if it was stopped.
+    fn run(self, store: &WorldStore, is_app_ending: &AtomicBool) -> Result<Option<u64>, StoreError> {
         let Self { name, dimension, stop } = self;
         let began = Instant::now();
         let mut told = began;
-        let columns = store.rebuild_tiles(dimension, |progress| {
+        store.rebuild_tiles(dimension, |progress| {
             if told.elapsed() >= REPORT_PERIOD {
                 told = Instant::now();
                 info!(
@@ -54,8 +57,7 @@ impl Search {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
-        });
-        GraphRebuilt { name, columns: columns.map_err(|error| error.to_string()) }
+        })
     }
 }
 
@@ -97,16 +99,14 @@ impl Desk<'_> {
         );
         let stop = StopFlag::default();
         let search = Search { name: name.clone(), dimension, stop: stop.clone() };
-        match self.threads.rebuild(search) {
-            Ok(()) => {
-                self.dimensions.rebuilding.insert(name, stop);
-                self.dimensions.reopen.push(spec);
-            }
-            Err(error) => {
-                let error = DimensionError::NotRebuilt { name, reason: error.to_string() };
-                self.fail_dimension(spec.entity, error);
-            }
-        }
+        self.dimensions.rebuilding.insert(name.clone(), stop);
+        self.dimensions.reopen.push(spec);
+        let ending = self.threads.ending();
+        self.threads.ask(
+            Place::Beside("terrane rebuild"),
+            move |store, _| search.run(store, &ending),
+            |columns| Some(Event::GraphRebuilt(GraphRebuilt { name, columns: in_words(columns) })),
+        );
     }
 
     /// One that waited for the search is closed or removed before: nobody else may want to know.

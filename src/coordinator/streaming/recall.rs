@@ -41,12 +41,9 @@ impl Desk<'_> {
             if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim)) {
                 continue;
             }
-            if dimension.is_making(column, claim) {
-                dimension.making.remove(&column);
-            }
+            dimension.end_making(column, claim);
             if dimension.columns.get(&column) == Some(&Stage::Claimed(claim)) {
-                dimension.forget(column);
-                self.publisher.unloaded(id, column);
+                dimension.forget(column, &mut self.publisher);
             }
             if generates {
                 dimension.release_generation(column);

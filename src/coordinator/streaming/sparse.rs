@@ -10,7 +10,8 @@ use super::order_queue::Urgency;
 use crate::chunk::Column;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::deliver::save_part;
-use crate::coordinator::dimension::{Dimension, Stage};
+use crate::coordinator::dimension::Dimension;
+use crate::coordinator::events::ColumnFailed;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::simulation::{Departed, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
@@ -167,14 +168,9 @@ impl Dimension {
     }
 
     fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
-        let is_whole = !self.fetched.contains_key(&column) && !self.reload.contains_key(&column);
-        match self.columns.get(&column) {
-            Some(Stage::Owned) if is_whole => {}
-            // It is looked at again when it is delivered, or kept.
-            _ => return Change::Nothing,
-        }
-        let region = self.regionizer.region_at(column);
-        let slot = region.and_then(|region| self.regionizer.data_mut(region));
+        // It is looked at again when it is delivered, or kept.
+        let Some(region) = self.owner(column) else { return Change::Nothing };
+        let slot = self.regionizer.data_mut(region);
         if slot.is_some_and(|slot| slot.has_lost(column)) || !self.is_held(column) || self.is_closing() {
             return Change::Nothing;
         }
@@ -242,8 +238,7 @@ impl Desk<'_> {
     fn order_part(&mut self, id: DimensionId, column: ColumnPos, heights: HeightSet) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let may_generate = !dimension.generation.settings.paused;
-        let claim = self.totals.next_claim(self.clock.pass);
-        self.totals.note_ordered(dimension, 1, may_generate);
+        let claim = self.totals.begin_order(dimension, self.clock.pass, 1, may_generate);
         if may_generate {
             dimension.generation.bucket.take(1);
         }
@@ -281,11 +276,7 @@ impl Desk<'_> {
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
         save_part(&mut self.saves.pending, id, &loaded.column, &made);
-        let is_whole = !dimension.fetched.contains_key(&column) && !dimension.reload.contains_key(&column);
-        if dimension.columns.get(&column) != Some(&Stage::Owned) || !is_whole {
-            return;
-        }
-        let Some(region) = dimension.regionizer.region_at(column) else { return };
+        let Some(region) = dimension.owner(column) else { return };
         if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
             return;
         }
@@ -296,11 +287,13 @@ impl Desk<'_> {
         // Those that are stored in the column came with it.
         inbox.columns.push(LoadedColumn { entities: Vec::new(), ..loaded });
         inbox.letters.extend(letters);
-        self.publisher.extended(id, new);
+        if let Some(new) = new {
+            self.publisher.extended(id, new);
+        }
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
-    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: &str) {
+    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: String) {
         let now = self.clock.now;
         let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) else {
             return;
@@ -309,6 +302,7 @@ impl Desk<'_> {
         let wait = wait_after(attempts);
         bevy::log::error!("{id}, a part of column {column}: {error}; next try in {wait:?}");
         sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
+        self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
     /// Parts of columns that a region let go of.
@@ -330,7 +324,7 @@ impl Desk<'_> {
                 sparse.revise(column);
             }
             if !self.saves.is_stored(until) {
-                dimension.departed.insert_part(Departed { loaded, until });
+                dimension.departed().insert_part(Departed { loaded, until });
             }
             self.publisher.cut(id, column, &heights);
         }
@@ -345,11 +339,10 @@ impl Dimension {
         !self.chunk_heights().contains(&height) || self.sparse.as_ref().is_none_or(is_there)
     }
 
-    /// What of a part of a column is not loaded yet.
-    pub fn new_part(&self, part: &Column) -> Column {
-        let heights = part.loaded().cloned().unwrap_or_default();
-        let new = self.sparse.as_ref().map(|sparse| sparse.unloaded(part.pos(), &heights)).unwrap_or_default();
-        part.clone().cut(&new)
+    /// What of a part of a column is not loaded yet, if there is something.
+    pub fn new_part(&self, part: &Column) -> Option<Column> {
+        let new = self.sparse.as_ref()?.unloaded(part.pos(), part.loaded()?);
+        (!new.is_empty()).then(|| part.clone().cut(&new))
     }
 
     /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.

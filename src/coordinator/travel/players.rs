@@ -6,9 +6,11 @@
 
 use crate::coordinator::collect::Desk;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
+use crate::coordinator::exchange::Event;
+use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
-use crate::storage::EntityRecord;
+use crate::storage::{EntityRecord, StoreError, StoredDimension, WorldStore};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::mem;
@@ -37,8 +39,11 @@ pub enum LogInError {
     #[error("{0} is no open dimension")]
     NotADimension(Entity),
     /// The store cannot be read, or the player's record is damaged.
-    #[error("{0}")]
-    Store(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody could look for the player.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// The player did not arrive; what is stored of it is as it was.
     #[error("the player did not arrive: {0}")]
     Lost(Undeliverable),
@@ -47,7 +52,7 @@ pub enum LogInError {
 /// What the store says of a name.
 pub(in crate::coordinator) struct PlayerRead {
     pub name: String,
-    pub found: Result<Option<EntityRecord>, String>,
+    pub found: Result<Option<EntityRecord>, LogInError>,
     /// The dimension where it was is removed.
     pub is_homeless: bool,
 }
@@ -90,8 +95,29 @@ impl Desk<'_> {
         self.players.present.insert(name.clone(), Presence::Asked { first_place });
         match self.unwritten_player(&name) {
             Some(record) => self.admit(name, record, false),
-            None => self.threads.read_player(name),
+            None => self.read_player(name),
         }
+    }
+
+    /// Has the player of this name looked for in the store; an event tells what was found.
+    fn read_player(&mut self, name: String) {
+        let wanted = name.clone();
+        let read = move |store: &WorldStore, _: &_| {
+            let found = store.player(&wanted);
+            let is_homeless = found.as_ref().is_ok_and(|found| {
+                let home = found.as_ref().map(|record| record.dimension);
+                let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
+                home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
+            });
+            (found, is_homeless)
+        };
+        self.threads.ask(Place::Loading, read, |read| {
+            let (found, is_homeless) = match read {
+                Ok((found, is_homeless)) => (found.map_err(LogInError::from), is_homeless),
+                Err(error) => (Err(error.into()), false),
+            };
+            Some(Event::PlayerRead(PlayerRead { name, found, is_homeless }))
+        });
     }
 
     /// The player of this name as it is pending.
@@ -107,7 +133,7 @@ impl Desk<'_> {
         let Some(&Presence::Asked { first_place }) = self.players.present.get(&name) else { return };
         let record = match found {
             Ok(record) => record,
-            Err(reason) => return self.refuse_log_in(name, LogInError::Store(reason)),
+            Err(reason) => return self.refuse_log_in(name, reason),
         };
         // It may be dead, and the store not know of it yet.
         let is_alive = |record: &EntityRecord| {

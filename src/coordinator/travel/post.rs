@@ -95,8 +95,8 @@ impl Dimensions {
             }
             Whereabouts::OnTheWay(dimension, column) => {
                 let dimension = self.open.get_mut(&dimension)?;
-                if dimension.transit.get().find(column, id).is_some() {
-                    return dimension.transit.get().find(column, id).map(|traveller| &mut traveller.letters);
+                if dimension.transit.find(column, id).is_some() {
+                    return dimension.transit.find(column, id).map(|traveller| &mut traveller.letters);
                 }
                 let region = dimension.regionizer.region_at(column)?;
                 Some(&mut dimension.inbox(region).letters)

@@ -15,9 +15,8 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(in crate::coordinator) struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Waiting>>,
-    has_new: bool,
-    /// The last commit that the store had when it was looked for those who are stored.
-    looked_at: u64,
+    /// The last commit that the store had when it was looked for those who are stored; `None` if somebody came since.
+    looked_at: Option<u64>,
 }
 
 struct Waiting {
@@ -30,7 +29,7 @@ impl Transit {
     pub fn push(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
         self.columns.entry(column).or_default().push(Waiting { traveller, stored_with: None });
-        self.has_new = true;
+        self.looked_at = None;
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Traveller> {
@@ -58,10 +57,9 @@ impl Transit {
     /// column, or has read it and not been told of them.
     fn take_stored(&mut self, saves: &Saves, is_away: impl Fn(&(DimensionId, ColumnPos)) -> bool) -> Vec<Traveller> {
         let last = saves.last_stored();
-        if !std::mem::take(&mut self.has_new) && self.looked_at == last {
+        if self.looked_at.replace(last) == Some(last) {
             return Vec::new();
         }
-        self.looked_at = last;
         let mut stored = Vec::new();
         for column in self.columns.values_mut() {
             let is_stored = |Waiting { traveller, stored_with }: &mut Waiting| {
@@ -78,7 +76,7 @@ impl Transit {
 impl Dimension {
     /// Whether what the store says of the column is all that the next one to ask for it will get.
     fn is_away(&self, column: ColumnPos) -> bool {
-        !self.is_under_way(column) && !self.departed.contains(column)
+        !self.is_under_way(column) && !self.departed().contains(column)
     }
 }
 
@@ -86,10 +84,10 @@ impl Desk<'_> {
     /// Leaves entities to the store that wait for ground which nobody has loaded.
     pub fn leave_to_store(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let mut transit = std::mem::take(dimension.transit.get());
+        let mut transit = std::mem::take(&mut dimension.transit);
         let is_away = |(of, column): &(DimensionId, ColumnPos)| *of == id && dimension.is_away(*column);
         let stored = transit.take_stored(&self.saves, is_away);
-        *dimension.transit.get() = transit;
+        dimension.transit = transit;
         for traveller in stored {
             self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }

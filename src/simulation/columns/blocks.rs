@@ -77,8 +77,8 @@ pub struct RegionColumns {
     pub(in crate::simulation) fetched: Vec<FetchedColumn>,
     /// The scheduled ticks of parts of columns that were fetched.
     fetched_ticks: Vec<StoredBlockTick>,
-    /// Whether a column left since the last look at who stands where.
-    pub(in crate::simulation) lost_ground: bool,
+    /// Whether an entity may be outside of the region though it has not moved since the last look.
+    pub(in crate::simulation) look_everywhere: bool,
     /// Fetched columns whose entities and scheduled ticks have not come yet.
     pub(in crate::simulation) awaiting: FxHashSet<ColumnPos>,
     /// In strict mode: who owns what, and the accesses outside of the region.
@@ -94,6 +94,7 @@ impl RegionColumns {
         self.section_shift = home.section_shift;
         self.strict = home.owners.clone().map(StrictMode::new);
         self.home = Some(home.clone());
+        self.look_everywhere = true;
     }
 
     /// Whether the column lies in a section that is this region's own. It may not be loaded.
@@ -113,9 +114,9 @@ impl RegionColumns {
                 let is_new = known.is_none();
                 let known = known.and_then(Column::loaded).cloned().unwrap_or_default();
                 let home = self.home.clone().filter(|_| self.is_owned(column)).ok_or(not_owned)?;
-                let fetched = home.ground.fetch(block, &known)?;
+                let mut fetched = home.ground.fetch(block, &known)?;
                 self.take_in(fetched.column.clone());
-                self.fetched_ticks.extend(fetched.block_ticks.iter().cloned());
+                self.fetched_ticks.append(&mut fetched.block_ticks);
                 if is_new {
                     self.awaiting.insert(column);
                 }
@@ -174,7 +175,7 @@ impl RegionColumns {
 
     pub(in crate::simulation) fn remove(&mut self, position: ColumnPos) -> Option<Column> {
         let column = self.columns.remove(&position)?;
-        self.lost_ground = true;
+        self.look_everywhere = true;
         if let Ok(place) = self.positions.binary_search(&position) {
             self.positions.remove(place);
         }
@@ -200,7 +201,7 @@ impl RegionColumns {
     ) -> impl Iterator<Item = Column> {
         let (taken, kept) = self.positions.drain(..).partition::<Vec<_>, _>(|&position| wanted(position));
         self.positions = kept;
-        self.lost_ground |= !taken.is_empty();
+        self.look_everywhere |= !taken.is_empty();
         taken.into_iter().filter_map(|position| self.columns.remove(&position))
     }
 

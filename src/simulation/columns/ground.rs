@@ -2,10 +2,10 @@
 
 use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
-use crate::generation::{DistanceGraph, GenerateError, GenerateRequest, Generator, generate};
+use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::simulation::{LoadedColumn, Repairs, Viewer};
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
-use crate::storage::{StoreError, StoredBlockTick, StoredColumn, WorldStore};
+use crate::storage::{StoreError, StoredBlockTick, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -35,14 +35,6 @@ pub enum ColumnError {
         /// What the store said.
         source: StoreError,
     },
-    /// What the store says of the columns near it is damaged.
-    #[error("column {column}: {reason}")]
-    Damaged {
-        /// The column.
-        column: ColumnPos,
-        /// What is wrong.
-        reason: String,
-    },
 }
 
 /// A column that a region gave up, until it is stored.
@@ -57,90 +49,87 @@ pub struct Departed {
 /// The columns of a dimension that are not with a region and of which the store has not everything yet: those that
 /// regions gave up, wholly or in part, and those whose region halted. What was given up is here once, as it was last.
 #[derive(Debug, Default)]
-pub struct DepartedColumns {
-    given_up: Mutex<FxHashMap<ColumnPos, Departed>>,
+pub struct DepartedColumns(Mutex<Departures>);
+
+#[derive(Debug, Default)]
+struct Departures {
+    given_up: FxHashMap<ColumnPos, Departed>,
     /// Parts of columns, of each the oldest first.
-    parts: Mutex<FxHashMap<ColumnPos, Vec<Departed>>>,
-    lost: Mutex<FxHashMap<ColumnPos, SavedChunks>>,
+    parts: FxHashMap<ColumnPos, Vec<Departed>>,
+    lost: FxHashMap<ColumnPos, SavedChunks>,
 }
 
 /// Chunks of a column that were handed out to be saved, by their height.
 pub type SavedChunks = Vec<(i64, Arc<Chunk>)>;
 
 impl DepartedColumns {
-    fn columns(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Departed>> {
-        // Every change is a single insert or removal, so what a panic left behind is whole.
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn all_parts(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, Vec<Departed>>> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lost(&self) -> MutexGuard<'_, FxHashMap<ColumnPos, SavedChunks>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, Departures> {
+        // No code of the game runs under the lock, and no insert or removal ends half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The column went with the world of a halted region, and is to be read again. These chunks of it are on their way
     /// into the store, newer than anything else that is known of it.
     pub fn lose(&self, column: ColumnPos, chunks: SavedChunks) {
-        self.columns().remove(&column);
-        self.all_parts().remove(&column);
-        self.lost().insert(column, chunks);
+        let mut all = self.all();
+        all.given_up.remove(&column);
+        all.parts.remove(&column);
+        all.lost.insert(column, chunks);
     }
 
     /// The column was read again, or is nobody's any more.
     pub fn find_again(&self, column: ColumnPos) {
-        let mut lost = self.lost();
-        if !lost.is_empty() {
-            lost.remove(&column);
-        }
+        self.all().lost.remove(&column);
     }
 
     fn unwritten(&self, column: ColumnPos) -> SavedChunks {
-        self.lost().get(&column).cloned().unwrap_or_default()
+        self.all().lost.get(&column).cloned().unwrap_or_default()
     }
 
     /// Keeps a column until its commit is stored.
     pub fn insert(&self, departed: Departed) {
         let column = departed.loaded.column.pos();
         let heights = departed.loaded.column.loaded().cloned().unwrap_or_default();
-        self.all_parts().get_mut(&column).into_iter().flatten().for_each(|part| part.loaded.drop_heights(&heights));
-        self.columns().insert(column, departed);
+        let mut all = self.all();
+        all.parts.get_mut(&column).into_iter().flatten().for_each(|part| part.loaded.drop_heights(&heights));
+        all.given_up.insert(column, departed);
     }
 
     /// Whether the column was given up and is not stored yet.
     pub fn contains(&self, column: ColumnPos) -> bool {
-        self.columns().contains_key(&column)
+        self.all().given_up.contains_key(&column)
     }
 
     /// The column as it was given up. It stays here until it is stored: what the store has is older.
     pub fn get(&self, column: ColumnPos) -> Option<LoadedColumn> {
-        self.columns().get(&column).map(|departed| departed.loaded.clone())
+        self.all().given_up.get(&column).map(|departed| departed.loaded.clone())
     }
 
     /// Keeps a part of a column until its commit is stored.
     pub fn insert_part(&self, part: Departed) {
         let column = part.loaded.column.pos();
         let heights = part.loaded.column.loaded().cloned().unwrap_or_default();
-        if let Some(whole) = self.columns().get_mut(&column) {
+        let mut all = self.all();
+        if let Some(whole) = all.given_up.get_mut(&column) {
             whole.loaded.drop_heights(&heights);
         }
-        let mut parts = self.all_parts();
-        let parts = parts.entry(column).or_default();
+        let parts = all.parts.entry(column).or_default();
         parts.iter_mut().for_each(|part| part.loaded.drop_heights(&heights));
         parts.push(part);
     }
 
-    /// The parts of the column that were given up and are not stored yet.
-    fn parts(&self, column: ColumnPos) -> Vec<LoadedColumn> {
-        self.all_parts().get(&column).into_iter().flatten().map(|part| part.loaded.clone()).collect()
+    /// What was given up of the column and is not stored yet: parts of it, then the column itself.
+    fn given_up(&self, column: ColumnPos) -> Vec<LoadedColumn> {
+        let all = self.all();
+        let parts = all.parts.get(&column).into_iter().flatten();
+        parts.chain(all.given_up.get(&column)).map(|departed| departed.loaded.clone()).collect()
     }
 
     /// Forgets what is stored with `commit`.
     pub fn forget_until(&self, commit: u64) {
-        self.columns().retain(|_, departed| departed.until > commit);
-        self.all_parts().retain(|_, parts| {
+        let mut all = self.all();
+        all.given_up.retain(|_, departed| departed.until > commit);
+        all.parts.retain(|_, parts| {
             parts.retain(|part| part.until > commit);
             !parts.is_empty()
         });
@@ -230,18 +219,16 @@ impl Ground {
         };
         // Before the store is read: what is written in between is found there, and is the same.
         let unwritten = self.departed.unwritten(column);
-        let given_up = self.departed.parts(column).into_iter().chain(self.departed.get(column));
-        given_up.for_each(|newer| take(&mut part, newer));
+        self.departed.given_up(column).into_iter().for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let heights = missing(&part);
         let stored = self.read_repaired(&store, column, |store| store.load_part(self.dimension, column, &heights));
-        let StoredColumn { column: mut stored, block_ticks: ticks, .. } =
-            stored.map_err(|source| ColumnError::Store { column, source })?;
+        let mut stored = stored.map_err(|source| ColumnError::Store { column, source })?;
         for (height, chunk) in unwritten {
-            stored.set_chunk(height, chunk);
+            stored.column.set_chunk(height, chunk);
         }
-        take(&mut part, LoadedColumn { block_ticks: ticks, ..stored.into() });
+        take(&mut part, stored);
         let made = if may_generate { missing(&part) } else { HeightSet::new() };
         for range in made.ranges() {
             part.extend(&self.generate(column, range)?);
@@ -282,23 +269,13 @@ impl Ground {
             return Ok(known(departed.column));
         }
         let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
-        if self.is_stored(&store, column)? {
+        let is_stored = store.is_stored(self.dimension, column);
+        if is_stored.map_err(|source| ColumnError::Store { column, source })? {
             return Ok(known(self.stored(column, &HeightSet::new())?));
         }
         let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
         let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
-    }
-
-    /// Whether the store has the column, also if it is all air.
-    fn is_stored(&self, store: &WorldStore, column: ColumnPos) -> Result<bool, ColumnError> {
-        let tile = column.tile();
-        let masks = store.stored_tile(self.dimension, tile);
-        let Some(masks) = masks.map_err(|source| ColumnError::Store { column, source })? else { return Ok(false) };
-        let mut graph = DistanceGraph::new();
-        let restored = graph.restore_tile(tile, &masks);
-        restored.map_err(|error| ColumnError::Damaged { column, reason: error.to_string() })?;
-        Ok(graph.is_completed(column))
     }
 }
 

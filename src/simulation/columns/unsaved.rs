@@ -7,7 +7,7 @@ use crate::simulation::travel::components::{Stored, UnclaimedComponents};
 use crate::simulation::travel::entities::{EntityIndex, StableId};
 use crate::simulation::travel::records::record;
 use crate::simulation::world::RegionState;
-use crate::simulation::{Outbox, Position, RegionComponents, Viewer};
+use crate::simulation::{Position, RegionComponents, RegionInfo, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{EntityRecord, SaveBatch};
 use bevy::ecs::archetype::Archetype;
@@ -21,19 +21,15 @@ use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Fills the outbox's save batch with all that is not stored as it is now.
-pub(in crate::simulation) fn collect_unsaved(
-    world: &mut World,
-    components: &RegionComponents,
-    dimension: DimensionId,
-    outbox: &mut Outbox,
-) {
+/// Fills the batch with all that is not stored as it is now.
+pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &RegionComponents, save: &mut SaveBatch) {
+    let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
-    collect_chunks(owned, dimension, |_| true, &mut outbox.save);
+    collect_chunks(owned, dimension, |_| true, save);
     let awaiting = owned.awaiting.clone();
     let mut ticks = world.resource_mut::<BlockTicks>();
     for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
-        outbox.save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
+        save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
     }
     for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
         // Another one took over the id: its record must follow, whatever was handed out for it.
@@ -42,7 +38,7 @@ pub(in crate::simulation) fn collect_unsaved(
         {
             heir.remove::<Stored>();
         }
-        outbox.save.entities.insert(id, None);
+        save.entities.insert(id, None);
     }
     for (id, entity) in suspects(world, components) {
         let record = record(world, components, entity);
@@ -52,7 +48,7 @@ pub(in crate::simulation) fn collect_unsaved(
         // With neither, nothing of it was ever saved. With the second only, nothing of it is saved any more, or it hangs
         // on a parent now: what is stored must not come back.
         if content != before {
-            outbox.save.entities.insert(id, record);
+            save.entities.insert(id, record);
         }
     }
     let now = world.increment_change_tick();

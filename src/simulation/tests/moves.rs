@@ -437,7 +437,7 @@ fn registered_resources_are_divided_and_may_travel_further_before_the_first_tick
     assert_eq!(regions.world(1).resource::<Treasury>().0, BTreeMap::from([(11, 7)]));
     let mut waiting = Inbox::default();
     waiting.append(inbox);
-    assert!(!waiting.is_empty());
+    assert!(!waiting.resources.is_empty());
     assert!(waiting.split_off(|_| true).resources.is_empty(), "they have no place");
     let part = Part { region: RegionId::new(2), sections: vec![column(10).section(0)] };
     let divided = waiting.split_resources(&RegionShare::new(&part, 0));

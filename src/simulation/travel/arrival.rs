@@ -5,6 +5,7 @@ use super::entities::{EntityIndex, EntityMoved, Migration, forget};
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
 use crate::simulation::Traveller;
+use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::receive::take_in;
 use crate::simulation::world::RegionState;
 use bevy::ecs::bundle::BundleScratch;
@@ -56,9 +57,9 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
     // First of all: a hook of the game may panic, and letters are not lost with that.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters)).collect();
     take_in(world, letters);
-    let mut state = world.resource_mut::<RegionState>();
     // Their positions come with the change ticks that they had.
-    state.look_everywhere = true;
+    world.resource_mut::<RegionColumns>().look_everywhere = true;
+    let mut state = world.resource_mut::<RegionState>();
     state.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
     let (components, began) = (state.components.clone(), state.seen);
     let mut moved = Vec::with_capacity(travellers.len());

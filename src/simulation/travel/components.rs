@@ -14,12 +14,14 @@ use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::{Any, TypeId, type_name};
 use std::sync::Mutex;
 
 /// A component's value on its way from one world to another.
-pub(in crate::simulation) type BoxedComponent = Box<dyn Any + Send>;
+/// A component whose type is forgotten.
+pub type BoxedComponent = Box<dyn Any + Send + Sync>;
 
 /// A component that was taken off an entity.
 pub(in crate::simulation) struct TakenComponent {
@@ -250,13 +252,13 @@ impl RegionComponents {
         entity: EntityRef,
         last: Tick,
         now: Tick,
-    ) -> Vec<(usize, BoxedComponent)> {
+    ) -> FxHashMap<usize, BoxedComponent> {
         let read = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.read)(entity, last, now)?));
         self.mirrors.iter().enumerate().filter_map(read).collect()
     }
 
     /// Puts the value of the mirrored component `number` on a mirror.
-    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: Box<dyn Any + Send>) {
+    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: BoxedComponent) {
         if let Some(mirror) = self.mirrors.get(number) {
             (mirror.apply)(entity, component);
         }

@@ -20,6 +20,13 @@ pub(in crate::simulation) struct Passenger {
     pub relationships: TakenRelationships,
 }
 
+impl Passenger {
+    /// One of whom nothing has been taken yet.
+    fn new(entity: Entity) -> Self {
+        Self { entity, components: Vec::new(), relationships: TakenRelationships::default() }
+    }
+}
+
 /// The entities that travel by themselves, sorted by their stable ids: those with a position that do not hang on
 /// another one with a position. Disabled ones too.
 pub(in crate::simulation) fn roots(
@@ -125,36 +132,29 @@ pub(in crate::simulation) fn depart_all(world: &mut World, roots: Vec<Entity>, c
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
         let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
         let place = |entity: &Entity| world.get::<Position>(*entity).map(|place| (place.dimension, place.column()));
-        travellers.push((
-            Traveller {
-                id: id(root).unwrap_or_default(),
-                position,
-                viewers: family.iter().filter_map(viewer).collect(),
-                // Only between two regions it is on its way for a while.
-                record: (cause == MoveCause::Crossing).then(|| record(world, &components, root)).flatten(),
-                stored_in: family.iter().filter_map(place).collect(),
-                letters: Vec::new(),
-                ids: family.iter().filter_map(|entity| id(*entity)).collect(),
-                origin,
-                cause,
-                family: Vec::with_capacity(family.len()),
-            },
-            family.len(),
-        ));
+        travellers.push(Traveller {
+            id: id(root).unwrap_or_default(),
+            position,
+            viewers: family.iter().filter_map(viewer).collect(),
+            // Only between two regions it is on its way for a while.
+            record: (cause == MoveCause::Crossing).then(|| record(world, &components, root)).flatten(),
+            stored_in: family.iter().filter_map(place).collect(),
+            letters: Vec::new(),
+            ids: family.iter().filter_map(|entity| id(*entity)).collect(),
+            origin,
+            cause,
+            family: family.iter().map(|entity| Passenger::new(*entity)).collect(),
+        });
         leaving.extend(family);
     }
 
     world.insert_resource(Migration);
-    let relationships = take_relationships(world, &components.relationships, &leaving, clock);
-    let mut passengers = leaving.into_iter().zip(relationships);
-    for (traveller, entities) in &mut travellers {
-        for (entity, relationships) in passengers.by_ref().take(*entities) {
-            let components = take_out(world, &components, entity, clock);
-            traveller.family.push(Passenger { entity, components, relationships });
-        }
+    let mut relationships = take_relationships(world, &components.relationships, &leaving, clock).into_iter();
+    for passenger in travellers.iter_mut().flat_map(|traveller| &mut traveller.family) {
+        passenger.relationships = relationships.next().unwrap_or_default();
+        passenger.components = take_out(world, &components, passenger.entity, clock);
     }
     world.remove_resource::<Migration>();
-    let mut travellers: Vec<_> = travellers.into_iter().map(|(traveller, _)| traveller).collect();
     take_letters_along(world, &mut travellers);
     travellers
 }

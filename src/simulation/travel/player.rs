@@ -7,8 +7,8 @@ use super::records::spawn_stored;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::letter::{Address, Letter, LetterSender};
 use crate::simulation::world::RegionState;
-use crate::simulation::{Outbox, Position, RegionInfo, Viewer};
-use crate::storage::{EntityRecord, player_component};
+use crate::simulation::{Position, Viewer};
+use crate::storage::{EntityRecord, SaveBatch, player_component};
 use bevy::ecs::lifecycle::HookContext;
 use bevy::ecs::query::QueryState;
 use bevy::ecs::world::DeferredWorld;
@@ -77,7 +77,7 @@ pub(in crate::simulation) fn tend_players(
     world: &mut World,
     components: &RegionComponents,
     players: &mut QueryState<Entity, PlayersToTend>,
-    outbox: &mut Outbox,
+    save: &mut SaveBatch,
 ) {
     let found: Vec<Entity> = players.iter(world).collect();
     if found.is_empty() {
@@ -92,8 +92,7 @@ pub(in crate::simulation) fn tend_players(
         return;
     }
     leaving.sort_unstable_by_key(|player| world.get::<StableId>(*player).copied());
-    let dimension = world.resource::<RegionInfo>().dimension;
-    collect_unsaved(world, components, dimension, outbox);
+    collect_unsaved(world, components, save);
     let mut taken = HashSet::new();
     world.insert_resource(Migration);
     for player in leaving {

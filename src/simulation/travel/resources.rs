@@ -64,7 +64,7 @@ impl RegionShare {
     }
 }
 
-type BoxedResource = Box<dyn Any + Send>;
+type BoxedResource = Box<dyn Any + Send + Sync>;
 
 /// What can be done with one type of resource without knowing it.
 #[derive(Clone, Copy)]

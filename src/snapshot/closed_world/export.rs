@@ -4,7 +4,7 @@ use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, Result};
 use crate::snapshot::Snapshot;
 use crate::snapshot::translation::{Schematized, TranslationOptions};
 use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet, bits};
-use crate::storage::StoredColumn;
+use crate::storage::LoadedColumn;
 use std::collections::BTreeMap;
 
 impl ClosedWorld<'_> {
@@ -35,7 +35,7 @@ impl ClosedWorld<'_> {
         let total = batches.len() as u64;
         for (done, (batch, columns)) in (1..).zip(batches) {
             let of_dense = if is_sparse { 0..0 } else { heights.clone() };
-            for StoredColumn { mut column, entities, .. } in
+            for LoadedColumn { mut column, entities, .. } in
                 self.store.load_batch(self.dimension, batch, &columns, of_dense)?
             {
                 if is_sparse {

@@ -9,7 +9,7 @@ use crate::snapshot::{
     BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, RelocationError, Snapshot, StateTurns, entities,
 };
 use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
-use crate::storage::{Durability, EntityRecord, SaveBatch, StoredColumn, mark_stored};
+use crate::storage::{Durability, EntityRecord, SaveBatch, LoadedColumn, mark_stored};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl ClosedWorld<'_> {
 
     /// What is stored of a column of a sparse dimension at the heights of the box, as if the chunks that the box fills were
     /// generated; and the heights of others that were not.
-    fn part(&self, snapshot: &Snapshot, pos: ColumnPos) -> Result<(StoredColumn, HeightSet)> {
+    fn part(&self, snapshot: &Snapshot, pos: ColumnPos) -> Result<(LoadedColumn, HeightSet)> {
         let heights = snapshot.area().chunk_heights().map_or(0..0, |heights| *heights.start()..heights.end() + 1);
         let all = HeightSet::from(heights.clone());
         let mut stored = self.store.load_part(self.dimension, pos, &all)?;
@@ -111,7 +111,7 @@ impl ClosedWorld<'_> {
             true => self.sparse_columns(snapshot, columns, &mut save, report)?,
             false => self.dense_columns(batch, columns, report)?,
         };
-        for StoredColumn { mut column, block_ticks, .. } in stored {
+        for LoadedColumn { mut column, block_ticks, .. } in stored {
             let pos = column.pos();
             report.columns += 1;
             let filter = BlockFilter::default();
@@ -145,7 +145,7 @@ impl ClosedWorld<'_> {
         batch: BatchPos,
         columns: &[(ColumnPos, &ColumnSnapshot)],
         report: &mut ImportReport,
-    ) -> Result<Vec<StoredColumn>> {
+    ) -> Result<Vec<LoadedColumn>> {
         let mut generated = Vec::with_capacity(columns.len());
         for (pos, _) in columns {
             match self.store.is_stored(self.dimension, *pos)? {
@@ -163,7 +163,7 @@ impl ClosedWorld<'_> {
         columns: &[(ColumnPos, &ColumnSnapshot)],
         save: &mut SaveBatch,
         report: &mut ImportReport,
-    ) -> Result<Vec<StoredColumn>> {
+    ) -> Result<Vec<LoadedColumn>> {
         let mut parts = Vec::with_capacity(columns.len());
         for (pos, column) in columns {
             let (part, missing) = self.part(snapshot, *pos)?;

@@ -5,7 +5,7 @@ use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{Durability, EntityRecord, KeyValueStore, SaveBatch, StoredBlockTick, StoredColumn, envelope};
+use crate::storage::{Durability, EntityRecord, KeyValueStore, LoadedColumn, SaveBatch, StoredBlockTick, envelope};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ fn key(y: i64) -> Vec<u8> {
     keys::chunk_key(OVERWORLD, COLUMN.chunk(y)).to_vec()
 }
 
-fn load(world: &WorldStore, column: ColumnPos, heights: std::ops::Range<i64>) -> Result<StoredColumn, StoreError> {
+fn load(world: &WorldStore, column: ColumnPos, heights: std::ops::Range<i64>) -> Result<LoadedColumn, StoreError> {
     Ok(world.load_batch(OVERWORLD, column.batch(), &[column], heights)?.remove(0))
 }
 

@@ -7,7 +7,7 @@ use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, TilePos}
 use crate::storage::ViewerRecord;
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    ChunkGroup, KeyValue, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick, StoredColumn, StoredDimensionError,
+    ChunkGroup, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch, StoredBlockTick, StoredDimensionError,
     StoredPregeneration, Tier,
 };
 use std::path::Path;
@@ -95,7 +95,7 @@ fn expected() -> Vec<(Family, KeyValue)> {
 
 fn all_there(world: &WorldStore, dimension: DimensionId) -> bool {
     let content = content(dimension);
-    let column = |stored: StoredColumn| (stored.column.chunks().len(), stored.block_ticks.len(), stored.entities.len());
+    let column = |stored: LoadedColumn| (stored.column.chunks().len(), stored.block_ticks.len(), stored.entities.len());
     world.stored_tiles(dimension).unwrap().len() == content.tiles.len()
         && content.chunks.keys().all(|(_, pos)| {
             let mut loaded = world.load_batch(dimension, pos.column().batch(), &[pos.column()], -9..9).unwrap();

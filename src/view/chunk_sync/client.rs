@@ -230,9 +230,7 @@ pub(in crate::view) fn take_in(
         let client = &mut *client;
         for told in client.worker.iter().flat_map(|worker| worker.told.try_iter()) {
             match told {
-                FromWorker::Column(column, update) => {
-                    news.append(Published { columns: [((dimension, column), update)].into(), ..default() });
-                }
+                FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Message(message) => client.outgoing.push(message),
                 FromWorker::Nonsense(error) => warn!("the server sent nonsense: {error}"),

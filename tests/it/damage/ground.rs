@@ -77,7 +77,7 @@ fn by_a_setting_a_damaged_chunk_is_made_anew_and_kept_aside() {
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<GroundRegenerated>>().0.is_empty());
     let [told] = heard::<GroundRegenerated>(&app) else { panic!("told once") };
     assert_eq!((told.dimension, told.chunk), (dimension_id(&app, dimension), BAD.chunk()));
-    assert!(told.error.contains("checksum"), "{}", told.error);
+    assert!(told.error.to_string().contains("checksum"), "{}", told.error);
     assert!(heard::<ColumnFailed>(&app).is_empty());
     drop(app);
 

@@ -122,7 +122,7 @@ impl Model {
     fn order(&mut self, may_generate: bool, done: usize) -> Result<(), TestCaseError> {
         let now = self.now;
         let holders = self.wanting.take(&self.viewers);
-        let mut candidates = Candidates::of(DimensionId(0), &mut self.field(), &holders, usize::MAX, now);
+        let mut candidates = Candidates::of(DimensionId(0), &mut self.field(), &holders, now);
         self.wanting.0 = Some(candidates.holders.clone());
         for _ in 0..3 {
             let expected = self.expected(may_generate);

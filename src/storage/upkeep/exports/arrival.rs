@@ -9,7 +9,7 @@ use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, DimensionId, HeightSe
 use crate::storage::commit::Along;
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
-    EntityRecord, Family, SaveBatch, StoredBlockTick, StoredColumn, WorldStore, keys, mark_stored, values::block_ticks,
+    EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, WorldStore, keys, mark_stored, values::block_ticks,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -115,7 +115,7 @@ impl Arrival<'_> {
             true => self.sparse_ground(&mut arriving, is_stored, report)?,
             false => self.dense_ground(&arriving, is_stored, report)?,
         };
-        let Some(StoredColumn { mut column, block_ticks, .. }) = ground else { return Ok(()) };
+        let Some(LoadedColumn { mut column, block_ticks, .. }) = ground else { return Ok(()) };
         let gone: Vec<i64> = column.chunks().map(|(height, _)| height).filter(|y| arriving.told.contains(*y)).collect();
         for height in gone {
             column.remove_chunk(height);
@@ -159,7 +159,7 @@ impl Arrival<'_> {
         arriving: &ArrivingColumn,
         is_stored: bool,
         report: &mut ImportReport,
-    ) -> Result<Option<StoredColumn>> {
+    ) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         match (is_stored, self.options.existing) {
             (true, ExistingGround::Refuse) => Err(ImportError::Occupied { count: 1, first: pos }),
@@ -170,7 +170,7 @@ impl Arrival<'_> {
             (true, ExistingGround::Replace) => {
                 Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], CHUNK_COORDINATES)?.pop())
             }
-            (false, _) if self.header.makes_columns() => Ok(Some(StoredColumn::new(Column::new(pos)))),
+            (false, _) if self.header.makes_columns() => Ok(Some(Column::new(pos).into())),
             (false, _) if self.options.leaves_ungenerated => {
                 report.ungenerated += 1;
                 Ok(None)
@@ -185,10 +185,10 @@ impl Arrival<'_> {
         arriving: &mut ArrivingColumn,
         is_stored: bool,
         report: &mut ImportReport,
-    ) -> Result<Option<StoredColumn>> {
+    ) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         if !is_stored {
-            return Ok(Some(StoredColumn::new(Column::partial(pos, HeightSet::new()))));
+            return Ok(Some(Column::partial(pos, HeightSet::new()).into()));
         }
         let part = self.world.load_part(self.dimension, pos, &arriving.told)?;
         let existing = part.column.loaded().cloned().unwrap_or_default();
@@ -203,7 +203,7 @@ impl Arrival<'_> {
         arriving.chunks.retain(|(height, ..)| !existing.contains(*height));
         arriving.ticks.retain(|(height, _)| !existing.contains(*height));
         arriving.entities.retain(|entity| !existing.contains(entity.block.chunk().y));
-        Ok(Some(StoredColumn::new(Column::partial(pos, HeightSet::new()))))
+        Ok(Some(Column::partial(pos, HeightSet::new()).into()))
     }
 
     /// Adds an entity that nobody is already.

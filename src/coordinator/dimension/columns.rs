@@ -1,0 +1,163 @@
+//! The life of a dimension's columns, and of what fails of them.
+
+use super::{Dimension, Stage};
+use crate::coordinator::publish::Publisher;
+use crate::region::RegionId;
+use crate::simulation::LoadedColumn;
+use crate::space::ColumnPos;
+use bevy::prelude::*;
+
+impl Dimension {
+    /// Whether the column is in the world of a region that has told who is in it: `None` while the region ticks, and nobody
+    /// knows yet.
+    pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
+        let Some(region) = self.owner(column) else { return Some(false) };
+        let slot = self.regionizer.data_mut(region)?;
+        if slot.has_lost(column) {
+            return Some(false);
+        }
+        let inbox = &slot.parked.get().inbox;
+        Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
+    }
+
+    /// Whether all that is known of the column is with its region: of a fetched one that has only the blocks yet, and one
+    /// that went with a halted world is read again.
+    pub fn is_whole(&self, column: ColumnPos) -> bool {
+        !self.fetched.contains_key(&column) && !self.reload.contains_key(&column)
+    }
+
+    /// The region that has all of the column.
+    pub fn owner(&self, column: ColumnPos) -> Option<RegionId> {
+        let is_owned = self.columns.get(&column) == Some(&Stage::Owned) && self.is_whole(column);
+        self.regionizer.region_at(column).filter(|_| is_owned)
+    }
+
+    /// The order with this claim is answered or taken back. Says whether the column was generated only to be stored.
+    pub fn end_making(&mut self, column: ColumnPos, claim: u64) -> bool {
+        self.making.get(&column) == Some(&claim) && self.making.remove(&column).is_some()
+    }
+
+    /// Whether an order for the column is out.
+    pub fn is_under_way(&self, column: ColumnPos) -> bool {
+        self.making.contains_key(&column) || self.columns.contains_key(&column)
+    }
+
+    /// The column can be generated again.
+    pub fn release_generation(&mut self, column: ColumnPos) {
+        if self.stored.release(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.to_generate.reopened(column));
+            self.wanting.ask_everybody();
+        }
+    }
+
+    /// Who comes to a place again does not wait for what failed there before.
+    pub fn forget_left_failures(&mut self) {
+        for column in std::mem::take(&mut self.left_failures) {
+            let is_wanted = self.viewers.values().any(|viewer| viewer.reaches(column));
+            if !is_wanted && self.generation.failures.is_waiting(column) {
+                self.generation.failures.forget(column);
+                self.release_generation(column);
+            }
+        }
+    }
+
+    /// Nobody else begins to generate the column.
+    pub fn claim_generation(&mut self, column: ColumnPos) {
+        if self.stored.is_claimed(column) {
+            return;
+        }
+        let work = self.stored.claim(column.batch(), column);
+        for other in work.into_iter().flat_map(|work| work.columns).filter(|other| *other != column) {
+            self.stored.release(other);
+        }
+    }
+
+    /// The column is stored now, without an order of those who hold it: they can have it loaded.
+    pub fn end_waiting(&mut self, column: ColumnPos) {
+        if self.awaited.remove(&column) && self.resident.release(column) {
+            self.note_reopened(column);
+        }
+    }
+
+    /// The column is to be loaded again, for those who want it.
+    fn note_reopened(&mut self, column: ColumnPos) {
+        // Whoever has it in range holds it.
+        if self.is_held(column) {
+            self.viewers.values_mut().for_each(|viewer| viewer.to_load.reopened(column));
+            self.wanting.ask_everybody();
+        }
+    }
+
+    /// The column is not resident any more; viewers that want it look again.
+    pub fn forget(&mut self, column: ColumnPos, publisher: &mut Publisher) {
+        publisher.unloaded(self.id, column);
+        self.columns.remove(&column);
+        self.unneeded.remove(&column);
+        self.fetched.remove(&column);
+        if let Some(sparse) = &mut self.sparse {
+            sparse.forget(column);
+        }
+        self.is_found(column);
+        if let Err(error) = self.regionizer.remove_column(column) {
+            error!("{}: {error}", self.id);
+        }
+        self.make_missing(column);
+    }
+
+    /// Columns that failed and that nobody wants any more are like others that are not there.
+    pub fn forget_unwanted_failures(&mut self) {
+        let Self { failed, holds, fetched, columns, .. } = self;
+        let is_unwanted = |column: &ColumnPos| {
+            !holds.contains_key(column) && !fetched.contains_key(column) && !columns.contains_key(column)
+        };
+        let unwanted: Vec<_> = failed.extract_if(.., |column, _| is_unwanted(column)).collect();
+        unwanted.into_iter().for_each(|(column, _)| self.make_missing(column));
+    }
+
+    pub fn make_missing(&mut self, column: ColumnPos) {
+        self.resident.unmark(column);
+        self.note_reopened(column);
+    }
+
+    /// Delivers a column to the region that owns its place, with all that waited for it. Says whether there is one.
+    pub fn deliver(&mut self, mut loaded: LoadedColumn) -> bool {
+        let position = loaded.column.pos();
+        let Some(region) = self.regionizer.region_at(position) else { return false };
+        let travellers = self.transit.take(position);
+        self.note_loaded(&loaded.column);
+        let mut letters = self.take_letters(position);
+        letters.splice(..0, self.recalled_to(&loaded));
+        self.is_found(position);
+        // The live entity is newer than the record of its journey.
+        loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
+        let inbox = self.inbox(region);
+        inbox.columns.push(loaded);
+        inbox.travellers.extend(travellers);
+        inbox.letters.extend(letters);
+        self.columns.insert(position, Stage::Owned);
+        if !self.is_held(position) {
+            self.unneeded.insert(position);
+        }
+        true
+    }
+
+    /// The column has been read again, or is nobody's any more.
+    fn is_found(&mut self, column: ColumnPos) {
+        self.reload.remove(&column);
+        self.reloading.remove(&column);
+        self.departed().find_again(column);
+    }
+
+    /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
+    pub fn keep(&mut self, column: ColumnPos) {
+        self.columns.insert(column, Stage::Owned);
+        if let Some(sparse) = &mut self.sparse {
+            sparse.revise(column);
+        }
+        let letters = self.take_letters(column);
+        letters.into_iter().for_each(|letter| self.send_letter(column, letter));
+        if !self.is_held(column) {
+            self.unneeded.insert(column);
+        }
+    }
+}

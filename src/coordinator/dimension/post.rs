@@ -1,0 +1,108 @@
+//! What goes to a dimension's regions: entities, letters, and what waited for columns that are gone.
+
+use super::{Dimension, Stage};
+use crate::coordinator::region_slot::Revived;
+use crate::coordinator::streaming::holders::Holder;
+use crate::region::RegionId;
+use crate::simulation::{Inbox, Letter, LoadedColumn, SetBlock, Traveller, ViewerRadii};
+use crate::space::{ChunkPos, ColumnPos};
+use crate::storage;
+use bevy::prelude::*;
+use rustc_hash::FxHashSet;
+use uuid::Uuid;
+
+impl Dimension {
+    /// Where what is sent to the region waits: its inbox, or beside it while it ticks.
+    pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
+        match self.regionizer.data_mut(region) {
+            Some(slot) => &mut slot.parked.get().inbox,
+            None => self.waiting.get().entry(region).or_default(),
+        }
+    }
+
+    /// What waits for the entities in a column that comes.
+    pub(super) fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
+        let recalled = &mut self.recalled;
+        if recalled.is_empty() {
+            return Vec::new();
+        }
+        let ids = |record: &storage::EntityRecord| {
+            let children: Vec<_> = record.children.iter().filter_map(|child| child.id).collect();
+            children.into_iter().chain([record.id])
+        };
+        let ids: FxHashSet<Uuid> = loaded.entities.iter().flat_map(ids).collect();
+        recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
+    }
+
+    /// Columns of a halted region are read again, and what waits in it for them and their entities waits for that.
+    pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
+        self.reload.extend(lost);
+        self.revise_all();
+        for edit in self.send_on(waiting) {
+            // Edits of a halted region were refused, so there are none.
+            warn!("{}: an edit of block {} is lost", self.id, edit.position);
+        }
+    }
+
+    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
+    pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
+        let place = self.letter_place(column, &letter);
+        // Behind those that wait already, while what the store has of a fetched column is being read.
+        match self.owner(column).filter(|_| self.has_height(column, place.y)) {
+            Some(region) => self.inbox(region).letters.push(letter),
+            None => {
+                self.hold(Holder::Letters(place), place, ViewerRadii::default());
+                self.letters.entry(column).or_default().push(letter);
+            }
+        }
+    }
+
+    /// The chunk that is loaded for a letter; any of the column unless the dimension is sparse.
+    fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
+        let height = letter.block().filter(|_| self.sparse.is_some()).map_or(0, |block| block.chunk().y);
+        column.chunk(height)
+    }
+
+    /// The letters that wait for the column, as far as the heights that they go to are loaded.
+    pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
+        let letters = self.letters.remove(&column).unwrap_or_default();
+        let mut there = Vec::with_capacity(letters.len());
+        for letter in letters {
+            let place = self.letter_place(column, &letter);
+            if self.has_height(column, place.y) {
+                self.release(Holder::Letters(place));
+                there.push(letter);
+            } else {
+                self.letters.entry(column).or_default().push(letter);
+            }
+        }
+        there
+    }
+
+    /// Sends on what waited for columns that are gone. Gives back the edits, which are refused.
+    pub fn send_on(&mut self, astray: Inbox) -> Vec<SetBlock> {
+        astray.travellers.into_iter().for_each(|traveller| self.send_traveller(traveller));
+        for letter in astray.letters {
+            match letter.column() {
+                Some((_, column)) => self.send_letter(column, letter),
+                None => self.recalled.push(letter),
+            }
+        }
+        astray.edits
+    }
+
+    /// An entity goes to whoever owns its place now, or waits for the column.
+    pub fn send_traveller(&mut self, traveller: Traveller) {
+        let column = traveller.position.column();
+        for (viewer, radii) in &traveller.viewers {
+            self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
+        }
+        let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
+        // What the store has of a fetched column is still being read: whoever comes now could be among it.
+        let is_there = loaded && self.is_whole(column);
+        match self.regionizer.region_at(column).filter(|_| is_there) {
+            Some(region) => self.inbox(region).travellers.push(traveller),
+            None => self.transit.push(traveller),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the game says of a dimension, and why that cannot be had.
+
+use crate::coordinator::clocks::clock::DimensionClock;
+use crate::coordinator::streaming::generation_control::DimensionGeneration;
+use crate::generation::Generator;
+use crate::region::RegionizerConfigError;
+use crate::storage::{self, StoreError};
+use bevy::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A dimension as the game asked for it.
+#[derive(Clone)]
+pub struct DimensionSpec {
+    /// Its entity in the main world.
+    pub entity: Entity,
+    /// Its name: the store knows it by this.
+    pub name: String,
+    /// Its heights, in blocks.
+    pub heights: Range<i64>,
+    /// What makes its ground.
+    pub generator: Arc<dyn Generator>,
+    /// How its time passes; `None` for the coordinator's own rate.
+    pub clock: Option<DimensionClock>,
+    /// How its ground is generated; `None` for the coordinator's own settings.
+    pub generation: Option<DimensionGeneration>,
+}
+
+/// Why a dimension could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DimensionError {
+    /// It has no heights.
+    #[error("dimension {name:?} has the height range {low}..{high}: it must hold at least one block")]
+    Heights {
+        /// The dimension.
+        name: String,
+        /// Its lowest y.
+        low: i64,
+        /// The first y above it.
+        high: i64,
+    },
+    /// There is one of that name already.
+    #[error("dimension {name:?} is open already: give each Dimension a name of its own")]
+    AlreadyOpen {
+        /// The dimension.
+        name: String,
+    },
+    /// The regionizer's settings are wrong.
+    #[error(transparent)]
+    Regionizer(#[from] RegionizerConfigError),
+    /// The store does not know it as it is now, or cannot be read.
+    #[error(transparent)]
+    Store(#[from] storage::StoredDimensionError),
+    /// The store cannot be read.
+    #[error("dimension {name:?}: {source}")]
+    Read {
+        /// The dimension.
+        name: String,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// One of its name had to be erased before, and could not be.
+    #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {reason}")]
+    NotRemoved {
+        /// The dimension.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// What the store says of its stored columns is lost or damaged, and could not be made anew.
+    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {reason}")]
+    NotRebuilt {
+        /// The dimension.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,94 @@
+//! The coordinator's own thread, and what keeps it running.
+
+use super::Threads;
+use crate::coordinator::exchange::{Event, Inbound, MainLink};
+use crate::coordinator::saving::shutdown;
+use crate::coordinator::statistics::Totals;
+use crate::coordinator::{CoordinatorConfig, CoordinatorMain, dispatch};
+use crate::simulation::Exclusive;
+use bevy::prelude::*;
+use std::io;
+use std::mem;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Keeps the coordinator running; dropping it saves everything and ends it.
+#[derive(Resource)]
+pub struct CoordinatorHandle {
+    home: Home,
+    link: MainLink,
+}
+
+enum Home {
+    Thread(JoinHandle<()>),
+    /// In lockstep: boxed, since a `SubApp` is large.
+    Inline(Box<Exclusive<SubApp>>),
+    Ended,
+}
+
+impl CoordinatorHandle {
+    /// Moves the coordinator to where it runs: a thread of its own, or in here for [`TickMode::Lockstep`].
+    pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
+        if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
+            return Ok(Self { home: Home::Inline(Box::new(Exclusive::new(app))), link });
+        }
+        let thread = std::thread::Builder::new().name("terrane coordinator".to_owned()).spawn(move || {
+            run(&mut app);
+            shutdown::shut_down(app.world_mut());
+        })?;
+        Ok(Self { home: Home::Thread(thread), link })
+    }
+
+    /// Runs one pass, in which every region ticks once, if the coordinator runs in lockstep.
+    pub fn update_inline(&mut self) {
+        if let Home::Inline(app) = &mut self.home {
+            pass(app.get());
+        }
+    }
+
+    /// Saves everything and ends the coordinator. Returns when it is done; a second call does nothing.
+    pub fn shut_down(&mut self) {
+        match mem::replace(&mut self.home, Home::Ended) {
+            Home::Thread(thread) => {
+                // If it is gone already, so is the receiver.
+                let _ = self.link.events.send(Event::Shutdown);
+                if thread.join().is_err() && !std::thread::panicking() {
+                    error!("the coordinator panicked; what was not saved before is lost");
+                }
+            }
+            Home::Inline(mut app) => shutdown::shut_down(app.get().world_mut()),
+            Home::Ended => {}
+        }
+    }
+}
+
+impl Drop for CoordinatorHandle {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// How long the coordinator sleeps at most; statistics and autosave need no more.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+fn run(app: &mut SubApp) {
+    let events = app.world().resource::<Threads>().events.clone();
+    loop {
+        let sleep = dispatch::until_next_deadline(app.world_mut()).min(LONGEST_SLEEP);
+        let first = events.recv_timeout(sleep);
+        let mut inbound = app.world_mut().resource_mut::<Inbound>();
+        first.into_iter().chain(events.try_iter()).for_each(|event| inbound.push(event));
+        if inbound.shutdown {
+            return;
+        }
+        pass(app);
+    }
+}
+
+fn pass(app: &mut SubApp) {
+    let began = Instant::now();
+    app.world_mut().run_schedule(CoordinatorMain);
+    app.world_mut().resource_mut::<Totals>().note_pass(began.elapsed());
+    app.world_mut().clear_trackers();
+    app.world_mut().check_change_ticks();
+}

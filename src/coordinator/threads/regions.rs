@@ -1,0 +1,184 @@
+//! Region threads: they take jobs in the order in which these were handed over, and what ended waits for the coordinator.
+
+use super::Threads;
+use crate::coordinator::exchange::Event;
+use crate::coordinator::fault::panic::{self, CaughtPanic};
+use crate::region::RegionId;
+use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
+use crate::space::DimensionId;
+use bevy::prelude::*;
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
+/// regions sends to a later one is there when that begins.
+pub(in crate::coordinator) type RegionJob = VecDeque<Assignment>;
+
+/// Tasks that ended and that the coordinator has not seen. It is woken only by the first of them.
+#[derive(Default)]
+pub(in crate::coordinator) struct FinishedTasks {
+    waiting: Mutex<Waiting>,
+    all: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tasks: Vec<TaskDone>,
+    /// Somebody waits until there are so many.
+    wanted: usize,
+}
+
+impl FinishedTasks {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take(&self) -> Vec<TaskDone> {
+        mem::take(&mut self.waiting().tasks)
+    }
+
+    /// Waits until there are so many, and takes them.
+    fn take_all(&self, tasks: usize) -> Vec<TaskDone> {
+        let mut waiting = self.waiting();
+        waiting.wanted = tasks;
+        while waiting.tasks.len() < tasks {
+            waiting = self.all.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.wanted = 0;
+        mem::take(&mut waiting.tasks)
+    }
+
+    pub(super) fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
+        let mut waiting = self.waiting();
+        waiting.tasks.push(done);
+        if waiting.tasks.len() == waiting.wanted {
+            self.all.notify_all();
+        } else if waiting.tasks.len() == 1 && waiting.wanted == 0 {
+            // The coordinator is gone only while the app shuts down.
+            let _ = wake.send(Event::TasksDone(self.clone()));
+        }
+    }
+}
+
+/// A region's task that has ended.
+pub(in crate::coordinator) struct TaskDone {
+    pub dimension: DimensionId,
+    pub region: RegionId,
+    pub took: Duration,
+    pub outcome: Result<(Option<Box<RegionWorld>>, Box<Outbox>), Fault>,
+}
+
+/// A task that panicked, and what is left of it.
+pub(in crate::coordinator) struct Fault {
+    pub panic: CaughtPanic,
+    pub salvage: Box<Salvage>,
+}
+
+impl Threads {
+    /// Hands regions to the region threads.
+    pub fn run_regions(&mut self, job: impl Into<RegionJob>) {
+        let job = job.into();
+        self.tasks_out += job.len();
+        if let Some(regions) = &self.regions
+            && let Err(refused) = regions.send(job)
+        {
+            // No thread could be started: better late than never.
+            let push = |done| self.finished.push(done, &self.sender);
+            run_job(refused.into_inner(), &self.template, &self.pool, push);
+        }
+    }
+
+    /// Waits for all tasks but so many, which are back already.
+    pub fn wait_for_all(&self, back: usize) -> Vec<TaskDone> {
+        self.finished.take_all(self.tasks_out.saturating_sub(back))
+    }
+
+    /// To be called when so many tasks came back.
+    pub fn tasks_finished(&mut self, tasks: usize) {
+        self.tasks_out = self.tasks_out.saturating_sub(tasks);
+    }
+
+    /// Runs a region on this thread.
+    pub fn run_region_here(&self, task: Assignment) -> TaskDone {
+        run_task(task, &self.template, &self.pool)
+    }
+}
+
+/// Region worlds that are made in advance.
+pub(super) const POOLED_WORLDS: usize = 8;
+
+/// The next job; while there is none, fresh worlds are made.
+pub(super) fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldPool) -> Option<RegionJob> {
+    loop {
+        match jobs.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {}
+        }
+        if !panic::catch(|| pool.refill(template)).unwrap_or(false) {
+            return jobs.recv().ok();
+        }
+    }
+}
+
+pub(super) fn run_job(
+    mut tasks: RegionJob,
+    template: &RegionTemplate,
+    pool: &WorldPool,
+    mut push: impl FnMut(TaskDone),
+) {
+    while let Some(task) = tasks.pop_front() {
+        let mut ended = run_task(task, template, pool);
+        if let Ok((_, outbox)) = &mut ended.outcome
+            && !tasks.is_empty()
+        {
+            pass_letters(outbox, &mut tasks);
+        }
+        push(ended);
+    }
+}
+
+/// Hands letters to the regions that tick next on this thread. What these do not have goes through the coordinator.
+fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
+    for letter in mem::take(&mut outbox.letters) {
+        let has_target = |task: &&mut Assignment| task.world.as_ref().is_some_and(|world| world.has_target(&letter));
+        match tasks.iter_mut().find(has_target) {
+            Some(task) => task.inbox.letters.push(letter),
+            None => outbox.letters.push(letter),
+        }
+    }
+}
+
+fn run_task(mut assignment: Assignment, template: &RegionTemplate, pool: &WorldPool) -> TaskDone {
+    let (dimension, region) = (assignment.home.ground.dimension, assignment.region);
+    let started = Instant::now();
+    let ended = panic::catch(|| assignment.run(template, pool)).and_then(|made| {
+        made.map_err(|error| CaughtPanic {
+            reason: error.to_string(),
+            location: None,
+            system: None,
+            payload: Some(Box::new(error.to_string())),
+        })
+    });
+    let outcome = match ended {
+        Ok(outbox) => Ok((assignment.world.take(), outbox)),
+        Err(panic) => Err(Fault { panic, salvage: salvage(assignment) }),
+    };
+    TaskDone { dimension, region, took: started.elapsed(), outcome }
+}
+
+/// What is left of a task that panicked. What it holds may panic once more as it is dropped.
+fn salvage(mut assignment: Assignment) -> Box<Salvage> {
+    let salvaged = panic::catch(|| assignment.salvage()).map(Box::new);
+    let dropped = panic::catch(|| drop(assignment));
+    if let Some(CaughtPanic { reason, .. }) = dropped.err() {
+        warn!("a region's world panicked once more as it was dropped: {reason}");
+    }
+    salvaged.unwrap_or_else(|panic| {
+        error!("what was on its way into a region that panicked is lost: {}", panic.reason);
+        Box::default()
+    })
+}
