@@ -63,5 +63,5 @@ pub use placed::PlaceError;
 pub use relocation::{Relocation, RelocationError};
 pub use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
-pub use stored::{StoreOptions, StoreProgress, StoredSnapshot, StoredSnapshotError};
+pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};

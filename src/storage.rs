@@ -58,5 +58,5 @@ pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
 pub use values::registry_lists::RegistryLists;
 pub use values::stored_chunks::StoredChunk;
 pub(crate) use values::tiles::mark_stored;
-pub use walk::{UnreadableRange, WalkProgress};
+pub use walk::UnreadableRange;
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

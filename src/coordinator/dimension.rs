@@ -8,7 +8,6 @@ use super::streaming::generation_control::{DimensionGeneration, GenerationState}
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
-use super::streaming::rebuild::StopFlag;
 use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
@@ -22,6 +21,7 @@ use crate::simulation::{
 };
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
+use crate::work::Stop;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ pub(super) struct Dimensions {
     /// Those that were closed to be erased. Their numbers are never given again.
     pub removed: BTreeSet<DimensionId>,
     /// The names of dimensions whose stored columns are being searched for, and what ends the search.
-    pub rebuilding: BTreeMap<String, StopFlag>,
+    pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
 }

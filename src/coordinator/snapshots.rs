@@ -318,11 +318,11 @@ impl Desk<'_> {
 
     /// On a thread of its own; in lockstep here, so that it is done with the next pass.
     fn work_on_files(&mut self, job: &Job, work: FileWork) {
-        let (id, is_void) = (job.id, job.is_void());
+        let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
         let (blocks, sender) = (self.threads.blocks().clone(), self.threads.sender());
         let failed = sender.clone();
         let work = move || {
-            let answer = work.run(&blocks, &is_void);
+            let answer = work.run(&blocks, &is_void, &done);
             // The coordinator is gone only while the app shuts down.
             let _ = sender.send(Event::Snapshot(SnapshotEvent::Files(id, answer)));
         };

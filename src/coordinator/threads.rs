@@ -25,15 +25,15 @@ use crate::simulation::{
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{EntityRecord, StorageThread, StoreError, StoredColumn, StoredDimension, WorldStore};
+use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -183,7 +183,7 @@ pub(super) struct Threads {
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
-    ending: Arc<AtomicBool>,
+    ending: Stop,
     /// Threads with long work on the store.
     long_work: Vec<JoinHandle<()>>,
     is_lockstep: bool,
@@ -246,7 +246,7 @@ impl Threads {
             sender,
             template,
             store,
-            ending: Arc::default(),
+            ending: Stop::default(),
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
@@ -391,15 +391,12 @@ impl Threads {
         let (failed, dimension) = (self.sender.clone(), name.clone());
         let remove = move || {
             let mut told = Instant::now();
-            let result = store.remove_dimension(&name, |entries| {
+            let result = store.remove_dimension(&name, |progress| {
                 if told.elapsed() >= REMOVAL_REPORT {
                     told = Instant::now();
-                    info!("removing dimension {name:?}: {entries} entries so far");
+                    info!("removing dimension {name:?}: {} entries so far", progress.done);
                 }
-                match ending.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
+                ending.go_on()
             });
             let (entries, error) = match result {
                 Ok(removed) if removed.finished => (removed.entries, None),
@@ -506,7 +503,7 @@ impl Threads {
 
     /// Lets the threads end when their work is done. Those that hang are left alone.
     pub fn join(&mut self) {
-        self.ending.store(true, Ordering::Relaxed);
+        self.ending.stop();
         self.to_generate.clear();
         self.to_load.clear();
         self.regions = None;
@@ -516,7 +513,7 @@ impl Threads {
                 let _ = thread.join();
             }
         }
-        // It stops within moments, but for a backup. The store must not be in use when the app is gone.
+        // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app is gone.
         for thread in self.long_work.drain(..) {
             let _ = thread.join();
         }

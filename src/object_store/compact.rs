@@ -2,6 +2,7 @@
 
 use super::error::failed;
 use super::{FileDisk, ObjectStore, ObjectStoreError, file};
+use crate::work::Progress;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,10 +14,7 @@ impl ObjectStore<FileDisk> {
     ///
     /// # Errors
     /// An object that is damaged; what the system says. The store goes on as it was.
-    pub fn compact(
-        &mut self,
-        mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<u64, ObjectStoreError> {
+    pub fn compact(&mut self, mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<u64, ObjectStoreError> {
         let path = self.path().to_path_buf();
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".compacted");
@@ -44,7 +42,7 @@ impl ObjectStore<FileDisk> {
     fn copy_to(
         &self,
         path: &Path,
-        progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<Self>, ObjectStoreError> {
         let mut copy = Self::create(path, self.signature(), self.options)?;
         copy.options.sync = false;
@@ -52,7 +50,7 @@ impl ObjectStore<FileDisk> {
             if let Some(object) = self.read(key)? {
                 copy.write(key, version, &object.data)?;
             }
-            if progress(done, self.len()).is_break() {
+            if progress(&Progress::of(done, self.len() as u64)).is_break() {
                 return Ok(None);
             }
         }

@@ -18,13 +18,9 @@ use super::{PlaceError, Turn};
 use crate::block::BlockRegistryError;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
-use std::ops::ControlFlow;
 use thiserror::Error;
 
 type Result<T> = std::result::Result<T, ClosedWorldError>;
-
-/// What is told how far the work is: squares of 4 x 4 columns done, and in all. It may break it off.
-pub type ClosedWorldProgress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// A dimension of a world that only this has open.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,7 @@ use super::{
     keys, values::record,
 };
 use crate::space::DimensionId;
+use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use thiserror::Error;
@@ -94,14 +95,14 @@ impl WorldStore {
     /// The dimension must not be open in a running world: what is saved into it meanwhile may stay behind, out of
     /// reach. Saves of other dimensions go on between the writes.
     ///
-    /// `progress` is told after each write how many entries are gone, and can stop the removal. Then, and after an
+    /// `progress` is told after each write, in entries that are gone, and can stop the removal. Then, and after an
     /// error or the end of the process, the dimension cannot be opened any more, and calling this again goes on.
     ///
     /// An entity whose record is damaged goes if the store finds it in this dimension.
     pub fn remove_dimension(
         &self,
         name: &str,
-        progress: impl FnMut(u64) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<RemovedDimension, RemoveDimensionError> {
         self.remove_dimension_by(PAGE, name, progress)
     }
@@ -110,7 +111,7 @@ impl WorldStore {
         &self,
         page: usize,
         name: &str,
-        mut progress: impl FnMut(u64) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<RemovedDimension, RemoveDimensionError> {
         let Some(dimension) = self.mark_for_removal(name)? else {
             return Err(RemoveDimensionError::Unknown { name: name.into() });
@@ -156,7 +157,7 @@ impl WorldStore {
 }
 
 impl Removal<'_> {
-    fn run(&mut self, progress: &mut impl FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
+    fn run(&mut self, progress: &mut impl FnMut(&Progress) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
         let dimension = self.dimension;
         {
             let _writing = self.world.lock_writes();
@@ -200,7 +201,7 @@ impl Removal<'_> {
         family: Family,
         mut range: Range<Vec<u8>>,
         others: impl Fn(&Self, &[Vec<u8>]) -> Result<BTreeSet<(Family, Vec<u8>)>, StoreError>,
-        progress: &mut impl FnMut(u64) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, StoreError> {
         loop {
             let writing = self.world.lock_writes();
@@ -217,7 +218,7 @@ impl Removal<'_> {
             self.world.write(writes, Durability::Process)?;
             self.entries += count;
             drop(writing);
-            if progress(self.entries).is_break() {
+            if progress(&Progress { done: self.entries, ..Progress::default() }).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -2,6 +2,10 @@
 //! `terrane` does, for a game to do as well.
 //!
 //! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
+//!
+//! Work that was stopped says so in one of two ways, here and in [`snapshot`](crate::snapshot): with the error `Cancelled` if
+//! nothing of it is left, and with a report that is not `finished` if the report tells what was done. What can be gone on with
+//! goes on with the same call.
 
 mod backup;
 mod backup_request;

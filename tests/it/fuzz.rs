@@ -268,7 +268,7 @@ fn schematics_of_any_bytes_are_read_or_refused() {
 fn read_objects(path: &Path) -> usize {
     let Ok(signature) = ObjectStore::signature_of(path) else { return 0 };
     let Ok(store) = ObjectStore::open_to_read(path, &signature) else { return 0 };
-    let damaged = store.verify(|_, _| ControlFlow::Continue(()));
+    let damaged = store.verify(|_| ControlFlow::Continue(()));
     store.len() - damaged.len()
 }
 

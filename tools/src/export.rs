@@ -2,18 +2,18 @@
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
     ExportOptions, ImportError, ImportOptions, ImportReport, LostObject, check_export,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
+use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
     let options = ExportOptions {
         area: arguments.area()?,
@@ -32,7 +32,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     let mut display = Display::new("exporting", "chunks", stop);
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);
-    let report = report.map_err(|error| error.to_string())?;
+    let report = report?;
     let on_disk: u64 =
         files(file, report.files).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
@@ -61,7 +61,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
 }
 
-pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, anew, .. } =
         arguments;
     let options = ImportOptions {
@@ -74,10 +74,10 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
     };
     if *create {
         // No world is made for a file that has nothing for it.
-        check_export(file).map_err(|error| error.to_string())?;
+        check_export(file)?;
     }
     let store = match create {
-        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf())).map_err(|error| error.to_string())?,
+        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf()))?,
         false => open(world, Access::Write).map_err(|error| format!("{error}; --create makes a world"))?,
     };
     let mut display = Display::new("importing", "chunks", stop);

@@ -1,17 +1,17 @@
 //! Is a world what was written?
 
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{Damage, DamageList};
+use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("verifying", "values", stop);
-    let report = store.verify(|progress| display.show(progress)).map_err(|error| error.to_string())?;
+    let report = store.verify(|progress| display.show(progress))?;
     drop(display);
     let end = match (report.finished, report.damage.count) {
         (false, _) => End::Stopped,
@@ -21,7 +21,7 @@ pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
     let mut text = damages(&report.damage);
     text += &format!(
         "{} values, {} were read; {} are damaged\n",
-        report.read.entries,
+        report.read.done,
         bytes(report.read.bytes),
         report.damage.count
     );
@@ -29,7 +29,7 @@ pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
         text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);
     }
     let json = json!({
-        "entries": report.read.entries,
+        "entries": report.read.done,
         "bytes": report.read.bytes,
         "damaged": report.damage.count,
         "damages": damages_as_json(&report.damage),

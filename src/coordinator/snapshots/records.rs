@@ -13,12 +13,12 @@ use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::block::BlockRegistry;
 use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
+use crate::work::Tell;
 use bevy::log::error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,12 +128,7 @@ impl RestoreRecords {
 }
 
 /// Writes the record of a restore, with its snapshot if that is not stored, so that a loss of power does not take it back.
-pub fn write(
-    path: &Path,
-    restore: &RestoreSnapshot,
-    blocks: &BlockRegistry,
-    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<(), String> {
+pub fn write(path: &Path, restore: &RestoreSnapshot, blocks: &BlockRegistry, progress: Tell<'_>) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let unfinished = path.with_extension(UNFINISHED);
     // Of an attempt that failed.

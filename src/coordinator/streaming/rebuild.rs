@@ -8,26 +8,21 @@ use crate::coordinator::DimensionError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::dimension::DimensionSpec;
 use crate::space::DimensionId;
-use crate::storage::{WalkProgress, WorldStore};
+use crate::storage::WorldStore;
+use crate::work::{Progress, Stop};
 use bevy::prelude::*;
 use std::fmt;
 use std::mem;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time between two lines in the log about a search.
 const REPORT_PERIOD: Duration = Duration::from_secs(5);
 
-/// Ends a search before its time.
-pub(in crate::coordinator) type StopFlag = Arc<AtomicBool>;
-
 /// The search for the stored columns of a dimension.
 pub(in crate::coordinator) struct Search {
     name: String,
     dimension: DimensionId,
-    stop: StopFlag,
+    stop: Stop,
 }
 
 /// A search has ended.
@@ -38,7 +33,7 @@ pub(in crate::coordinator) struct GraphRebuilt {
 }
 
 impl Search {
-    pub fn run(self, store: &WorldStore, is_app_ending: &AtomicBool) -> GraphRebuilt {
+    pub fn run(self, store: &WorldStore, is_app_ending: &Stop) -> GraphRebuilt {
         let Self { name, dimension, stop } = self;
         let began = Instant::now();
         let mut told = began;
@@ -50,10 +45,8 @@ impl Search {
                     Report { progress: *progress, elapsed: began.elapsed() }
                 );
             }
-            match stop.load(Ordering::Relaxed) || is_app_ending.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            stop.go_on()?;
+            is_app_ending.go_on()
         });
         GraphRebuilt { name, columns: columns.map_err(|error| error.to_string()) }
     }
@@ -61,23 +54,16 @@ impl Search {
 
 /// How far a search is, as the log tells it.
 struct Report {
-    progress: WalkProgress,
+    progress: Progress,
     elapsed: Duration,
-}
-
-impl Report {
-    fn time_left(&self) -> Option<Duration> {
-        let fraction = self.progress.fraction.filter(|fraction| *fraction > 0.0)?;
-        Duration::try_from_secs_f64(self.elapsed.as_secs_f64() * (1.0 - fraction) / fraction).ok()
-    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WalkProgress { entries, fraction, .. } = self.progress;
+        let Progress { done: entries, fraction, .. } = self.progress;
         let rate = entries as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON);
         write!(f, "{entries} entries read, {rate:.0} a second")?;
-        if let (Some(fraction), Some(left)) = (fraction, self.time_left()) {
+        if let (Some(fraction), Some(left)) = (fraction, self.progress.time_left(self.elapsed)) {
             write!(f, ", about {:.0} % done, {:.0} s left", fraction * 100.0, left.as_secs_f64())?;
         }
         Ok(())
@@ -95,7 +81,7 @@ impl Desk<'_> {
         warn!(
             "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
         );
-        let stop = StopFlag::default();
+        let stop = Stop::default();
         let search = Search { name: name.clone(), dimension, stop: stop.clone() };
         match self.threads.rebuild(search) {
             Ok(()) => {
@@ -113,7 +99,7 @@ impl Desk<'_> {
     pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
         let is_wanted = self.dimensions.reopen.iter().any(|spec| spec.name == name);
         if let Some(stop) = self.dimensions.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
         }
     }
 
@@ -153,7 +139,7 @@ mod tests {
     #[test]
     fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
         let report = |fraction| {
-            let progress = WalkProgress { entries: 4_096, bytes: 0, fraction };
+            let progress = Progress { done: 4_096, bytes: 0, fraction };
             Report { progress, elapsed: Duration::from_secs(8) }.to_string()
         };
         assert_eq!(report(None), "4096 entries read, 512 a second");

@@ -1,7 +1,7 @@
 //! Into a world.
 
 use super::types::with_states;
-use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, ImportOptions, ImportReport, Result};
+use super::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport, Result};
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::TranslationOptions;
@@ -10,6 +10,7 @@ use crate::snapshot::{
 };
 use crate::space::{BatchPos, BlockBox, BlockPos, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, SaveBatch, StoredColumn, mark_stored};
+use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -27,6 +28,8 @@ impl ClosedWorld<'_> {
     /// Each square of 4 x 4 columns is one atomic commit, and no more than that is in memory besides the schematic. So a crash
     /// leaves some of the squares changed, each as a whole; the same import again does the rest.
     ///
+    /// `progress` is told before the first square and after each, in squares, and can stop it.
+    ///
     /// # Errors
     /// Ground that was never generated, unless it is to be left out: then nothing was changed. Damage in the store: what was
     /// committed stays.
@@ -35,7 +38,7 @@ impl ClosedWorld<'_> {
         schematic: Schematic,
         options: &ImportOptions,
         translation: &TranslationOptions,
-        progress: ClosedWorldProgress<'_>,
+        progress: Tell<'_>,
     ) -> Result<ImportReport> {
         let translation = &TranslationOptions { turn: options.turn, ..translation.clone() };
         let stored = self.store.registry_lists()?;
@@ -53,7 +56,7 @@ impl ClosedWorld<'_> {
         if !options.leaves_ungenerated {
             self.expect_generated(&snapshot, &batches, is_sparse)?;
         }
-        if progress(0, batches.len() as u64).is_break() {
+        if progress(&Progress::of(0, batches.len() as u64)).is_break() {
             return Err(ClosedWorldError::Cancelled);
         }
         if lists != stored {
@@ -62,7 +65,7 @@ impl ClosedWorld<'_> {
         let total = batches.len() as u64;
         for (done, (batch, columns)) in (1..).zip(batches) {
             self.put_batch(&snapshot, batch, &columns, is_sparse, &mut report)?;
-            if progress(done, total).is_break() && done < total {
+            if progress(&Progress::of(done, total)).is_break() && done < total {
                 self.store.sync()?;
                 return Ok(report);
             }

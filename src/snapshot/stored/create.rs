@@ -2,12 +2,13 @@
 
 use super::error::failed;
 use super::index::{Index, IndexedColumn, IndexedFile, MOST_CHUNKS};
-use super::{INDEX, Result, StoreOptions, StoreProgress, StoredSnapshotError};
+use super::{INDEX, Result, StoreOptions, StoredSnapshotError};
 use crate::block::BlockRegistry;
 use crate::snapshot::schematic::WriteOptions;
 use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
 use crate::snapshot::{ColumnSnapshot, PlaceError, Relocation, Snapshot};
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
+use crate::work::{Progress, Tell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -19,7 +20,7 @@ pub(super) fn create(
     registry: &BlockRegistry,
     options: &StoreOptions,
     owner_data: BTreeMap<String, String>,
-    progress: StoreProgress<'_>,
+    progress: Tell<'_>,
 ) -> Result<Index> {
     let unfinished = unfinished(folder)?;
     if fs::symlink_metadata(folder).is_ok() {
@@ -67,7 +68,7 @@ fn write(
     registry: &BlockRegistry,
     options: &StoreOptions,
     index: &mut Index,
-    progress: StoreProgress<'_>,
+    progress: Tell<'_>,
 ) -> Result<()> {
     let total = snapshot.columns().len() as u64;
     for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
@@ -81,7 +82,7 @@ fn write(
         }
         let heights = column.heights().cloned();
         index.columns.insert(pos, IndexedColumn { tick: column.tick(), heights, files });
-        if progress(done, total).is_break() {
+        if progress(&Progress::of(done, total)).is_break() {
             return Err(StoredSnapshotError::Cancelled);
         }
     }

@@ -24,7 +24,7 @@ fn origin() -> DimensionOrigin {
     DimensionOrigin { generator: "hills".into(), version: 3, seed: 42 }
 }
 
-fn on() -> impl FnMut(u64) -> ControlFlow<()> {
+fn on() -> impl FnMut(&Progress) -> ControlFlow<()> {
     |_| ControlFlow::Continue(())
 }
 
@@ -112,8 +112,8 @@ fn all_of_a_dimension_goes_and_nothing_else() {
         world.make_sparse(NETHER).unwrap();
         let before = store.contents().len();
         let mut told = Vec::new();
-        let removed = world.remove_dimension_by(page, NAMES[1], |entries| {
-            told.push(entries);
+        let removed = world.remove_dimension_by(page, NAMES[1], |progress| {
+            told.push(progress.done);
             ControlFlow::Continue(())
         });
         assert!(contents(&store) == expected, "with pages of {page}");

@@ -3,7 +3,8 @@
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::tiers::Moves;
 use crate::storage::values::tiles::{self, Masks};
-use crate::storage::{Durability, EntityRecord, Family, StoreError, WalkProgress, WorldStore, WriteBatch, keys};
+use crate::storage::{Durability, EntityRecord, Family, StoreError, WorldStore, WriteBatch, keys};
+use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
@@ -71,20 +72,18 @@ impl WorldStore {
         dimension: DimensionId,
         keep: &ColumnArea,
         is_trial: bool,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<PruneReport, StoreError> {
         let mut report = PruneReport::default();
         let tiles = self.stored_tiles(dimension)?;
         if !is_trial {
             self.forget_imports(dimension)?;
         }
-        let mut done = WalkProgress::default();
-        for (number, (x, z, _)) in tiles.iter().enumerate() {
+        let mut bytes = 0;
+        for (done, (x, z, _)) in (1..).zip(&tiles) {
             let writes = WriteBatch::default();
-            done.bytes += Tile { world: self, dimension, keep, x: *x, z: *z, writes }.prune(is_trial, &mut report)?;
-            done.entries = number as u64 + 1;
-            done.fraction = Some(done.entries as f64 / tiles.len() as f64);
-            if progress(&done).is_break() {
+            bytes += Tile { world: self, dimension, keep, x: *x, z: *z, writes }.prune(is_trial, &mut report)?;
+            if progress(&Progress { bytes, ..Progress::of(done, tiles.len() as u64) }).is_break() {
                 return Ok(report);
             }
         }
@@ -95,13 +94,17 @@ impl WorldStore {
         Ok(report)
     }
 
-    /// Gives back the room of what was deleted, family by family. `progress` is told before each, and can stop it.
+    /// Gives back the room of what was deleted, family by family. `progress` is told before each, in families, and can stop
+    /// it.
     ///
     /// # Errors
     /// Those of the store, or that the world was opened only to be read.
-    pub fn compact(&self, mut progress: impl FnMut(Family) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
-        for family in Family::ALL {
-            if progress(family).is_break() {
+    pub fn compact(
+        &self,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        for (done, family) in (0..).zip(Family::ALL) {
+            if progress(&Progress::of(done, Family::ALL.len() as u64)).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             self.store.compact(family)?;

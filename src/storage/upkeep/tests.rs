@@ -7,9 +7,10 @@ use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
-    SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WalkProgress, WorldStore,
-    WriteBatch, keys, values::tiles,
+    SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WorldStore, WriteBatch, keys,
+    values::tiles,
 };
+use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ const OVERWORLD: DimensionId = DimensionId(0);
 /// reach beyond any border.
 const SIDE: i64 = 44;
 
-fn go_on(_: &WalkProgress) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -123,7 +124,7 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
     }
     let report = look_at(&store).verify(go_on).unwrap();
     assert_eq!((report.damage, report.stale), (DamageList::default(), 0));
-    assert_eq!(report.read.entries, before.len() as u64);
+    assert_eq!(report.read.done, before.len() as u64);
     let bytes: usize = before.iter().map(|(_, (key, value))| key.len() + value.len()).sum();
     assert_eq!(report.read.bytes, bytes as u64);
     assert_eq!(store.contents(), before);
@@ -133,8 +134,8 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
 fn a_walk_stops_when_it_is_told_to() {
     let store = full_world();
     let report = look_at(&store).verify(|_| ControlFlow::Break(())).unwrap();
-    assert!(!report.finished && report.read.entries > 0);
-    assert!(report.read.entries < store.contents().len() as u64);
+    assert!(!report.finished && report.read.done > 0);
+    assert!(report.read.done < store.contents().len() as u64);
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
             all.iter().copied().filter(|key| (&range.first[..]..&range.end[..]).contains(key)).collect();
         assert_eq!(inside, lost);
     }
-    assert_eq!(report.read.entries, (contents.len() - 9) as u64);
+    assert_eq!(report.read.done, (contents.len() - 9) as u64);
 }
 
 #[test]
@@ -343,7 +344,7 @@ fn a_copy_is_the_same_byte_for_byte_and_mixes_nothing() {
     let new = MemoryStore::new();
     let report = copy_store(&store, &new, go_on).unwrap();
     assert!(report.finished);
-    assert_eq!(report.copied.entries, store.contents().len() as u64);
+    assert_eq!(report.copied.done, store.contents().len() as u64);
     assert_eq!(TestStore::on(new.snapshot()).contents(), store.contents());
     assert!(matches!(copy_store(&store, &new, go_on), Err(UpkeepError::NotEmpty { .. })));
 

@@ -3,7 +3,8 @@
 use super::check::{self, Checker, Verdict};
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::walk::{Found, Walk};
-use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WalkProgress, WorldStore};
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
+use crate::work::Progress;
 use std::ops::ControlFlow;
 use thiserror::Error;
 use uuid::Uuid;
@@ -53,7 +54,7 @@ pub enum Damage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
     /// What was read.
-    pub read: WalkProgress,
+    pub read: Progress,
     /// What is damaged: the first thousand, and how many in all.
     pub damage: DamageList,
     /// Keys that lead to an entity which is somewhere else or gone. They do no harm.
@@ -85,7 +86,7 @@ impl WorldStore {
     ///
     /// # Errors
     /// Those of the store, but not what is damaged in it: that is in the report.
-    pub fn verify(&self, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
+    pub fn verify(&self, progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
         let mut checker = Checker::new(self)?;
         let mut walk = Walk::new(&*self.store, check::ranges(), progress)?;

@@ -3,9 +3,9 @@
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WalkProgress, WorldStore, WriteBatch,
-    envelope, keys,
+    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WorldStore, WriteBatch, envelope, keys,
 };
+use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
@@ -103,7 +103,7 @@ impl WorldStore {
     pub fn rebuild_tiles(
         &self,
         dimension: DimensionId,
-        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
         let mut tiles = BTreeMap::new();
         // It may take minutes, so it holds no lock: nobody else writes what is searched.

@@ -7,7 +7,8 @@ use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::values::tiles::place_of;
-use crate::storage::{ChunkGroup, Family, WalkProgress, WorldStore, keys};
+use crate::storage::{ChunkGroup, Family, WorldStore, keys};
+use crate::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,7 +39,7 @@ impl WorldStore {
         name: &str,
         path: &Path,
         options: &ExportOptions,
-        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         let limits =
             Limits { objects: 1_024, bytes: 4 << 20, objects_per_file: options.objects_per_file, level: options.level };
@@ -51,7 +52,7 @@ impl WorldStore {
         name: &str,
         path: &Path,
         options: &ExportOptions,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         let dimensions = self.dimensions()?;
         let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
@@ -102,7 +103,7 @@ impl WorldStore {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
-        let (leaves_damaged, done) = (options.leaves_damaged, WalkProgress::default());
+        let (leaves_damaged, done) = (options.leaves_damaged, Progress::default());
         let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
         let walked = match walk.ground(&mut writer, &batches) {
             Ok(ControlFlow::Continue(())) => walk.kept(&mut writer),
@@ -133,11 +134,11 @@ struct Walk<'a, P> {
     leaves_damaged: bool,
     /// All of them.
     columns: u64,
-    done: WalkProgress,
+    done: Progress,
     progress: &'a mut P,
 }
 
-impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
+impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
     /// The batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
@@ -176,7 +177,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 writer.progress.batches += 1;
                 writer.progress.written += u64::from(written > 0);
                 writer.write_if_full()?;
-                self.done.entries += chunks;
+                self.done.done += chunks;
                 self.done.bytes += bytes as u64;
                 let come_to = writer.progress.report.columns + writer.progress.lost_columns.len() as u64;
                 self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);

@@ -11,9 +11,8 @@ use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::values::tiles::{self, Masks};
-use crate::storage::{
-    Durability, Family, StoreError, StoredItem, WalkProgress, WorldStore, WriteBatch, keys, values::record,
-};
+use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, keys, values::record};
+use crate::work::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -72,7 +71,7 @@ impl WorldStore {
         &self,
         path: &Path,
         options: &ImportOptions,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ImportReport> {
         let mut reader = Reader::open(path)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
@@ -126,7 +125,7 @@ impl WorldStore {
         };
         let mut others: BTreeMap<DimensionId, DimensionId> = names.iter().filter_map(to).collect();
         others.insert(reader.header.number, dimension);
-        let (makes_columns, done) = (reader.header.makes_columns(), WalkProgress::default());
+        let (makes_columns, done) = (reader.header.makes_columns(), Progress::default());
         let mut import =
             Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
         let batches = batches(&tiles);
@@ -297,7 +296,7 @@ struct Import<'a> {
     options: &'a ImportOptions,
     tiles: &'a [Tile],
     record: ImportRecord,
-    done: WalkProgress,
+    done: Progress,
 }
 
 impl Import<'_> {
@@ -308,7 +307,7 @@ impl Import<'_> {
         arrival: &Arrival<'_>,
         types: &mut Types,
         batches: &[(BatchPos, u16)],
-        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
@@ -337,7 +336,7 @@ impl Import<'_> {
             let writing = self.world.lock_writes();
             self.done.bytes += self.world.commit_along(&save, along, Durability::Process)?.bytes;
             drop(writing);
-            self.done.entries += chunks;
+            self.done.done += chunks;
             self.done.fraction = Some(self.record.batches as f64 / batches.len() as f64);
             if progress(&self.done).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -350,7 +349,7 @@ impl Import<'_> {
     fn kept(
         &mut self,
         reader: &mut Reader,
-        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         for file in self.record.kept.0..=reader.files() {
             match reader.turn_to(file) {
