@@ -60,7 +60,7 @@ pub use memory::SnapshotMemory;
 pub use order::{OrderError, RestoreItem, RestoreOrder};
 pub use parts::SnapshotParts;
 pub use placed::PlaceError;
-pub use relocation::{Relocation, RelocationError};
+pub use relocation::Relocation;
 pub use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};

@@ -43,7 +43,7 @@ pub use damage::SetAside;
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::StoredColumn;
 pub use opacity::tile::{OpacityError, OpacityTile, TILE_SIZE};
-pub use remove_dimension::{RemoveDimensionError, RemovedDimension, StoredDimension};
+pub use remove_dimension::{RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};
 pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
 pub use tiers::TierMoves;

@@ -1,8 +1,7 @@
 //! Giving the room of old versions back.
 
-use super::error::failed;
 use super::{FileDisk, ObjectStore, ObjectStoreError, file};
-use crate::work::Progress;
+use crate::work::{FileError, Progress};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,8 +22,8 @@ impl ObjectStore<FileDisk> {
         let _ = fs::remove_file(&other);
         let copied = self.copy_to(&other, &mut progress).and_then(|copy| match copy {
             Some(copy) => {
-                fs::rename(&other, &path).map_err(failed(&path, "replace"))?;
-                file::sync_folder(&path);
+                fs::rename(&other, &path).map_err(FileError::of(&path, "replace"))?;
+                file::sync_folder_of(&path);
                 Ok(Some(copy))
             }
             None => Ok(None),

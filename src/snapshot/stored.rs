@@ -22,8 +22,7 @@ use super::translation::TranslationReport;
 use super::{ColumnSnapshot, Snapshot, SnapshotParts};
 use crate::block::BlockRegistry;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
-use crate::work::{Progress, Tell};
-use error::failed;
+use crate::work::{FileError, Progress, Tell};
 use index::Index;
 use std::collections::BTreeMap;
 use std::fs;
@@ -118,7 +117,7 @@ impl StoredSnapshot {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Err(StoredSnapshotError::NotASnapshot { path: folder.to_path_buf() });
             }
-            other => other.map_err(failed(&path, "read"))?,
+            other => other.map_err(FileError::of(&path, "read"))?,
         };
         Ok(Self { folder: folder.to_path_buf(), index: Index::parse(&text, &path)? })
     }
@@ -208,7 +207,7 @@ impl StoredSnapshot {
         let gone = create::unfinished(&self.folder)?;
         create::clear(&gone)?;
         // A crash in the middle leaves nothing under its name.
-        fs::rename(&self.folder, &gone).map_err(failed(&self.folder, "rename"))?;
+        fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
         create::clear(&gone)
     }
 

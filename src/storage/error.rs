@@ -73,6 +73,25 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// There is no dimension of this name, or it is being removed.
+    #[error("the world {} has no dimension {name:?}", path.display())]
+    UnknownDimension {
+        /// The name.
+        name: String,
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// Which columns of a dimension are stored is not known.
+    #[error(
+        "the graph of stored columns of {dimension} in the world {} is lost: open the world with its game once, or salvage it",
+        path.display()
+    )]
+    LostGraph {
+        /// The dimension.
+        dimension: DimensionId,
+        /// Where the store is.
+        path: PathBuf,
+    },
     /// The world was opened to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
     #[error("the world {} was not opened to be changed", path.display())]
     NotWritable {

@@ -19,6 +19,7 @@ use super::{
     values::record,
 };
 use crate::space::DimensionId;
+use crate::work::FileError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -154,18 +155,8 @@ pub enum WorldOpenError {
         path: PathBuf,
     },
     /// The file system does not allow what is needed.
-    #[error(
-        "cannot {action} {}: {reason}; make sure that this user may write there and that the disk is neither full \
-         nor read-only", path.display()
-    )]
-    Inaccessible {
-        /// The file or folder.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// What the system said.
-        reason: String,
-    },
+    #[error("{0}; make sure that this user may write there and that the disk is neither full nor read-only")]
+    Inaccessible(#[from] FileError),
     /// Another process, or this one, has the world open.
     #[error(
         "{} is locked by {}; close the world there first", path.display(),

@@ -26,9 +26,7 @@ pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
 }
 
 fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome> {
-    let dimensions = store.dimensions()?;
-    let dimension = dimensions.iter().find(|dimension| dimension.name == name);
-    let dimension = dimension.ok_or_else(|| format!("the world has no dimension {name:?}"))?;
+    let dimension = store.dimension_named(name)?;
     let found = store.inspect_chunk(dimension.id, pos)?;
     let found =
         found.ok_or_else(|| format!("chunk {pos} of {name:?} is not stored; ground that was stored is air there"))?;

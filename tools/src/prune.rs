@@ -21,11 +21,7 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let before = folder_bytes(&arguments.world);
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
     let store = open(&arguments.world, access)?;
-    let dimensions = store.dimensions()?;
-    let Some(dimension) = dimensions.iter().find(|dimension| dimension.name == *name) else {
-        let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
-        return Err(format!("the world has no dimension {name:?}; it has {}", names.join(", ")).into());
-    };
+    let dimension = store.dimension_named(name)?;
     let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
     let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
     let report = report?;

@@ -3,7 +3,7 @@
 use super::arguments::{Axis, ExportArguments, ImportArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
-use bevy_terrane::prelude::{BlockBox, BlockPos, DimensionId};
+use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport};
 use bevy_terrane::snapshot::schematic::{
     ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
@@ -186,13 +186,7 @@ fn import_json(report: &ImportReport, read: &ReadReport, layers: Option<u32>) ->
 }
 
 fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>> {
-    Ok(ClosedWorld::new(store, dimension(store, name)?)?)
-}
-
-fn dimension(store: &WorldStore, name: &str) -> Result<DimensionId> {
-    let dimensions = store.dimensions()?;
-    let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
-    found.map(|dimension| dimension.id).ok_or_else(|| format!("the world has no dimension {name:?}").into())
+    Ok(ClosedWorld::new(store, store.dimension_named(name)?.id)?)
 }
 
 fn stopped() -> Outcome {

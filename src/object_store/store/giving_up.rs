@@ -3,7 +3,7 @@
 use super::{ObjectStore, Result};
 use crate::object_store::Disk;
 use crate::object_store::block::{self, BLOCK_SIZE};
-use crate::object_store::error::failed;
+use crate::work::FileError;
 use std::mem;
 
 /// Blocks that are zeroed at a time.
@@ -37,7 +37,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Waits until everything is synced, and what is given up too.
     pub(super) fn quiesce(&mut self) -> Result<()> {
         while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
-            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
+            self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?;
             self.is_synced = true;
             self.settle();
         }
@@ -60,12 +60,12 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
-        let synced = self.disk.sync().map_err(failed(self.disk.path(), "sync"));
+        let synced = self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"));
         match synced {
             Ok(()) => self.is_synced = true,
             Err(_) => self.haunt(runs),
         }
-        synced
+        Ok(synced?)
     }
 
     /// These blocks hold what was not acknowledged: it must not come back later.
@@ -89,10 +89,10 @@ impl<D: Disk> ObjectStore<D> {
     /// Makes a block free for whoever scans the file.
     pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
         let (offset, length) = block::mark();
-        let is_there = self.disk.len().map_err(failed(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
+        let is_there = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
         if is_there {
             let written = self.disk.write_at(block * BLOCK_SIZE as u64 + offset as u64, &ZEROS[..length]);
-            written.map_err(failed(self.disk.path(), "write"))?;
+            written.map_err(FileError::of(self.disk.path(), "write"))?;
         }
         Ok(())
     }

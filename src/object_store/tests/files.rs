@@ -1,6 +1,7 @@
 //! Files as programs find them: locks, signatures, versions, and one from the first version of the format.
 
 use super::*;
+use crate::work::FileError;
 use crate::object_store::{FileDisk, ObjectStore};
 use std::fs;
 use std::ops::ControlFlow;
@@ -45,7 +46,7 @@ fn a_file_says_what_it_is_and_is_not_made_twice() {
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     let missing = FileStore::open(&folder.path().join("nothing"), SIGNATURE, options()).unwrap_err();
-    assert!(matches!(missing, ObjectStoreError::Io { kind: std::io::ErrorKind::NotFound, .. }));
+    assert!(matches!(missing, ObjectStoreError::Io(FileError { kind: std::io::ErrorKind::NotFound, .. })));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{
-    BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, RelocationError, Snapshot, StateTurns, entities,
+    BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot, StateTurns, entities,
 };
 use crate::space::{BatchPos, BlockBox, BlockPos, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, SaveBatch, StoredColumn, mark_stored};
@@ -229,7 +229,7 @@ fn placed(
         return Ok(snapshot);
     }
     let turned = Relocation { turn: options.turn, ..Relocation::default() }.area(&snapshot.area)?;
-    let shift = |to: i64, from: i64| to.checked_sub(from).ok_or(RelocationError::OutOfRange(options.at));
+    let shift = |to: i64, from: i64| to.checked_sub(from).ok_or(PlaceError::OutOfRange(options.at));
     let (at, from) = (options.at, turned.min);
     let to = BlockPos::new(shift(at.x, from.x)?, shift(at.y, from.y)?, shift(at.z, from.z)?);
     snapshot.placed(&Relocation { turn: options.turn, from: BlockPos::default(), to }, turns)

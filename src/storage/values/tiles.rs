@@ -92,6 +92,17 @@ impl WorldStore {
         Ok(false)
     }
 
+    /// It has to be known which columns of the dimension are stored.
+    ///
+    /// # Errors
+    /// [`StoreError::LostGraph`], or what the store says.
+    pub(crate) fn expect_graph(&self, dimension: DimensionId) -> Result<(), StoreError> {
+        match self.has_lost_tiles(dimension)? {
+            true => Err(StoreError::LostGraph { dimension, path: self.path().to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
     /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
     /// go on meanwhile.

@@ -55,11 +55,8 @@ impl WorldStore {
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         let dimensions = self.dimensions()?;
-        let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
-        let dimension = found.ok_or_else(|| ExportError::UnknownDimension { name: name.into() })?;
-        if self.has_lost_tiles(dimension.id)? {
-            return Err(ExportError::LostGraph { dimension: dimension.id });
-        }
+        let dimension = self.dimension_named(name)?;
+        self.expect_graph(dimension.id)?;
         let area = whole_chunks(&options.area);
         let tiles = self.tiles_in(dimension.id, &area)?;
         let batches = batches(&tiles);

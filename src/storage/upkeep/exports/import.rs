@@ -87,11 +87,8 @@ impl WorldStore {
         let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
         let dimensions = self.dimensions()?;
         let known = dimensions.iter().find(|dimension| dimension.name == name);
-        if let Some(known) = known
-            && !known.being_removed
-            && self.has_lost_tiles(known.id)?
-        {
-            return Err(ImportError::LostGraph { dimension: known.id });
+        if let Some(known) = known.filter(|known| !known.being_removed) {
+            self.expect_graph(known.id)?;
         }
         let told = reader.header.told_heights([].into_iter(), options.moved_by[1]).len();
         let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;

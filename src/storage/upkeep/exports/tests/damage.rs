@@ -1,6 +1,7 @@
 //! Damaged exports.
 
 use super::*;
+use crate::storage::StoreError;
 use crate::object_store::ObjectStoreOptions;
 use crate::storage::{Family, keys, player_component, values::record};
 use format::{Files, Header, encode};
@@ -282,7 +283,10 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     for existing in [ExistingGround::Refuse, ExistingGround::Replace] {
         let world = target.world();
         let error = world.import_dimension(&path, &ImportOptions { existing, ..ImportOptions::default() }, go_on);
-        assert_eq!(error, Err(ImportError::LostGraph { dimension }));
+        assert_eq!(
+            error,
+            Err(ImportError::Store(StoreError::LostGraph { dimension, path: world.path().to_path_buf() }))
+        );
     }
     let is_ground = |(family, _): &(Family, _)| *family != Family::Meta;
     assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));

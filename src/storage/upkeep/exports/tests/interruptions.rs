@@ -1,6 +1,7 @@
 //! Exports and imports that are stopped, and go on.
 
 use super::*;
+use crate::storage::StoreError;
 use crate::storage::{Family, KeyValue};
 use crate::work::Progress;
 
@@ -96,7 +97,10 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let other = world.export_dimension(NAME, &path, &part, go_on);
     assert_eq!(other, Err(ExportError::OtherExport { path: path.clone() }));
     let unknown = world.export_dimension("moon", &path, &part, go_on);
-    assert_eq!(unknown, Err(ExportError::UnknownDimension { name: "moon".into() }));
+    assert_eq!(
+        unknown,
+        Err(ExportError::Store(StoreError::UnknownDimension { name: "moon".into(), path: world.path().to_path_buf() }))
+    );
 
     // What would be in the way later is told before anything is written.
     let (path, second) = (folder.path().join("new.objects"), folder.path().join("new.objects.2"));
