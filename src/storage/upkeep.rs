@@ -14,6 +14,7 @@ mod copy;
 mod exports;
 mod info;
 mod inspect;
+mod listed;
 #[cfg(feature = "rocksdb")]
 mod new_world;
 mod prune;
@@ -38,11 +39,12 @@ pub use exports::{
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
+pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
 pub use new_world::{copy_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
 pub use salvage::{SalvageReport, salvage};
-pub use verify::{Damage, DamageList, VerifyReport};
+pub use verify::{Damage, VerifyReport};
 
 /// What could not be done for a world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -80,7 +80,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     let imported = world.import_dimension(&path, &ImportOptions::default(), go_on).unwrap();
     assert!(imported.finished && imported.entities == 1 && imported.columns == exported.columns, "{imported:?}");
     assert_eq!(imported.new_types, 1);
-    assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
+    assert_eq!(world.verify(go_on).unwrap().damage.count(), 0);
     drop(world);
     let (mut app, dimension) = with_chests(&other, &names);
     viewer(&mut app, dimension, 0.0, 0.0, 2);

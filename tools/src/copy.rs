@@ -31,7 +31,7 @@ pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let json = json!({
         "entries": entries,
         "bytes": read,
-        "damaged": report.damage.count,
+        "damaged": report.damage.count(),
         "damages": damages_as_json(&report.damage),
         "set_aside": report.set_aside,
     });
@@ -42,9 +42,9 @@ pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     text += &format!(
         "{entries} values, {} were saved; {} are damaged, of which {} are only kept aside\n",
         bytes(read),
-        report.damage.count,
+        report.damage.count(),
         report.set_aside,
     );
-    let end = if report.damage.count > 0 { End::Damaged } else { End::Well };
+    let end = if report.damage.count() > 0 { End::Damaged } else { End::Well };
     Ok(Outcome::new(end, text, json))
 }

@@ -5,7 +5,7 @@ use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, LostObject, check_export,
+    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, check_export,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
 use bevy_terrane::work::Stop;
@@ -47,7 +47,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
     if !report.finished {
         text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
     }
-    text += &lost_text(&report.lost, report.more_lost);
+    text += &lost_text(&report.lost);
     let json = json!({
         "columns": report.columns,
         "chunks": report.chunks,
@@ -55,8 +55,8 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
         "objects": report.objects,
         "files": report.files,
         "bytes": on_disk,
-        "lost": lost_json(&report.lost),
-        "more_lost": report.more_lost,
+        "lost": lost_json(&report.lost.first),
+        "more_lost": report.lost.more,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
 }
@@ -101,8 +101,8 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         "left": report.left,
         "ungenerated": report.ungenerated,
         "new_types": report.new_types,
-        "lost": lost_json(&report.lost),
-        "more_lost": report.more_lost,
+        "lost": lost_json(&report.lost.first),
+        "more_lost": report.lost.more,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
@@ -126,16 +126,19 @@ fn import_text(report: &ImportReport) -> String {
     ] {
         text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
     }
-    text + &lost_text(&report.lost, report.more_lost)
+    text + &lost_text(&report.lost)
 }
 
-fn lost_text(lost: &[LostObject], more: u64) -> String {
+fn lost_text(lost: &Listed<LostObject>) -> String {
     let text = |lost: &LostObject| match lost.column {
         Some(column) => format!("column {column} is left out: {}\n", lost.reason),
         None => format!("left out: {}\n", lost.reason),
     };
-    let more = if more > 0 { format!("and {more} more are left out\n") } else { String::new() };
-    lost.iter().map(text).chain([more]).collect()
+    let more = match lost.more {
+        0 => String::new(),
+        more => format!("and {more} more are left out\n"),
+    };
+    lost.first.iter().map(text).chain([more]).collect()
 }
 
 fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {

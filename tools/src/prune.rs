@@ -68,15 +68,18 @@ fn text(report: &PruneReport, keep: &ColumnArea, is_trial: bool) -> String {
     let PruneReport { columns, chunks, entities, .. } = report;
     let verb = if is_trial { "would be deleted" } else { "were deleted" };
     let mut text = format!("outside the {keep}, {columns} columns, {chunks} chunks and {entities} entities {verb}\n");
-    for KeptEntity { id, column, is_damaged } in &report.kept {
+    for KeptEntity { id, column, is_damaged } in &report.kept.first {
         let why = if *is_damaged { "its record is damaged" } else { "it may be a player" };
         text += &format!("entity {id} in column {column} stays: {why}\n");
+    }
+    if report.kept.more > 0 {
+        text += &format!("{} more entities stay\n", report.kept.more);
     }
     text
 }
 
 fn as_json(report: &PruneReport) -> Value {
-    let kept = report.kept.iter().map(|kept| {
+    let kept = report.kept.first.iter().map(|kept| {
         json!({ "id": kept.id.to_string(), "column": [kept.column.x, kept.column.z], "damaged": kept.is_damaged })
     });
     json!({

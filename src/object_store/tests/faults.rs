@@ -1,9 +1,9 @@
 //! Damage at every bit of a file.
 
 use super::*;
-use crate::work::FileError;
 use crate::object_store::store::Entry;
 use crate::object_store::{file, index, payload};
+use crate::work::FileError;
 
 /// A store with an object of several blocks, a batch and a hole, closed.
 fn filled() -> (PowerDisk, Model) {

@@ -1,8 +1,8 @@
 //! Files as programs find them: locks, signatures, versions, and one from the first version of the format.
 
 use super::*;
-use crate::work::FileError;
 use crate::object_store::{FileDisk, ObjectStore};
+use crate::work::FileError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Deleting what lies outside a shape.
 
+use super::Listed;
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId};
 use crate::storage::tiers::Moves;
 use crate::storage::values::tiles::{self, Masks};
@@ -11,8 +12,6 @@ use uuid::Uuid;
 
 /// Columns along the side of a tile of the graph.
 const TILE_COLUMNS: i64 = 32;
-/// Entities outside that a report lists.
-const MOST_LISTED: usize = 1_000;
 
 /// An entity outside the shape that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +35,8 @@ pub struct PruneReport {
     pub entities: u64,
     /// Lists of block ticks, summaries, kept objects of exports, and pieces of the opacity map.
     pub other: u64,
-    /// The first thousand entities outside that stay.
-    pub kept: Vec<KeptEntity>,
+    /// Entities outside that stay.
+    pub kept: Listed<KeptEntity>,
     /// Whether it came to the end. If not, the same call goes on.
     pub finished: bool,
 }
@@ -140,8 +139,7 @@ impl Tile<'_> {
         report.chunks += found.chunks;
         report.entities += found.entities;
         report.other += found.other;
-        let room = MOST_LISTED - report.kept.len().min(MOST_LISTED);
-        report.kept.extend(found.kept.into_iter().take(room));
+        report.kept.append(found.kept);
         let bytes = deletions.bytes();
         if !is_trial && !deletions.is_empty() {
             world.write_moves(deletions, Durability::Process)?;
@@ -244,7 +242,7 @@ impl Tile<'_> {
                     // Nobody is there, so this key was left behind.
                     Ok(_) => self.writes.delete(Family::Meta, key),
                     Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {
-                        report.kept.push(KeptEntity { id, column, is_damaged: true });
+                        report.kept.add(KeptEntity { id, column, is_damaged: true });
                     }
                     Err(error) => return Err(error),
                 }
@@ -255,7 +253,7 @@ impl Tile<'_> {
 
     fn remove_entity(&mut self, record: &EntityRecord, report: &mut PruneReport) {
         if record.viewers().next().is_some() {
-            report.kept.push(KeptEntity { id: record.id, column: record.column(), is_damaged: false });
+            report.kept.add(KeptEntity { id: record.id, column: record.column(), is_damaged: false });
             return;
         }
         report.entities += 1;

@@ -2,7 +2,7 @@
 
 use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
-use super::{Damage, DamageList, UpkeepError};
+use super::{Damage, Listed, UpkeepError};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{Durability, Family, KeyValueStore, WorldStore, WriteBatch, keys, values::registry_lists};
 use crate::work::Progress;
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 pub struct SalvageReport {
     /// What was read.
     pub read: Progress,
-    /// What was damaged: the first thousand, and how many in all.
-    pub damage: DamageList,
+    /// What was damaged.
+    pub damage: Listed<Damage>,
     /// Damaged values that only a [copy](WorldStore::set_aside) was kept of.
     pub set_aside: u64,
     /// Whether all was looked at.

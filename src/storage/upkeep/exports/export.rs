@@ -169,8 +169,8 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 report.chunks += chunks;
                 report.entities += entities;
                 writer.progress.lost_columns.extend(lost.iter().filter_map(|lost| lost.column));
-                lost.into_iter().for_each(|lost| report.lose(lost));
-                lost_summaries.into_iter().for_each(|reason| report.lose(LostObject { column: None, reason }));
+                lost.into_iter().for_each(|lost| report.lost.add(lost));
+                lost_summaries.into_iter().for_each(|reason| report.lost.add(LostObject { column: None, reason }));
                 writer.progress.batches += 1;
                 writer.progress.written += u64::from(written > 0);
                 writer.write_if_full()?;
@@ -203,7 +203,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
                         Err(error) if self.leaves_damaged && is_damage(&error) => {
-                            writer.progress.report.lose(LostObject { column: None, reason: error.to_string() });
+                            writer.progress.report.lost.add(LostObject { column: None, reason: error.to_string() });
                         }
                         object => {
                             let object = object?;

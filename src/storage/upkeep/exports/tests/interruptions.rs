@@ -158,7 +158,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
         .finished
     {
         stops += 1;
-        assert_eq!(stopped.world().verify(go_on).unwrap().damage.count, 0);
+        assert_eq!(stopped.world().verify(go_on).unwrap().damage.count(), 0);
     }
     assert!(stops > 10 && stored(&stopped) == expected);
 
