@@ -242,7 +242,8 @@ impl Job {
         let area = self.task.area();
         let wanted = stored.columns().filter(|column| area.reaches(*column)).count();
         // Blocks and entities; before them the undo is captured and written.
-        let phases = if after_crash == AfterCrash::Undo && !self.is_resumed { 4 } else { 2 };
+        let undoes = self.record.is_some() && after_crash == AfterCrash::Undo;
+        let phases = if undoes { 4 } else { 2 };
         self.expected = phases * wanted;
         self.progress.total += self.expected;
         self.add_phase(Phase::Files(FileStep::Read, stored.columns().len()));
