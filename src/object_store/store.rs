@@ -384,7 +384,7 @@ impl<D: Disk> ObjectStore<D> {
     /// What the system says.
     pub fn sync(&mut self) -> Result<()> {
         if !self.is_synced {
-            self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?;
+            self.sync_disk()?;
             self.is_synced = true;
             self.settle();
         }
@@ -475,7 +475,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         if self.is_index_written {
             self.mark_free(0)?;
-            self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?;
+            self.sync_disk()?;
             self.is_index_written = false;
         }
         self.exorcise()

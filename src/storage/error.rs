@@ -3,7 +3,7 @@
 use super::{Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -106,6 +106,18 @@ pub enum StoreError {
         /// What failed.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// What a backend said.
+    pub(super) fn backend(
+        operation: Operation,
+        family: Option<Family>,
+        path: &Path,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::Backend { operation, family, path: path.to_path_buf(), reason: reason.into() }
+    }
 }
 
 /// What a backend was asked to do.

@@ -446,8 +446,7 @@ impl WorldStore {
             }
             return Ok(stored.id);
         }
-        let last_id: Option<u64> =
-            self.read_record(Family::Meta, keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
+        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
         let id = last_id.map_or(Some(0), |last| last.checked_add(1));
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
         let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
@@ -479,7 +478,7 @@ impl WorldStore {
     }
 
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
-        self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
+        self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 
     /// Reads a value of which there is one in the world, to see whether that is possible.
@@ -513,13 +512,12 @@ impl WorldStore {
         record::encode(value).map_err(|reason| self.corrupt(item(), reason))
     }
 
-    fn read_record<T: DeserializeOwned>(
+    pub(super) fn read_record<T: DeserializeOwned>(
         &self,
-        family: Family,
         key: &[u8],
         item: impl Fn() -> StoredItem,
     ) -> Result<Option<T>, StoreError> {
-        let value = self.store.get(family, key)?;
+        let value = self.store.get(Family::Meta, key)?;
         value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
     }
 }

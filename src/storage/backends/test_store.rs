@@ -96,8 +96,7 @@ impl TestStore {
     }
 
     fn failed(&self, operation: Operation, reason: &str) -> StoreError {
-        let path = self.path().to_path_buf();
-        StoreError::Backend { operation, family: None, path, reason: reason.into() }
+        StoreError::backend(operation, None, self.path(), reason)
     }
 
     /// Everything that is stored.

@@ -5,9 +5,9 @@ use super::ground::{BatchObjects, Ground, Tile, batches, columns_of, is_damage};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
-use crate::space::{BatchPos, ColumnPos};
+use crate::space::{BatchPos, BlockBox, ColumnPos};
 use crate::storage::values::tiles::place_of;
-use crate::storage::{ChunkGroup, Family, WorldStore, keys};
+use crate::storage::{ChunkGroup, Family, RegistryLists, StoredDimension, WorldStore, keys};
 use crate::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -61,31 +61,20 @@ impl WorldStore {
         let tiles = self.tiles_in(dimension.id, &area)?;
         let batches = batches(&tiles);
         let columns: u64 = batches.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
-        let made_at = self.created_at().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let header = Header {
-            world: (made_at.as_secs(), self.session()),
-            dimension: name.into(),
-            number: dimension.id,
-            origin: dimension.origin.clone(),
-            is_sparse: self.is_sparse(dimension.id)?,
-            area,
-            is_clustered: match options.layout {
-                ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
-                ExportLayout::Chunks => false,
-                ExportLayout::Clusters => true,
-            },
+        let is_clustered = match options.layout {
+            ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
+            ExportLayout::Chunks => false,
+            ExportLayout::Clusters => true,
         };
+        let header = self.header_of(&dimension, area, is_clustered)?;
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
         if lengths.iter().any(|length| *length > MOST_LISTED) {
             return Err(ExportError::TooLarge { what: "the list of types".into() });
         }
         let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
-        // Each save goes on in time, and ground that comes or goes without one is in the graph.
-        let played = self.play_time().as_nanos().to_le_bytes();
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
-        let sums = [crc32fast::hash(&played), crc32fast::hash(&encode(&(&masks, &lists.blocks)))];
-        let state = u64::from(sums[0]) << 32 | u64::from(sums[1]);
+        let state = self.state_of(&masks, &lists);
         let first = || {
             let lists = [
                 (List::Blocks, encode(&lists.blocks)),
@@ -121,6 +110,29 @@ impl WorldStore {
                 Err(error)
             }
         }
+    }
+}
+
+impl WorldStore {
+    fn header_of(&self, dimension: &StoredDimension, area: BlockBox, is_clustered: bool) -> Result<Header> {
+        let made_at = self.created_at().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Header {
+            world: (made_at.as_secs(), self.session()),
+            dimension: dimension.name.clone(),
+            number: dimension.id,
+            origin: dimension.origin.clone(),
+            is_sparse: self.is_sparse(dimension.id)?,
+            area,
+            is_clustered,
+        })
+    }
+
+    /// What tells the state of the world from others that it had in the same session.
+    fn state_of(&self, masks: &[Packed], lists: &RegistryLists) -> u64 {
+        // Each save goes on in time, and ground that comes or goes without one is in the graph.
+        let played = self.play_time().as_nanos().to_le_bytes();
+        let sums = [crc32fast::hash(&played), crc32fast::hash(&encode(&(masks, &lists.blocks)))];
+        u64::from(sums[0]) << 32 | u64::from(sums[1])
     }
 }
 

@@ -42,6 +42,13 @@ pub(in crate::storage) struct ImportRecord {
     report: ImportReport,
 }
 
+impl ImportOptions {
+    /// What an import that was stopped goes on with.
+    fn with(&self) -> (ExistingGround, bool) {
+        (self.existing, self.leaves_ungenerated)
+    }
+}
+
 /// Looks whether the first file of an export is one, and the export is whole.
 ///
 /// # Errors
@@ -75,8 +82,9 @@ impl WorldStore {
     ) -> Result<ImportReport> {
         let mut reader = Reader::open(path)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
-        for (batch, mask) in batches(&tiles) {
-            for column in columns_of(batch, mask) {
+        let batches = batches(&tiles);
+        for (batch, mask) in &batches {
+            for column in columns_of(*batch, *mask) {
                 moved_column(column, options.moved_by).ok_or(ImportError::OutOfRange { column })?;
             }
         }
@@ -97,18 +105,13 @@ impl WorldStore {
         }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&encode(&of));
-        let begun = match known {
-            Some(known) if !options.begins_anew => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
-            _ => None,
-        };
-        let with = (options.existing, options.leaves_ungenerated);
-        let record = match begun {
-            Some(begun) if begun.with != with => return Err(ImportError::OtherOptions),
+        let mut check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None };
+        let record = match self.begun_import(check.dimension, number, &of, options)? {
             Some(begun) => begun,
             None => {
-                Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None }
-                    .run(&mut reader, &tiles)?;
-                let mut record = ImportRecord { of, with, kept: (1, String::new()), ..ImportRecord::default() };
+                check.run(&mut reader, &tiles)?;
+                let mut record =
+                    ImportRecord { of, with: options.with(), kept: (1, String::new()), ..ImportRecord::default() };
                 lost.iter().for_each(|error| record.report.lose(None, error));
                 record
             }
@@ -125,7 +128,6 @@ impl WorldStore {
         let (makes_columns, done) = (reader.header.makes_columns(), Progress::default());
         let mut import =
             Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
-        let batches = batches(&tiles);
         let arrival = Arrival { world: self, dimension, is_sparse, header: reader.header.clone(), options, others };
         let mut end = import.kept(&mut reader, &mut progress)?;
         if end.is_continue() {
@@ -138,9 +140,21 @@ impl WorldStore {
         Ok(ImportReport { finished: end.is_continue(), ..import.record.report })
     }
 
-    fn begun_import(&self, dimension: DimensionId, number: u32) -> Result<Option<ImportRecord>> {
-        let value = self.store.get(Family::Meta, &keys::import_key(dimension, number))?;
-        Ok(value.map(|value| self.import_record(dimension, number, &value)).transpose()?)
+    /// How far an import of the same is that was stopped, if it is to go on.
+    fn begun_import(
+        &self,
+        dimension: Option<DimensionId>,
+        number: u32,
+        of: &(Vec<u8>, [i64; 3]),
+        options: &ImportOptions,
+    ) -> Result<Option<ImportRecord>> {
+        let Some(dimension) = dimension.filter(|_| !options.begins_anew) else { return Ok(None) };
+        let item = || StoredItem::Import(dimension, number);
+        let begun: Option<ImportRecord> = self.read_record(&keys::import_key(dimension, number), item)?;
+        match begun.filter(|begun| begun.of == *of) {
+            Some(begun) if begun.with != options.with() => Err(ImportError::OtherOptions),
+            begun => Ok(begun),
+        }
     }
 
     /// Forgets imports into a dimension that are not finished: what they brought is not what it was.
