@@ -513,7 +513,8 @@ impl Threads {
                 let _ = thread.join();
             }
         }
-        // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app is gone.
+        // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
+        // is gone.
         for thread in self.long_work.drain(..) {
             let _ = thread.join();
         }

@@ -89,8 +89,10 @@ impl StoredSnapshot {
     /// Stores a snapshot in a folder that is not there yet, with data of whoever it belongs to.
     ///
     /// Until all of it is written it has another name, so a crash leaves the whole snapshot or none. What an earlier crash left
-    /// of the same name is removed. Nobody else may create one of this name at the same time. `progress` is told after each
-    /// column, in columns, here and wherever a stored snapshot is gone through, and can break it off.
+    /// of the same name is removed. Nobody else may create one of this name at the same time.
+    ///
+    /// `progress` is told after each column, in columns, here and wherever a stored snapshot is gone through, and can break it
+    /// off.
     ///
     /// # Errors
     /// Something of that name that is there already; blocks that the registry has never heard of; what the disk says; the

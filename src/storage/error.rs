@@ -83,7 +83,7 @@ pub enum StoreError {
     },
     /// Which columns of a dimension are stored is not known.
     #[error(
-        "the graph of stored columns of {dimension} in the world {} is lost: open the world with its game once, or salvage it",
+        "the graph of stored columns of {dimension} in the world {} is lost: open it with its game once, or salvage it",
         path.display()
     )]
     LostGraph {

@@ -48,8 +48,8 @@ impl Schematic {
         Self::read_with(source, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`read`](Self::read), and tells how far it is, in blocks. Where blocks come before what is needed to understand them, it is
-    /// told that none are done, and of how many bytes they are.
+    /// Like [`read`](Self::read), and tells how far it is, in blocks. Where blocks come before what is needed to understand
+    /// them, it is told that none are done, and of how many bytes they are.
     pub fn read_with(
         source: impl Read,
         options: &ReadOptions,
