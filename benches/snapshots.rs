@@ -218,15 +218,16 @@ fn running(world: &World) {
         milliseconds(took.worked)
     );
     let folder = tempfile::tempdir().expect("a folder");
-    let store = |name: &str, snapshot: &Snapshot| {
-        let (path, of) = (folder.path().join(name), (DimensionId(1), snapshot));
-        let options = StoreOptions { level: 6, sync: false };
-        StoredSnapshot::create(&path, of, arena.blocks(), &options, BTreeMap::new(), &mut |_, _| {
-            ControlFlow::Continue(())
-        })
-        .expect("there is room on the disk");
-        path
-    };
+    let store =
+        |name: &str, snapshot: &Snapshot| {
+            let (path, of) = (folder.path().join(name), (DimensionId(1), snapshot));
+            let options = StoreOptions { level: 6, sync: false };
+            StoredSnapshot::create(&path, of, arena.blocks(), &options, BTreeMap::new(), &mut |_| {
+                ControlFlow::Continue(())
+            })
+            .expect("there is room on the disk");
+            path
+        };
     let (built, flat) = (store("built", &snapshot), store("flat", &flat));
     let restore = |arena: &mut running_arena::RunningArena, what: &str, path: &Path| {
         // The index is read within the time, too.
@@ -277,9 +278,8 @@ fn stored(world: &World) {
         let options = StoreOptions { level, sync: false };
         let of = (DimensionId(1), &snapshot);
         let start = Instant::now();
-        let stored = StoredSnapshot::create(&path, of, &registry, &options, BTreeMap::new(), &mut |_, _| {
-            ControlFlow::Continue(())
-        });
+        let stored =
+            StoredSnapshot::create(&path, of, &registry, &options, BTreeMap::new(), &mut |_| ControlFlow::Continue(()));
         let stored = stored.expect("there is room on the disk");
         let mega = stored.bytes() as f64 / 1e6;
         println!("S6 stored, level {level}: {:.0} ms, {mega:.2} MB", milliseconds(start.elapsed()));

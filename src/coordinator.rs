@@ -67,6 +67,7 @@ pub use travel::players::LogInError;
 use crate::region::RegionizerConfig;
 use crate::simulation::{DamagedGround, RegionTemplate};
 use crate::storage::{TierSettings, WorldStore};
+use crate::work::FileError;
 use bevy::app::AppLabel;
 use bevy::ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
@@ -235,17 +236,29 @@ impl Default for CoordinatorConfig {
 /// Updates after which a column that was ordered in lockstep is delivered, however long it took.
 const LOCKSTEP_LATENCY: u64 = 4;
 
+/// Why there is no coordinator.
+#[derive(Debug, thiserror::Error)]
+pub enum CoordinatorError {
+    /// A thread could not be started.
+    #[error("the simulation's threads cannot be started: {0}")]
+    Threads(#[from] std::io::Error),
+    /// Which arenas there are is not known, or which restores were cut short.
+    #[error("{0}; without, ground could stay half restored, or an arena be made over another")]
+    Snapshots(#[from] FileError),
+}
+
 /// Makes the coordinator's app. It does nothing until it is started or updated.
 pub fn coordinator_app(
     config: CoordinatorConfig,
     template: RegionTemplate,
     store: Arc<WorldStore>,
-) -> std::io::Result<(SubApp, MainLink)> {
+) -> Result<(SubApp, MainLink), CoordinatorError> {
     store.set_promotion(config.tiers.promotion);
-    let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
     let folder = config.snapshots.folder_in(&store);
-    let arenas = arenas::ArenaDesk::open(folder.as_deref(), config.snapshots.arena_side);
-    let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), folder, &store);
+    let arenas = arenas::ArenaDesk::open(folder.as_deref(), config.snapshots.arena_side)?;
+    let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
+    let (threads, link) = threads::Threads::start(&config, template, store.clone())?;
+    let snapshots = snapshots::Snapshots::open(link.snapshot_jobs(), records, &store);
     let mut app = SubApp::new();
     app.update_schedule = Some(CoordinatorMain.intern());
     app.insert_resource(config.clone())

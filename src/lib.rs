@@ -5,6 +5,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | [`space`] | positions and conversions between them |
+//! | [`work`] | how far long work is, what stops it, what the system refused |
 //! | [`block`] | block types, their components and their ids |
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`region`] | the state machine of regions: a plain data structure |
@@ -38,6 +39,7 @@ pub mod snapshot;
 pub mod space;
 pub mod storage;
 pub mod view;
+pub mod work;
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {

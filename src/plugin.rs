@@ -6,8 +6,8 @@ use crate::block::{
     BlockComponent, BlockId, BlockRegistry, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema,
 };
 use crate::coordinator::{
-    CoordinatorApp, CoordinatorConfig, CoordinatorHandle, DimensionGeneration, MainLink, Pacing, RegionFaults,
-    SaveDurability, SnapshotSettings, TickMode, coordinator_app,
+    CoordinatorApp, CoordinatorConfig, CoordinatorError, CoordinatorHandle, DimensionGeneration, MainLink, Pacing,
+    RegionFaults, SaveDurability, SnapshotSettings, TickMode, coordinator_app,
 };
 use crate::region::RegionizerConfig;
 use crate::simulation::{
@@ -241,9 +241,9 @@ pub enum WorldFailure {
     /// The region worlds cannot be made.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
-    /// A thread could not be started.
-    #[error("the simulation's threads cannot be started: {0}")]
-    Threads(#[from] std::io::Error),
+    /// The simulation cannot begin.
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
 }
 
 /// What the game registers before it runs.
@@ -328,7 +328,7 @@ impl Plugin for TerranePlugin {
                         .insert_resource(link.arenas())
                         .insert_resource(link);
                 }
-                Err(error) => fail(app, error.into()),
+                Err(error) => fail(app, CoordinatorError::Threads(error).into()),
             }
         }
         // Only now it is known whether there is a log.

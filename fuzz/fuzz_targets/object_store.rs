@@ -27,7 +27,7 @@ fuzz_target!(|file: &[u8]| {
         fs::write(&path, file).expect("room for it");
         let Ok(signature) = ObjectStore::signature_of(&path) else { return };
         if let Ok(store) = ObjectStore::open_to_read(&path, &signature) {
-            store.verify(|_, _| ControlFlow::Continue(()));
+            store.verify(|_| ControlFlow::Continue(()));
         }
         change(&path, &signature);
     }
@@ -81,7 +81,7 @@ fn change(path: &Path, signature: &str) {
     let mut store = ObjectStore::open(path, signature, OPTIONS).expect("what was closed can be opened");
     check(&store, &expected);
     // What is damaged keeps it from being compacted, and no more.
-    let _ = store.compact(|_, _| ControlFlow::Continue(()));
+    let _ = store.compact(|_| ControlFlow::Continue(()));
     check(&store, &expected);
 }
 

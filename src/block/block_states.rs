@@ -35,12 +35,12 @@ pub struct BlockStates {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockStatesError {
     /// The name cannot be one.
-    #[error("{name:?} is no name of a block: {reason}")]
+    #[error("{name:?} is no name of a block: {source}")]
     InvalidName {
         /// The name as given.
         name: String,
         /// What is wrong with it.
-        reason: BlockNameError,
+        source: BlockNameError,
     },
     /// The name or a value of a property cannot be one.
     #[error("{block}: {word:?} of the property {property:?} is not of a-z, 0-9, `_`, `-` and `.`")]
@@ -114,7 +114,7 @@ impl BlockStates {
             false => format!("{name}[{}]", properties.join(",")),
         };
         let parse = |name: String| {
-            let invalid = |reason| BlockStatesError::InvalidName { name: name.clone(), reason };
+            let invalid = |source| BlockStatesError::InvalidName { name: name.clone(), source };
             BlockName::parse(name.clone()).map(BlockName::into_text).map_err(invalid)
         };
         let mut former_names = Vec::new();
@@ -134,7 +134,7 @@ impl BlockStates {
     fn check(&self) -> Result<(), BlockStatesError> {
         let block = || self.block.name().to_owned();
         let given = block_name::check_base(self.block.name());
-        given.map_err(|reason| BlockStatesError::InvalidName { name: block(), reason })?;
+        given.map_err(|source| BlockStatesError::InvalidName { name: block(), source })?;
         let mut states = 1_usize;
         for (name, values) in &self.properties {
             if let Some(word) = values.iter().chain([name]).find(|word| !is_word(word)) {

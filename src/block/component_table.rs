@@ -25,12 +25,12 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockComponentError {
     /// A name is not one.
-    #[error("{name:?} is no name of a component: {reason}")]
+    #[error("{name:?} is no name of a component: {source}")]
     InvalidName {
         /// The name as given.
         name: String,
         /// What is wrong with it.
-        reason: BlockNameError,
+        source: BlockNameError,
     },
     /// The game registered two components under one name, or one under what another was called before.
     #[error("the component {name:?} is already registered, as {id}")]
@@ -101,12 +101,12 @@ pub enum BlockComponentError {
         found: usize,
     },
     /// A value of an older version does not become one of the newest.
-    #[error("a value of the component {name:?} cannot be used: {reason}")]
+    #[error("a value of the component {name:?} cannot be used: {source}")]
     Migration {
         /// The component.
         name: String,
         /// Why not.
-        reason: SchemaError,
+        source: SchemaError,
     },
 }
 
@@ -242,7 +242,7 @@ impl ComponentTable {
         let Entry { record, schema: Some(schema), .. } = &self.entries[self.entries[place].newest] else {
             return Ok(Cow::Borrowed(value));
         };
-        let failed = |reason| BlockComponentError::Migration { name: record.name.clone(), reason };
+        let failed = |source| BlockComponentError::Migration { name: record.name.clone(), source };
         let value = schema.upgrade(stored.version, value).map_err(failed)?;
         record.check_length(value.len())?;
         Ok(value)
@@ -271,7 +271,7 @@ impl ComponentTable {
         if !schema.can_read(record.version) || record.version == own.version {
             return Ok(None);
         }
-        let failed = |reason| BlockComponentError::Migration { name: own.name.clone(), reason };
+        let failed = |source| BlockComponentError::Migration { name: own.name.clone(), source };
         let value = schema.upgrade(record.version, value).map_err(failed)?;
         own.check_length(value.len())?;
         Ok(Some((id, value)))
@@ -317,7 +317,7 @@ fn component_id(place: usize, size: Option<u32>) -> ComponentId {
 }
 
 fn check_name(name: &str) -> Result<(), BlockComponentError> {
-    check_base(name).map_err(|reason| BlockComponentError::InvalidName { name: name.into(), reason })
+    check_base(name).map_err(|source| BlockComponentError::InvalidName { name: name.into(), source })
 }
 
 fn checked_size(name: &str, size: Option<usize>) -> Result<Option<u32>, BlockComponentError> {

@@ -329,7 +329,7 @@ impl BlockRegistry {
                 Some((old, value)) => self
                     .components
                     .upgrade(old.id, value)
-                    .map_err(|reason| BlockUpgradeError::Component { block, reason })?,
+                    .map_err(|source| BlockUpgradeError::Component { block, source })?,
                 None => Cow::Owned(vec![0; new.size.map_or(0, |size| size as usize)]),
             });
         }
@@ -389,7 +389,7 @@ impl BlockRegistry {
     fn canonical(&self, name: Cow<'static, str>) -> Result<Cow<'static, str>, BlockRegistryError> {
         match BlockName::parse(name.clone()) {
             Ok(canonical) => Ok(canonical.into_text()),
-            Err(reason) => Err(BlockRegistryError::InvalidName { id: self.next_id(&name)?, name: name.into(), reason }),
+            Err(source) => Err(BlockRegistryError::InvalidName { id: self.next_id(&name)?, name: name.into(), source }),
         }
     }
 

@@ -91,7 +91,7 @@ impl ChunkCache {
         // What it had when it might be larger is gone, but for its room.
         if store.size() > most_bytes.max(LEAST_BYTES) && store.free_space() > store.size() / 4 {
             // What is damaged keeps it as large as it is.
-            let _ = store.compact(|_, _| ControlFlow::Continue(()));
+            let _ = store.compact(|_| ControlFlow::Continue(()));
         }
         Ok(Self::new(store, most_bytes))
     }

@@ -16,6 +16,7 @@ use super::snapshots::{
 };
 use super::threads::{Place, in_words};
 use crate::snapshot::StoredSnapshot;
+use crate::work::FileError;
 use bevy::prelude::*;
 use book::{ArenaBook, Stage};
 use crossbeam_channel::Sender;
@@ -80,13 +81,16 @@ pub(super) struct ArenaDesk {
 
 impl ArenaDesk {
     /// Finds the arenas in the folder of all snapshots.
-    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Self {
+    ///
+    /// # Errors
+    /// They cannot be listed: a new one could be made over one that is there.
+    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Result<Self, FileError> {
         let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
         let mut book = ArenaBook::new(most_side);
-        let found = folder.as_deref().map_or(Ok(Vec::new()), folders).unwrap_or_else(|error| {
-            error!("the arenas cannot be read: {error}");
-            Vec::new()
-        });
+        let found = match &folder {
+            Some(folder) => folders(folder).map_err(FileError::of(folder, "list"))?,
+            None => Vec::new(),
+        };
         for (name, path) in found {
             match read(&path) {
                 Ok((arena, stored)) if book::key(&arena.name) == name => book.restore(arena, Arc::new(stored)),
@@ -97,7 +101,7 @@ impl ArenaDesk {
                 }
             }
         }
-        Self { folder, book, is_told: false }
+        Ok(Self { folder, book, is_told: false })
     }
 }
 

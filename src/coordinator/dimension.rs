@@ -14,7 +14,6 @@ use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
-use super::streaming::rebuild::StopFlag;
 use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
@@ -24,6 +23,7 @@ use crate::simulation::Exclusive;
 use crate::simulation::{DepartedColumns, Ground, Inbox, Letter, RegionHome, Repairs};
 use crate::space::{ColumnPos, DimensionId, chunk_heights};
 use crate::storage::{self, StoreError, WorldStore};
+use crate::work::Stop;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ pub(super) struct Dimensions {
     /// Those that were closed to be erased. Their numbers are never given again.
     pub removed: BTreeSet<DimensionId>,
     /// The names of dimensions whose stored columns are being searched for, and what ends the search.
-    pub rebuilding: BTreeMap<String, StopFlag>,
+    pub rebuilding: BTreeMap<String, Stop>,
     /// The names of those of which it has just been found out: it is not searched again at once.
     pub rebuilt: BTreeSet<String>,
 }

@@ -29,7 +29,7 @@ use bevy::prelude::*;
 use crossbeam_channel::Sender;
 use files::{FileAnswer, FileWork};
 use job::{Job, Limits, RecordEnd, Step, Surroundings};
-use records::RestoreRecords;
+use records::FoundRecord;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,7 @@ pub use order::{
 pub use progress::{
     ColumnOutcome, ColumnResult, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress,
 };
+pub(super) use records::RestoreRecords;
 pub(super) use sightings::Sightings;
 
 /// How much snapshot jobs may take of the world.
@@ -159,9 +160,9 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Finds what earlier sessions did not end, in the folder of all snapshots.
-    pub fn open(jobs: SnapshotJobs, folder: Option<PathBuf>, store: &WorldStore) -> Self {
-        let (records, found) = folder.map(RestoreRecords::open).unzip();
+    /// Takes up what earlier sessions did not end.
+    pub fn open(jobs: SnapshotJobs, records: Option<(RestoreRecords, Vec<FoundRecord>)>, store: &WorldStore) -> Self {
+        let (records, found) = records.unzip();
         let known = store.dimensions();
         let is_gone = |id: DimensionId| {
             let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
@@ -328,10 +329,10 @@ impl Desk<'_> {
     }
 
     fn work_on_files(&mut self, job: &Job, work: FileWork) {
-        let (id, is_void) = (job.id, job.is_void());
+        let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
         self.threads.ask(
             Place::Beside("terrane snapshot"),
-            move |_, blocks| work.run(blocks, &is_void),
+            move |_, blocks| work.run(blocks, &is_void, &done),
             move |done| Some(Event::Snapshot(SnapshotEvent::Files(id, in_words(done)))),
         );
     }

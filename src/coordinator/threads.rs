@@ -21,13 +21,13 @@ use super::{CoordinatorConfig, TickMode};
 use crate::block::BlockRegistry;
 use crate::simulation::{RegionTemplate, WorldPool};
 use crate::storage::{StorageThread, WorldStore};
+use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regions::{POOLED_WORLDS, next_job, run_job};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// Channels to the threads, and what joins them.
@@ -49,7 +49,7 @@ pub(super) struct Threads {
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
-    ending: Arc<AtomicBool>,
+    ending: Stop,
     /// Threads with long work on the store.
     long_work: Vec<JoinHandle<()>>,
     is_lockstep: bool,
@@ -109,7 +109,7 @@ impl Threads {
             sender,
             template,
             store,
-            ending: Arc::default(),
+            ending: Stop::default(),
             long_work: Vec::new(),
             is_lockstep: config.mode.is_lockstep(),
         };
@@ -132,7 +132,7 @@ impl Threads {
     }
 
     /// Says that the app ends, and long work stops as soon as it may.
-    pub fn ending(&self) -> Arc<AtomicBool> {
+    pub fn ending(&self) -> Stop {
         self.ending.clone()
     }
 
@@ -145,7 +145,7 @@ impl Threads {
 
     /// Lets the threads end when their work is done. Those that hang are left alone.
     pub fn join(&mut self) {
-        self.ending.store(true, Ordering::Relaxed);
+        self.ending.stop();
         self.to_generate.clear();
         self.to_load.clear();
         self.regions = None;
@@ -155,7 +155,7 @@ impl Threads {
                 let _ = thread.join();
             }
         }
-        // It stops within moments, but for a backup and for files of snapshots. The store must not be in use when the app
+        // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
         // is gone.
         for thread in self.long_work.drain(..) {
             let _ = thread.join();

@@ -1,7 +1,7 @@
 //! Giving the room of old versions back.
 
-use super::error::failed;
 use super::{FileDisk, ObjectStore, ObjectStoreError, file};
+use crate::work::{FileError, Progress};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,10 +13,7 @@ impl ObjectStore<FileDisk> {
     ///
     /// # Errors
     /// An object that is damaged; what the system says. The store goes on as it was.
-    pub fn compact(
-        &mut self,
-        mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<u64, ObjectStoreError> {
+    pub fn compact(&mut self, mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<u64, ObjectStoreError> {
         let path = self.path().to_path_buf();
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".compacted");
@@ -25,8 +22,8 @@ impl ObjectStore<FileDisk> {
         let _ = fs::remove_file(&other);
         let copied = self.copy_to(&other, &mut progress).and_then(|copy| match copy {
             Some(copy) => {
-                fs::rename(&other, &path).map_err(failed(&path, "replace"))?;
-                file::sync_folder(&path);
+                fs::rename(&other, &path).map_err(FileError::of(&path, "replace"))?;
+                file::sync_folder_of(&path);
                 Ok(Some(copy))
             }
             None => Ok(None),
@@ -44,7 +41,7 @@ impl ObjectStore<FileDisk> {
     fn copy_to(
         &self,
         path: &Path,
-        progress: &mut impl FnMut(usize, usize) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<Self>, ObjectStoreError> {
         let mut copy = Self::create(path, self.signature(), self.options)?;
         copy.options.sync = false;
@@ -52,7 +49,7 @@ impl ObjectStore<FileDisk> {
             if let Some(object) = self.read(key)? {
                 copy.write(key, version, &object.data)?;
             }
-            if progress(done, self.len()).is_break() {
+            if progress(&Progress::of(done, self.len() as u64)).is_break() {
                 return Ok(None);
             }
         }

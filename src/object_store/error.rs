@@ -1,25 +1,16 @@
 //! What can go wrong with an object store, and where.
 
 use super::MOST_KEY_BYTES;
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::work::FileError;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why something could not be done with an object store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObjectStoreError {
     /// The system refused, for instance because the disk is full. The store goes on with what it had.
-    #[error("{}: cannot {action}: {message}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was being done.
-        action: &'static str,
-        /// What kind of failure.
-        kind: io::ErrorKind,
-        /// What the system says.
-        message: String,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// Nothing is created where there is something.
     #[error("{} is there already", path.display())]
     Exists {
@@ -96,10 +87,4 @@ pub enum ObjectStoreError {
         /// What is wrong with it.
         reason: &'static str,
     },
-}
-
-/// What the system said, with what was being done.
-pub(super) fn failed(path: &Path, action: &'static str) -> impl Fn(io::Error) -> ObjectStoreError + use<> {
-    let path = path.to_path_buf();
-    move |error| ObjectStoreError::Io { path: path.clone(), action, kind: error.kind(), message: error.to_string() }
 }

@@ -1,7 +1,7 @@
 //! Stores in files: the first line, and the lock.
 
-use super::error::failed;
 use super::{FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::work::{FileError, sync_folder};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -20,9 +20,9 @@ impl ObjectStore<FileDisk> {
     /// # Errors
     /// A file that cannot be read, or is no store of this format.
     pub fn signature_of(path: &Path) -> Result<String> {
-        let file = File::open(path).map_err(failed(path, "open"))?;
+        let file = File::open(path).map_err(FileError::of(path, "open"))?;
         let mut line = Vec::with_capacity(MOST_LINE_BYTES);
-        file.take(MOST_LINE_BYTES as u64).read_to_end(&mut line).map_err(failed(path, "read"))?;
+        file.take(MOST_LINE_BYTES as u64).read_to_end(&mut line).map_err(FileError::of(path, "read"))?;
         parse(path, &line)
     }
 
@@ -37,7 +37,7 @@ impl ObjectStore<FileDisk> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 return Err(ObjectStoreError::Exists { path: path.to_path_buf() });
             }
-            other => other.map_err(failed(path, "create"))?,
+            other => other.map_err(FileError::of(path, "create"))?,
         };
         lock(file.try_lock(), path)?;
         let made = Self::create_on(FileDisk::new(file, path), signature, options);
@@ -45,7 +45,7 @@ impl ObjectStore<FileDisk> {
             // Nothing of the game is in it.
             let _ = std::fs::remove_file(path);
         }
-        sync_folder(path);
+        sync_folder_of(path);
         made
     }
 
@@ -55,7 +55,7 @@ impl ObjectStore<FileDisk> {
     /// Another signature; a file that somebody has open; what the system says. A lost index is no error: it is made anew, and
     /// [`recovery`](Self::recovery) tells.
     pub fn open(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path, "open"))?;
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(FileError::of(path, "open"))?;
         lock(file.try_lock(), path)?;
         Self::open_on(FileDisk::new(file, path), signature, options, true)
     }
@@ -65,7 +65,7 @@ impl ObjectStore<FileDisk> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_to_read(path: &Path, signature: &str) -> Result<Self> {
-        let file = File::open(path).map_err(failed(path, "open"))?;
+        let file = File::open(path).map_err(FileError::of(path, "open"))?;
         lock(file.try_lock_shared(), path)?;
         Self::open_on(FileDisk::new(file, path), signature, ObjectStoreOptions::default(), false)
     }
@@ -102,17 +102,12 @@ fn lock(result: std::result::Result<(), TryLockError>, path: &Path) -> Result<()
     match result {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(ObjectStoreError::Locked { path: path.to_path_buf() }),
-        Err(TryLockError::Error(error)) => Err(failed(path, "lock")(error)),
+        Err(TryLockError::Error(error)) => Err(FileError::of(path, "lock")(error).into()),
     }
 }
 
 /// A new file outlives a loss of power.
-pub(super) fn sync_folder(path: &Path) {
-    // Not every folder may be opened for it, and elsewhere none can.
-    if cfg!(unix)
-        && let Some(folder) = path.parent()
-    {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
+pub(super) fn sync_folder_of(path: &Path) {
+    // Not every folder may be opened for it.
+    let _ = path.parent().map(sync_folder);
 }

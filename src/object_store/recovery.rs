@@ -1,9 +1,9 @@
 //! The index made anew of what the blocks say.
 
 use super::block::{self, BLOCK_SIZE, Content, Kind};
-use super::error::failed;
 use super::store::{CommitRecord, Entry};
 use super::{Disk, ObjectStoreError, payload};
+use crate::work::FileError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks that are read at a time.
@@ -95,7 +95,7 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64
     for first in (0..blocks).step_by(AT_ONCE as usize) {
         let count = AT_ONCE.min(blocks - first) as usize;
         let bytes = &mut buffer[..count * BLOCK_SIZE];
-        disk.read_at(first * BLOCK_SIZE as u64, bytes).map_err(failed(disk.path(), "read"))?;
+        disk.read_at(first * BLOCK_SIZE as u64, bytes).map_err(FileError::of(disk.path(), "read"))?;
         for (at, block) in (first..).zip(bytes.as_chunks::<BLOCK_SIZE>().0) {
             match block::decode(block, if at == 0 { start } else { 0 }) {
                 Content::Free => {}

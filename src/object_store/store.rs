@@ -4,13 +4,13 @@ mod chains;
 mod giving_up;
 
 use super::block::{self, BLOCK_SIZE, Kind, MOST_KEY_BYTES, Trailer};
-use super::error::failed;
 use super::free_list::FreeList;
 use super::index::{self, Index};
 use super::payload::{self, Encoder, PayloadError};
 use super::recovery::{self, Recovery};
 use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
 use crate::bytes::put_number;
+use crate::work::FileError;
 use chains::blocks_of;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -111,17 +111,17 @@ impl<D: Disk> ObjectStore<D> {
         let mut store = Self::new(disk, signature, options, true, index);
         let mut block = [0; BLOCK_SIZE];
         block[..line.len()].copy_from_slice(line.as_bytes());
-        store.disk.write_at(0, &block).map_err(failed(store.disk.path(), "write"))?;
+        store.disk.write_at(0, &block).map_err(FileError::of(store.disk.path(), "write"))?;
         store.write_index()?;
         Ok(store)
     }
 
     /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
-        let length = disk.len().map_err(failed(disk.path(), "measure"))?;
+        let length = disk.len().map_err(FileError::of(disk.path(), "measure"))?;
         let mut first = [0; BLOCK_SIZE];
         let known = usize::try_from(length).unwrap_or(BLOCK_SIZE).min(BLOCK_SIZE);
-        disk.read_at(0, &mut first[..known]).map_err(failed(disk.path(), "read"))?;
+        disk.read_at(0, &mut first[..known]).map_err(FileError::of(disk.path(), "read"))?;
         let found = file::parse(disk.path(), &first[..known])?;
         if found != expected {
             let (path, expected) = (disk.path().to_path_buf(), expected.to_owned());
@@ -385,7 +385,7 @@ impl<D: Disk> ObjectStore<D> {
     /// What the system says.
     pub fn sync(&mut self) -> Result<()> {
         if !self.is_synced {
-            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
+            self.sync_disk()?;
             self.is_synced = true;
             self.settle();
         }
@@ -404,7 +404,7 @@ impl<D: Disk> ObjectStore<D> {
         self.exorcise()?;
         self.quiesce()?;
         // What could not be written at the end is not there.
-        let length = self.disk.len().map_err(failed(self.disk.path(), "measure"))?;
+        let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;
         self.blocks = self.free.cut(length / BLOCK_SIZE as u64, self.blocks);
         let counter = self.next_counter()?;
         // Its own chain changes what is free, and so what is in it.
@@ -435,7 +435,7 @@ impl<D: Disk> ObjectStore<D> {
             blocks.push((*at, start, block));
         }
         debug_assert!(rest.is_empty());
-        let failed = failed(self.disk.path(), "write");
+        let failed = FileError::of(self.disk.path(), "write");
         self.is_synced = false;
         for (at, start, block) in blocks.iter().skip(1) {
             self.disk.write_at(at * BLOCK_SIZE as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
@@ -476,7 +476,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         if self.is_index_written {
             self.mark_free(0)?;
-            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
+            self.sync_disk()?;
             self.is_index_written = false;
         }
         self.exorcise()

@@ -174,11 +174,6 @@ impl Snapshot {
         self.columns.get(&position)
     }
 
-    /// The columns that the box reaches and nobody added, ascending. That may be very many.
-    pub fn missing_columns(&self) -> impl Iterator<Item = ColumnPos> {
-        self.area.columns().filter(|column| !self.columns.contains_key(column))
-    }
-
     /// Whether every column is there, at all chunk heights of the box.
     pub fn is_complete(&self) -> bool {
         let Some(heights) = self.area.chunk_heights() else { return true };

@@ -18,13 +18,9 @@ use super::{PlaceError, Turn};
 use crate::block::BlockRegistryError;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
-use std::ops::ControlFlow;
 use thiserror::Error;
 
 type Result<T> = std::result::Result<T, ClosedWorldError>;
-
-/// What is told how far the work is: squares of 4 x 4 columns done, and in all. It may break it off.
-pub type ClosedWorldProgress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// A dimension of a world that only this has open.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +69,6 @@ pub enum ClosedWorldError {
     /// The store fails, or something in it is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Which columns are stored is not known.
-    #[error("the graph of stored columns of {dimension} is lost: open the world with its game once, or salvage it")]
-    LostGraph {
-        /// The dimension.
-        dimension: DimensionId,
-    },
     /// There is ground that was never generated.
     #[error("{count} columns or chunks were never generated, the first in column {first}; nothing was changed")]
     Ungenerated {
@@ -107,9 +97,7 @@ impl<'a> ClosedWorld<'a> {
     /// # Errors
     /// If it is not known which of its columns are stored.
     pub fn new(store: &'a WorldStore, dimension: DimensionId) -> Result<Self> {
-        match store.has_lost_tiles(dimension)? {
-            true => Err(ClosedWorldError::LostGraph { dimension }),
-            false => Ok(Self { store, dimension }),
-        }
+        store.expect_graph(dimension)?;
+        Ok(Self { store, dimension })
     }
 }

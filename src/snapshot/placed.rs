@@ -4,7 +4,7 @@
 mod tests;
 
 use super::capture::is_air;
-use super::{BlockTurns, ColumnSnapshot, Relocation, RelocationError, Snapshot, Turn};
+use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::BlockId;
 use crate::chunk::{CellMap, Chunk, ChunkAssembly};
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a snapshot cannot be put elsewhere.
+/// Why something cannot be put elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlaceError {
     /// It would leave the grid.
-    #[error(transparent)]
-    Relocation(#[from] RelocationError),
+    #[error("block {0} would be put where there are no blocks")]
+    OutOfRange(BlockPos),
     /// The blocks were looked up for another turn.
     #[error("the blocks are turned by {blocks:?}, and the snapshot by {snapshot:?}")]
     OtherTurn {
@@ -110,7 +110,7 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     /// The columns that anything that was captured is put into.
-    fn columns(&self) -> Result<BTreeSet<ColumnPos>, RelocationError> {
+    fn columns(&self) -> Result<BTreeSet<ColumnPos>, PlaceError> {
         let mut columns = BTreeSet::new();
         for pos in self.from.columns.keys() {
             columns.extend(self.relocation.area(&of_column(*pos, &self.from.area))?.columns());
@@ -119,7 +119,7 @@ impl Packer<'_> {
     }
 
     /// A column without its entities; `None` if a part of it is missing.
-    fn column(&mut self, pos: ColumnPos) -> Result<Option<ColumnSnapshot>, RelocationError> {
+    fn column(&mut self, pos: ColumnPos) -> Result<Option<ColumnSnapshot>, PlaceError> {
         let sources = self.back.area(&of_column(pos, &self.area))?;
         let from = self.from;
         let sources: Option<Vec<_>> = sources.columns().map(|source| from.column(source)).collect();
@@ -146,7 +146,7 @@ impl Packer<'_> {
     }
 
     /// A chunk; `None` if it is air.
-    fn chunk(&mut self, pos: ChunkPos) -> Result<Option<Arc<Chunk>>, RelocationError> {
+    fn chunk(&mut self, pos: ChunkPos) -> Result<Option<Arc<Chunk>>, PlaceError> {
         let blocks = self.back.area(&BlockBox::of_chunk(pos).intersection(&self.area))?;
         let Some((min, max)) = blocks.chunks() else { return Ok(None) };
         let from = self.from;

@@ -1,10 +1,9 @@
 //! Where something is put elsewhere.
 
-use super::Turn;
+use super::{PlaceError, Turn};
 use crate::space::{BlockBox, BlockPos};
 use crate::storage::EntityRecord;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// Where something is put: turned about the block `from`, which then becomes the block `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,14 +14,6 @@ pub struct Relocation {
     pub from: BlockPos,
     /// Where that block goes.
     pub to: BlockPos,
-}
-
-/// Why something cannot be put there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum RelocationError {
-    /// It would leave the grid.
-    #[error("block {0} would be put where there are no blocks")]
-    OutOfRange(BlockPos),
 }
 
 impl Relocation {
@@ -44,16 +35,16 @@ impl Relocation {
     }
 
     /// Where a block goes.
-    pub fn block(&self, block: BlockPos) -> Result<BlockPos, RelocationError> {
+    pub fn block(&self, block: BlockPos) -> Result<BlockPos, PlaceError> {
         let [x, y, z] = self.exact(block).map(i64::try_from);
         match (x, y, z) {
             (Ok(x), Ok(y), Ok(z)) => Ok(BlockPos::new(x, y, z)),
-            _ => Err(RelocationError::OutOfRange(block)),
+            _ => Err(PlaceError::OutOfRange(block)),
         }
     }
 
     /// Where the blocks of a box go; an empty one stays empty.
-    pub fn area(&self, area: &BlockBox) -> Result<BlockBox, RelocationError> {
+    pub fn area(&self, area: &BlockBox) -> Result<BlockBox, PlaceError> {
         if area.is_empty() {
             return Ok(*area);
         }
@@ -61,12 +52,12 @@ impl Relocation {
     }
 
     /// Where a place within a block goes. It stays in the block that it is in.
-    pub fn place(&self, block: BlockPos, offset: [f32; 3]) -> Result<(BlockPos, [f32; 3]), RelocationError> {
+    pub fn place(&self, block: BlockPos, offset: [f32; 3]) -> Result<(BlockPos, [f32; 3]), PlaceError> {
         Ok((self.block(block)?, self.turn.offset(offset)))
     }
 
     /// The entity where it goes, and its children in the same dimension. What its components say of where it looks stays.
-    pub fn entity(&self, entity: &EntityRecord) -> Result<EntityRecord, RelocationError> {
+    pub fn entity(&self, entity: &EntityRecord) -> Result<EntityRecord, PlaceError> {
         let (block, offset) = self.place(entity.block, entity.offset)?;
         let mut moved = EntityRecord { block, offset, ..entity.clone() };
         for child in &mut moved.children {
@@ -97,7 +88,7 @@ mod tests {
     fn nothing_leaves_the_grid() {
         let low = BlockPos::new(i64::MIN, 0, 0);
         let flip = |from| Relocation { turn: Turn::new(0, Flip::X), from, to: from };
-        assert_eq!(flip(BlockPos::default()).block(low), Err(RelocationError::OutOfRange(low)));
+        assert_eq!(flip(BlockPos::default()).block(low), Err(PlaceError::OutOfRange(low)));
         assert_eq!(flip(BlockPos::default()).block(low.offset(1, 0, 0)), Ok(BlockPos::new(i64::MAX, 0, 0)));
         assert_eq!(flip(low).block(low), Ok(low));
         assert!(flip(BlockPos::default()).area(&BlockBox::ALL).is_err());

@@ -51,7 +51,6 @@ mod spill;
 pub(super) mod tests;
 mod write;
 
-pub use cells::Progress;
 pub use entities::{BlockEntity, SchematicEntity};
 pub use error::{SchematicError, SchematicWriteError};
 pub use grid::ChunkGrid;

@@ -22,7 +22,7 @@ use super::translation::TranslationReport;
 use super::{ColumnSnapshot, Snapshot, SnapshotParts};
 use crate::block::BlockRegistry;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
-use error::failed;
+use crate::work::{FileError, Progress, Tell};
 use index::Index;
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,9 +34,6 @@ use std::sync::Arc;
 const INDEX: &str = "index.txt";
 
 type Result<T> = std::result::Result<T, StoredSnapshotError>;
-
-/// What is told how far the work is: columns done, columns in all. It may break it off.
-pub type StoreProgress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// How a snapshot is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +91,9 @@ impl StoredSnapshot {
     /// Until all of it is written it has another name, so a crash leaves the whole snapshot or none. What an earlier crash left
     /// of the same name is removed. Nobody else may create one of this name at the same time.
     ///
+    /// `progress` is told after each column, in columns, here and wherever a stored snapshot is gone through, and can break it
+    /// off.
+    ///
     /// # Errors
     /// Something of that name that is there already; blocks that the registry has never heard of; what the disk says; the
     /// progress breaking it off. Nothing is left then.
@@ -103,7 +103,7 @@ impl StoredSnapshot {
         registry: &BlockRegistry,
         options: &StoreOptions,
         owner_data: BTreeMap<String, String>,
-        progress: StoreProgress<'_>,
+        progress: Tell<'_>,
     ) -> Result<Self> {
         let index = create::create(folder, (dimension, snapshot), registry, options, owner_data, progress)?;
         Ok(Self { folder: folder.to_path_buf(), index })
@@ -119,7 +119,7 @@ impl StoredSnapshot {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Err(StoredSnapshotError::NotASnapshot { path: folder.to_path_buf() });
             }
-            other => other.map_err(failed(&path, "read"))?,
+            other => other.map_err(FileError::of(&path, "read"))?,
         };
         Ok(Self { folder: folder.to_path_buf(), index: Index::parse(&text, &path)? })
     }
@@ -170,7 +170,7 @@ impl StoredSnapshot {
     ///
     /// # Errors
     /// The first that is not as it was written; the progress breaking it off.
-    pub fn verify(&self, progress: StoreProgress<'_>) -> Result<()> {
+    pub fn verify(&self, progress: Tell<'_>) -> Result<()> {
         for (done, (pos, column)) in (1..).zip(&self.index.columns) {
             for file in &column.files {
                 self.bytes_of(*pos, file)?;
@@ -184,7 +184,7 @@ impl StoredSnapshot {
     ///
     /// # Errors
     /// As of [`read_column`](Self::read_column), and the progress breaking it off.
-    pub fn read(&self, registry: &BlockRegistry, progress: StoreProgress<'_>) -> Result<(Snapshot, TranslationReport)> {
+    pub fn read(&self, registry: &BlockRegistry, progress: Tell<'_>) -> Result<(Snapshot, TranslationReport)> {
         let (mut snapshot, mut report) = (self.without_columns(), TranslationReport::default());
         for (done, pos) in (1..).zip(self.columns()) {
             let (column, of_column) = self.read_column(pos, registry)?;
@@ -209,12 +209,12 @@ impl StoredSnapshot {
         let gone = create::unfinished(&self.folder)?;
         create::clear(&gone)?;
         // A crash in the middle leaves nothing under its name.
-        fs::rename(&self.folder, &gone).map_err(failed(&self.folder, "rename"))?;
+        fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
         create::clear(&gone)
     }
 
-    fn tell(&self, done: u64, progress: StoreProgress<'_>) -> Result<()> {
-        match progress(done, self.index.columns.len() as u64) {
+    fn tell(&self, done: u64, progress: Tell<'_>) -> Result<()> {
+        match progress(&Progress::of(done, self.index.columns.len() as u64)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(StoredSnapshotError::Cancelled),
         }

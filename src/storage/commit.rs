@@ -112,7 +112,7 @@ impl GroupWriter<'_> {
             let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
                 None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => continue,
                 // Of a column that is stored it was air.
-                None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())),
+                None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())?),
                 Some((_, Ok(stored)))
                     if stored.payload == &value[envelope::HEADER_LENGTH..] && least <= stored.version =>
                 {
@@ -152,14 +152,18 @@ impl GroupWriter<'_> {
     }
 
     /// Whether the column was stored before.
-    fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> bool {
+    fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let tile = (dimension, column.tile());
         if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
-            // If nobody knows, it is taken for new ground.
-            let masks = self.world.stored_tile(dimension, column.tile()).unwrap_or_default();
+            let masks = match self.world.stored_tile(dimension, tile.1) {
+                // Nobody knows, so it is taken for new ground.
+                Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+                masks => masks?,
+            };
             self.tile = Some((tile, masks));
         }
-        self.tile.as_ref().and_then(|(_, masks)| masks.as_ref()).is_some_and(|masks| tiles::is_marked(masks, column))
+        let masks = self.tile.as_ref().and_then(|(_, masks)| masks.as_ref());
+        Ok(masks.is_some_and(|masks| tiles::is_marked(masks, column)))
     }
 
     /// The group, if it is warm or cold.

@@ -3,7 +3,7 @@
 use super::{Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -73,6 +73,25 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// There is no dimension of this name, or it is being removed.
+    #[error("the world {} has no dimension {name:?}", path.display())]
+    UnknownDimension {
+        /// The name.
+        name: String,
+        /// Where the store is.
+        path: PathBuf,
+    },
+    /// Which columns of a dimension are stored is not known.
+    #[error(
+        "the graph of stored columns of {dimension} in the world {} is lost: open it with its game once, or salvage it",
+        path.display()
+    )]
+    LostGraph {
+        /// The dimension.
+        dimension: DimensionId,
+        /// Where the store is.
+        path: PathBuf,
+    },
     /// The world was opened to be [read](super::Access::Read) or [maintained](super::Access::Maintain).
     #[error("the world {} was not opened to be changed", path.display())]
     NotWritable {
@@ -87,6 +106,18 @@ pub enum StoreError {
         /// What failed.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// What a backend said.
+    pub(super) fn backend(
+        operation: Operation,
+        family: Option<Family>,
+        path: &Path,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::Backend { operation, family, path: path.to_path_buf(), reason: reason.into() }
+    }
 }
 
 /// What a backend was asked to do.

@@ -8,6 +8,7 @@
 
 use super::WorldOpenError;
 use super::world::FORMAT;
+use crate::work::{FileError, sync_folder};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -53,9 +54,9 @@ impl WorldFolder {
             }
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                create(path).map_err(inaccessible(path, "create"))?;
+                create(path).map_err(FileError::of(path, "create"))?;
             }
-            Err(error) => return Err(inaccessible(path, "open")(error)),
+            Err(error) => return Err(FileError::of(path, "open")(error).into()),
         }
         // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
         // another process may just have made the world.
@@ -72,7 +73,7 @@ impl WorldFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(WorldOpenError::NoWorld { path: path.to_path_buf() })
             }
-            Err(error) => Err(inaccessible(path, "open")(error)),
+            Err(error) => Err(FileError::of(path, "open")(error).into()),
             Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
             Ok(_) => Self::open(path),
         }
@@ -107,11 +108,9 @@ impl WorldFolder {
     /// The unfinished database is whole.
     #[cfg(feature = "rocksdb")]
     pub(super) fn finish_database(&self) -> Result<(), WorldOpenError> {
-        let finish = || {
-            fs::rename(self.unfinished_database(), self.database())?;
-            sync_folder(&self.path)
-        };
-        finish().map_err(inaccessible(&self.database(), "rename"))
+        let database = self.database();
+        fs::rename(self.unfinished_database(), &database).map_err(FileError::of(&database, "rename"))?;
+        Ok(sync_folder(&self.path)?)
     }
 
     /// Leaves nothing behind of a world that is not made after all.
@@ -127,10 +126,10 @@ impl WorldFolder {
             let mut file = File::create(&temporary)?;
             write!(file, "{SIGNATURE}\nformat = {FORMAT}\n")?;
             file.sync_all()?;
-            fs::rename(&temporary, self.path.join(MARKER))?;
-            sync_folder(&self.path)
+            fs::rename(&temporary, self.path.join(MARKER))
         };
-        write().map_err(inaccessible(&self.path.join(MARKER), "write"))
+        write().map_err(FileError::of(&self.path.join(MARKER), "write"))?;
+        Ok(sync_folder(&self.path)?)
     }
 }
 
@@ -140,10 +139,10 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let mut text = Vec::new();
     match File::open(&marker) {
         Ok(file) => {
-            file.take(MARKER_LIMIT).read_to_end(&mut text).map_err(inaccessible(&marker, "read"))?;
+            file.take(MARKER_LIMIT).read_to_end(&mut text).map_err(FileError::of(&marker, "read"))?;
         }
         Err(error) if error.kind() == ErrorKind::NotFound => return expect_unused(path).map(|()| true),
-        Err(error) => return Err(inaccessible(&marker, "read")(error)),
+        Err(error) => return Err(FileError::of(&marker, "read")(error).into()),
     }
     let found = parse_marker(&text)
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
@@ -174,8 +173,8 @@ fn parse_marker(text: &[u8]) -> Result<u32, &'static str> {
 fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
     let mut ours = false;
     let mut foreign = None;
-    for entry in fs::read_dir(path).map_err(inaccessible(path, "read"))? {
-        let name = entry.map_err(inaccessible(path, "read"))?.file_name();
+    for entry in fs::read_dir(path).map_err(FileError::of(path, "read"))? {
+        let name = entry.map_err(FileError::of(path, "read"))?.file_name();
         match name.to_str() {
             Some(LOCK) => ours = true,
             Some(NEW_MARKER) => {}
@@ -200,7 +199,7 @@ fn lock(path: &Path) -> Result<File, WorldOpenError> {
         .create(true)
         .truncate(false)
         .open(&path)
-        .map_err(inaccessible(&path, "open"))?;
+        .map_err(FileError::of(&path, "open"))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -210,19 +209,15 @@ fn lock(path: &Path) -> Result<File, WorldOpenError> {
             let process = holder.trim().strip_prefix("process = ").and_then(|number| number.parse().ok());
             return Err(WorldOpenError::Locked { path, process });
         }
-        Err(TryLockError::Error(error)) => return Err(inaccessible(&path, "lock")(error)),
+        Err(TryLockError::Error(error)) => return Err(FileError::of(&path, "lock")(error).into()),
     }
     let mut write = || {
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "process = {}", std::process::id())
     };
-    write().map_err(inaccessible(&path, "write"))?;
+    write().map_err(FileError::of(&path, "write"))?;
     Ok(file)
-}
-
-fn inaccessible(path: &Path, action: &'static str) -> impl Fn(io::Error) -> WorldOpenError {
-    move |error| WorldOpenError::Inaccessible { path: path.to_path_buf(), action, reason: error.to_string() }
 }
 
 /// Makes a folder and those that it is in.
@@ -234,12 +229,6 @@ fn create(path: &Path) -> io::Result<()> {
         _ = sync_folder(parent);
     }
     Ok(())
-}
-
-/// Makes a rename in the folder survive a loss of power.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file, and a rename is safe without.
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -398,11 +387,11 @@ mod tests {
         fs::write(&file, "mine").unwrap();
         assert!(matches!(error(&file), WorldOpenError::NotAFolder { path } if path == file));
         let below = error(&file.join("world"));
-        assert!(matches!(&below, WorldOpenError::Inaccessible { .. }), "{below}");
+        assert!(matches!(&below, WorldOpenError::Inaccessible(_)), "{below}");
         assert!(below.to_string().contains(&file.join("world").display().to_string()), "{below}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
         if cfg!(target_os = "linux") {
-            assert!(matches!(error(Path::new("/proc/no such world")), WorldOpenError::Inaccessible { .. }));
+            assert!(matches!(error(Path::new("/proc/no such world")), WorldOpenError::Inaccessible(_)));
         }
     }
 }

@@ -18,9 +18,9 @@ use super::{
     keys, values::record,
 };
 use crate::space::DimensionId;
+use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
-use thiserror::Error;
 use uuid::Uuid;
 
 /// Entries that are read at a time. Of one entity's entry up to three keys go in one write.
@@ -48,20 +48,6 @@ pub struct RemovedDimension {
     pub finished: bool,
 }
 
-/// A dimension could not be removed, or not wholly.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RemoveDimensionError {
-    /// There is none of this name.
-    #[error("the world has no dimension {name:?} that could be removed")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// The store failed. What was removed so far stays so, and the removal can be gone on with.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// How far a removal is.
 struct Removal<'a> {
     world: &'a WorldStore,
@@ -83,6 +69,20 @@ impl WorldStore {
         Ok(dimensions)
     }
 
+    /// The dimension with this name.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownDimension`], also if it is being removed, or what the store says.
+    pub fn dimension_named(&self, name: &str) -> Result<StoredDimension, StoreError> {
+        let mut dimensions = self.dimensions()?.into_iter();
+        let found = dimensions.find(|dimension| dimension.name == name && !dimension.being_removed);
+        found.ok_or_else(|| self.unknown_dimension(name))
+    }
+
+    fn unknown_dimension(&self, name: &str) -> StoreError {
+        StoreError::UnknownDimension { name: name.into(), path: self.path().to_path_buf() }
+    }
+
     /// The record of the dimension with this name.
     pub(super) fn dimension_of(&self, name: &str, value: &[u8]) -> Result<DimensionRecord, StoreError> {
         record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
@@ -94,15 +94,18 @@ impl WorldStore {
     /// The dimension must not be open in a running world: what is saved into it meanwhile may stay behind, out of
     /// reach. Saves of other dimensions go on between the writes.
     ///
-    /// `progress` is told after each write how many entries are gone, and can stop the removal. Then, and after an
+    /// `progress` is told after each write, in entries that are gone, and can stop the removal. Then, and after an
     /// error or the end of the process, the dimension cannot be opened any more, and calling this again goes on.
     ///
     /// An entity whose record is damaged goes if the store finds it in this dimension.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownDimension`], or what the store says: then what was removed so far stays so.
     pub fn remove_dimension(
         &self,
         name: &str,
-        progress: impl FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<RemovedDimension, RemoveDimensionError> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<RemovedDimension, StoreError> {
         self.remove_dimension_by(PAGE, name, progress)
     }
 
@@ -110,11 +113,9 @@ impl WorldStore {
         &self,
         page: usize,
         name: &str,
-        mut progress: impl FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<RemovedDimension, RemoveDimensionError> {
-        let Some(dimension) = self.mark_for_removal(name)? else {
-            return Err(RemoveDimensionError::Unknown { name: name.into() });
-        };
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<RemovedDimension, StoreError> {
+        let dimension = self.mark_for_removal(name)?;
         let mut removal = Removal { world: self, dimension, page, entries: 0 };
         if removal.run(&mut progress)?.is_break() {
             return Ok(RemovedDimension { entries: removal.entries, finished: false });
@@ -130,14 +131,14 @@ impl WorldStore {
         Ok(self.store.get(Family::Meta, &keys::removal_key(dimension))?.is_some())
     }
 
-    /// Marks the dimension with this name, if there is one.
-    fn mark_for_removal(&self, name: &str) -> Result<Option<DimensionId>, StoreError> {
+    /// Marks the dimension with this name.
+    fn mark_for_removal(&self, name: &str) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
-        let Some(stored) = self.dimension_record(name)? else { return Ok(None) };
+        let stored = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::removal_key(stored.id), Vec::new());
         self.write(writes, Durability::Sync)?;
-        Ok(Some(stored.id))
+        Ok(stored.id)
     }
 
     /// Frees the name, and takes the mark away.
@@ -156,7 +157,7 @@ impl WorldStore {
 }
 
 impl Removal<'_> {
-    fn run(&mut self, progress: &mut impl FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
+    fn run(&mut self, progress: &mut impl FnMut(&Progress) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
         let dimension = self.dimension;
         {
             let _writing = self.world.lock_writes();
@@ -200,7 +201,7 @@ impl Removal<'_> {
         family: Family,
         mut range: Range<Vec<u8>>,
         others: impl Fn(&Self, &[Vec<u8>]) -> Result<BTreeSet<(Family, Vec<u8>)>, StoreError>,
-        progress: &mut impl FnMut(u64) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, StoreError> {
         loop {
             let writing = self.world.lock_writes();
@@ -217,7 +218,7 @@ impl Removal<'_> {
             self.world.write(writes, Durability::Process)?;
             self.entries += count;
             drop(writing);
-            if progress(self.entries).is_break() {
+            if progress(&Progress { done: self.entries, ..Progress::default() }).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -52,10 +52,10 @@ pub struct Commit {
 
 /// A batch that was not committed.
 #[derive(Debug, Error)]
-#[error("{} changes are not saved: {error}", batch.len())]
+#[error("{} changes are not saved: {source}", batch.len())]
 pub struct FailedCommit {
     /// Why not.
-    pub error: CommitError,
+    pub source: CommitError,
     /// The batch, to be submitted again.
     pub batch: Arc<SaveBatch>,
 }
@@ -207,7 +207,7 @@ fn run(
             state.is_halted.store(true, Ordering::Release);
         }
         state.unanswered.fetch_sub(1, Ordering::AcqRel);
-        on_commit(Commit { ticket, result: result.map_err(|error| FailedCommit { error, batch }) });
+        on_commit(Commit { ticket, result: result.map_err(|source| FailedCommit { source, batch }) });
     }
 }
 

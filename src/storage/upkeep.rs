@@ -2,6 +2,10 @@
 //! `terrane` does, for a game to do as well.
 //!
 //! All of it can take minutes. Each walk tells how far it is, can be stopped between two pages, and holds a few megabytes.
+//!
+//! Work that was stopped says so in one of two ways, here and in [`snapshot`](crate::snapshot): with the error `Cancelled` if
+//! nothing of it is left, and with a report that is not `finished` if the report tells what was done. What can be gone on with
+//! goes on with the same call.
 
 mod backup;
 mod backup_request;
@@ -10,6 +14,7 @@ mod copy;
 mod exports;
 mod info;
 mod inspect;
+mod listed;
 #[cfg(feature = "rocksdb")]
 mod new_world;
 mod prune;
@@ -34,11 +39,12 @@ pub use exports::{
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
+pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
 pub use new_world::{copy_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
 pub use salvage::{SalvageReport, salvage};
-pub use verify::{Damage, DamageList, VerifyReport};
+pub use verify::{Damage, VerifyReport};
 
 /// What could not be done for a world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -2,23 +2,13 @@
 
 use super::backends::store::entry_bytes;
 use super::{Family, KeyValue, KeyValueStore, PageLimit, StoreError, keys};
+use crate::work::Progress;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
 /// What is held of a walk at a time: entries, and bytes of them, for values may be megabytes.
 const PAGE: PageLimit = PageLimit { entries: 1024, bytes: 4 << 20 };
-
-/// How far a walk over what is stored has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WalkProgress {
-    /// The entries that were looked at.
-    pub entries: u64,
-    /// The bytes of their keys and values.
-    pub bytes: u64,
-    /// About which part of all there is that was, 0 to 1; `None` if the backend cannot tell.
-    pub fraction: Option<f64>,
-}
 
 /// Keys whose values a store cannot read: some, or all there are between two keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +58,11 @@ pub(super) struct Walk<'a, P> {
     ranges: VecDeque<(Family, Range<Vec<u8>>)>,
     /// About the bytes of all ranges.
     all: Option<u64>,
-    done: WalkProgress,
+    done: Progress,
     progress: P,
 }
 
-impl<'a, P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'a, P> {
+impl<'a, P: FnMut(&Progress) -> ControlFlow<()>> Walk<'a, P> {
     /// `progress` is told after each page how far the walk is, and can stop it.
     pub fn new(
         store: &'a dyn KeyValueStore,
@@ -80,7 +70,7 @@ impl<'a, P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'a, P> {
         progress: P,
     ) -> Result<Self, StoreError> {
         let ranges = ranges.into_iter().collect();
-        let mut walk = Self { store, ranges, all: None, done: WalkProgress::default(), progress };
+        let mut walk = Self { store, ranges, all: None, done: Progress::default(), progress };
         walk.all = walk.bytes_left()?;
         Ok(walk)
     }
@@ -100,7 +90,7 @@ impl<'a, P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'a, P> {
                         None => _ = self.ranges.pop_front(),
                     }
                     if !page.is_empty() {
-                        self.done.entries += page.len() as u64;
+                        self.done.done += page.len() as u64;
                         self.done.bytes += page.iter().map(entry_bytes).sum::<usize>() as u64;
                         visit(Found::Page(family, &page))?;
                         limit.entries = PAGE.entries.min(limit.entries * 2);
@@ -130,7 +120,7 @@ impl<'a, P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'a, P> {
     }
 
     /// What was looked at.
-    pub fn done(&self) -> WalkProgress {
+    pub fn done(&self) -> Progress {
         self.done
     }
 

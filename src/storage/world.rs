@@ -19,6 +19,7 @@ use super::{
     values::record,
 };
 use crate::space::DimensionId;
+use crate::work::FileError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -154,18 +155,8 @@ pub enum WorldOpenError {
         path: PathBuf,
     },
     /// The file system does not allow what is needed.
-    #[error(
-        "cannot {action} {}: {reason}; make sure that this user may write there and that the disk is neither full \
-         nor read-only", path.display()
-    )]
-    Inaccessible {
-        /// The file or folder.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// What the system said.
-        reason: String,
-    },
+    #[error("{0}; make sure that this user may write there and that the disk is neither full nor read-only")]
+    Inaccessible(#[from] FileError),
     /// Another process, or this one, has the world open.
     #[error(
         "{} is locked by {}; close the world there first", path.display(),
@@ -455,8 +446,7 @@ impl WorldStore {
             }
             return Ok(stored.id);
         }
-        let last_id: Option<u64> =
-            self.read_record(Family::Meta, keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
+        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
         let id = last_id.map_or(Some(0), |last| last.checked_add(1));
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
         let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
@@ -488,7 +478,7 @@ impl WorldStore {
     }
 
     pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
-        self.read_record(Family::Meta, &keys::dimension_key(name), || StoredItem::Dimension(name.into()))
+        self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 
     /// Reads a value of which there is one in the world, to see whether that is possible.
@@ -518,13 +508,12 @@ impl WorldStore {
         StoreError::Corrupt { what, path: self.path().to_path_buf(), reason: reason.to_string() }
     }
 
-    fn read_record<T: DeserializeOwned>(
+    pub(super) fn read_record<T: DeserializeOwned>(
         &self,
-        family: Family,
         key: &[u8],
         item: impl Fn() -> StoredItem,
     ) -> Result<Option<T>, StoreError> {
-        let value = self.store.get(family, key)?;
+        let value = self.store.get(Family::Meta, key)?;
         value.map(|value| record::decode(&value).map_err(|reason| self.corrupt(item(), reason))).transpose()
     }
 }

@@ -294,6 +294,21 @@ fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_
 }
 
 #[test]
+fn a_world_whose_arenas_or_restores_cannot_be_listed_is_not_opened() {
+    for what in ["arenas", "restores"] {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join(what), "no folder").unwrap();
+        let settings = SnapshotSettings { folder: Some(folder.path().to_owned()), ..SnapshotSettings::default() };
+        let mut app = game(Disk::default().plugin().with_snapshot_settings(settings));
+        start(&mut app);
+        app.update();
+        assert_eq!(app.should_exit(), Some(AppExit::error()), "{what}");
+        let failure = app.world().resource::<WorldFailure>().to_string();
+        assert!(failure.contains(&folder.path().join(what).display().to_string()), "{failure}");
+    }
+}
+
+#[test]
 fn a_world_in_memory_has_no_arenas() {
     let (mut app, _, id) = world(lockstep());
     listen::<ArenaRefused>(&mut app);

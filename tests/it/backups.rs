@@ -70,7 +70,7 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
         store.load_batch(DimensionId(0), BatchPos::new(0, 0), &[ColumnPos::new(0, 0)], 0..6).unwrap().remove(0);
     let found = (71..=73).map(|y| column.column.block(BlockPos::new(3, y, 3)));
     assert_eq!(found.collect::<Vec<_>>(), [stone, stone, BlockId::AIR]);
-    assert_eq!(store.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count, 0);
+    assert_eq!(store.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count(), 0);
     assert!(restore_world(&backups, None, &restored).is_err(), "nothing is written over a world");
     drop(app);
 }

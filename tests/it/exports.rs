@@ -5,7 +5,8 @@ use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions};
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WalkProgress, WorldStore};
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WorldStore};
+use bevy_terrane::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 const STATUE: BlockPos = BlockPos::new(4, 10, -5);
 const FENCE: BlockPos = BlockPos::new(5, 10, -5);
 
-fn go_on(_: &WalkProgress) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -80,7 +81,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     let imported = world.import_dimension(&path, &ImportOptions::default(), go_on).unwrap();
     assert!(imported.finished && imported.entities == 1 && imported.columns == exported.columns, "{imported:?}");
     assert_eq!(imported.new_types, 1);
-    assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
+    assert_eq!(world.verify(go_on).unwrap().damage.count(), 0);
     drop(world);
     let (mut app, dimension) = with_chests(&other, &names);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
@@ -179,14 +180,14 @@ mod killed {
         folder.join(name)
     }
 
-    fn export(folder: &Path, from: &str, file: &str, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) {
+    fn export(folder: &Path, from: &str, file: &str, progress: impl FnMut(&Progress) -> ControlFlow<()>) {
         let config = StorageConfig::Path(at(folder, from));
         let world = WorldStore::open_existing(&config, Access::Read).unwrap();
         let options = ExportOptions { level: 1, ..ExportOptions::default() };
         assert!(world.export_dimension("overworld", &at(folder, file), &options, progress).unwrap().finished);
     }
 
-    fn import(folder: &Path, file: &str, into: &str, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) {
+    fn import(folder: &Path, file: &str, into: &str, progress: impl FnMut(&Progress) -> ControlFlow<()>) {
         let world = WorldStore::open(&StorageConfig::Path(at(folder, into))).unwrap();
         let report = world.import_dimension(&at(folder, file), &ImportOptions::default(), progress).unwrap();
         assert!(report.finished);
@@ -196,7 +197,7 @@ mod killed {
     #[test]
     fn process_that_is_killed() {
         let Some(folder) = here() else { return };
-        let step = |_: &WalkProgress| {
+        let step = |_: &Progress| {
             println!("step");
             ControlFlow::Continue(())
         };

@@ -87,7 +87,7 @@ impl Step {
             }
             Self::Sync => store.sync().unwrap(),
             Self::WriteIndex => store.write_index().unwrap(),
-            Self::Compact => drop(store.compact(|_, _| ControlFlow::Continue(())).unwrap()),
+            Self::Compact => drop(store.compact(|_| ControlFlow::Continue(())).unwrap()),
         }
     }
 
@@ -164,7 +164,7 @@ fn whatever_a_killed_process_was_told_is_written_is_there() {
 
         // It stays as the process left it, for the next one to open.
         let store = ObjectStore::open_to_read(&path, SIGNATURE).unwrap();
-        assert_eq!(store.verify(|_, _| ControlFlow::Continue(())), [], "round {round}");
+        assert_eq!(store.verify(|_| ControlFlow::Continue(())), [], "round {round}");
         let found = contents(&store);
         assert!(found == model || found == with_next, "round {round}, {count} steps: {:?}", store.recovery());
         if let Some(report) = store.recovery() {

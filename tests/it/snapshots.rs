@@ -10,6 +10,7 @@ use crate::support::*;
 use bevy_terrane::coordinator::{ColumnResult, SnapshotOutcome};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
+use bevy_terrane::view::StoreSnapshot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -380,6 +381,28 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
     assert_eq!(*heard_of.lock().unwrap(), 1);
     let endless = jobs(&app).capture(CaptureSnapshot::new(id, BlockBox::ALL));
     assert_eq!(ended(&mut app, endless).progress.state, SnapshotJobState::Failed);
+}
+
+#[test]
+fn the_work_on_files_is_a_part_of_the_progress() {
+    let (mut app, _, id) = world(lockstep());
+    let folder = tempfile::tempdir().unwrap();
+    let area = BlockBox::new(at(0, 32, 0), at(15, 47, 31));
+    let store = Some(StoreSnapshot::at(folder.path().join("stored")));
+    let captured = jobs(&app).capture(CaptureSnapshot { store, ..CaptureSnapshot::new(id, area) });
+    let captured = ended(&mut app, captured);
+    // Two columns, each captured and written.
+    assert_eq!((captured.progress.done, captured.progress.total), (4, 4));
+    let stored = captured.outcome.stored.clone().unwrap();
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, stored));
+    let mut told = Vec::new();
+    update_until(&mut app, "the job has ended", |world| {
+        told.extend(world.query::<&SnapshotProgress>().iter(world).map(|progress| (progress.done, progress.total)));
+        world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
+    });
+    // Read, blocks and entities of two columns.
+    assert!(told.iter().any(|(done, _)| *done < 6) && told.is_sorted(), "{told:?}");
+    assert!(told.iter().all(|(_, total)| *total == 6), "{told:?}");
 }
 
 #[test]

@@ -19,20 +19,24 @@ use bevy_terrane::storage::{
     Access, DimensionOrigin, Durability, EntityRecord, KeyValueStore, MemoryStore, RegistryLists, RocksStore,
     SaveBatch, StorageConfig, WorldStore,
 };
+use bevy_terrane::work::Stop;
 use clap::Parser;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tool::{Arguments, Outcome};
 use uuid::Uuid;
 
 fn try_run(arguments: &[&str], is_stopped: bool) -> Result<Outcome, String> {
     let line = ["terrane"].into_iter().chain(arguments.iter().copied());
     let arguments = Arguments::try_parse_from(line).map_err(|error| error.to_string())?;
-    tool::run(&arguments, &AtomicBool::new(is_stopped))
+    let stop = Stop::default();
+    if is_stopped {
+        stop.stop();
+    }
+    tool::run(&arguments, &stop).map_err(|error| error.to_string())
 }
 
 fn run(arguments: &[&str]) -> Outcome {

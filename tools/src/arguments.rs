@@ -359,6 +359,13 @@ pub enum Shape {
     Square,
 }
 
+impl Command {
+    /// Whether it only looks at something, for moments.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Info { .. } | Self::Inspect { .. } | Self::Restore { list: true, .. })
+    }
+}
+
 impl Arguments {
     /// What the command line says, or the code to exit with when that is said.
     pub fn from_command_line() -> Result<Self, ExitCode> {

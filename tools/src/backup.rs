@@ -1,13 +1,13 @@
 //! Backups, and worlds of them.
 
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, restore_world};
 use bevy_terrane::storage::{Access, Backup, RocksStore, StorageConfig, WorldOpenError, WorldStore};
+use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A game looks for requests each second when it is not saving; one that is paused in a debugger does not.
@@ -15,10 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_PERIOD: Duration = Duration::from_millis(100);
 
 /// Makes a backup, or has the game make it that has the world open.
-pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let config = StorageConfig::Path(world.to_path_buf());
     let backup = match WorldStore::open_existing(&config, Access::Maintain) {
-        Ok(store) => store.back_up(folder, keep).map_err(|error| error.to_string())?,
+        Ok(store) => store.back_up(folder, keep)?,
         Err(locked @ WorldOpenError::Locked { .. }) => match ask_for(world, folder, keep, &locked, stop)? {
             Some(backup) => backup,
             None => {
@@ -26,7 +26,7 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Ato
                 return Ok(Outcome::new(End::Stopped, text.into(), json!({})));
             }
         },
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
     let text = format!("backup {} with {} was made", backup.number, bytes(backup.bytes));
     Ok(Outcome::new(End::Well, text, as_json(&backup)))
@@ -38,8 +38,8 @@ fn ask_for(
     folder: &Path,
     keep: Option<NonZeroU32>,
     locked: &WorldOpenError,
-    stop: &AtomicBool,
-) -> Result<Option<Backup>, String> {
+    stop: &Stop,
+) -> Result<Option<Backup>> {
     let failed = |error: io::Error| format!("{locked}, and it cannot be asked for a backup: {error}");
     let request = BackupRequest::send(world, folder, keep).map_err(failed)?;
     eprintln!("the world is open elsewhere: waiting for the backup that is made there");
@@ -47,10 +47,11 @@ fn ask_for(
     loop {
         match request.progress().map_err(failed)? {
             BackupProgress::Done(backup) => return Ok(Some(backup)),
-            BackupProgress::Failed(reason) => return Err(reason),
+            BackupProgress::Failed(reason) => return Err(reason.into()),
             BackupProgress::Lost => return Err("the world was closed before the backup was made".into()),
             BackupProgress::Unseen if asked.elapsed() > PATIENCE => {
-                return Err(format!("{locked}: whoever has it did not see in {PATIENCE:?} that a backup is wanted"));
+                let text = format!("{locked}: whoever has it did not see in {PATIENCE:?} that a backup is wanted");
+                return Err(text.into());
             }
             BackupProgress::Running if !is_open_elsewhere(world) => {
                 // It may just have answered.
@@ -59,7 +60,7 @@ fn ask_for(
                     _ => return Err("whoever had the world open ended before the backup was made".into()),
                 }
             }
-            _ if stop.load(Ordering::Relaxed) => return Ok(None),
+            _ if stop.is_stopped() => return Ok(None),
             _ => std::thread::sleep(POLL_PERIOD),
         }
     }
@@ -70,14 +71,14 @@ fn is_open_elsewhere(world: &Path) -> bool {
     matches!(WorldStore::open_existing(&config, Access::Read), Err(WorldOpenError::Locked { .. }))
 }
 
-pub fn restore(folder: &Path, world: &Path, number: Option<u32>) -> Result<Outcome, String> {
-    let backup = restore_world(folder, number, world).map_err(|error| error.to_string())?;
+pub fn restore(folder: &Path, world: &Path, number: Option<u32>) -> Result<Outcome> {
+    let backup = restore_world(folder, number, world)?;
     let text = format!("{} was made of backup {}", world.display(), backup.number);
     Ok(Outcome::new(End::Well, text, as_json(&backup)))
 }
 
-pub fn list(folder: &Path) -> Result<Outcome, String> {
-    let backups = RocksStore::backups(folder).map_err(|error| error.to_string())?;
+pub fn list(folder: &Path) -> Result<Outcome> {
+    let backups = RocksStore::backups(folder)?;
     let line = |backup: &Backup| {
         let age = SystemTime::now().duration_since(backup.made_at).unwrap_or_default();
         let age = indicatif::HumanDuration(age);

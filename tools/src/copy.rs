@@ -1,20 +1,20 @@
 //! New worlds of others.
 
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use super::verify::{damages, damages_as_json};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{copy_world, salvage_world};
+use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-pub fn copy(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("copying", "values", stop);
-    let report = copy_world(&store, new, |progress| display.show(progress)).map_err(|error| error.to_string())?;
+    let report = copy_world(&store, new, |progress| display.show(progress))?;
     drop(display);
-    let (entries, copied) = (report.copied.entries, report.copied.bytes);
+    let (entries, copied) = (report.copied.done, report.copied.bytes);
     let json = json!({ "entries": entries, "bytes": copied });
     Ok(match report.finished {
         true => Outcome::new(End::Well, format!("{entries} values, {} were copied", bytes(copied)), json),
@@ -22,16 +22,16 @@ pub fn copy(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, Stri
     })
 }
 
-pub fn salvage(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("salvaging", "values", stop);
-    let report = salvage_world(&store, new, |progress| display.show(progress)).map_err(|error| error.to_string())?;
+    let report = salvage_world(&store, new, |progress| display.show(progress))?;
     drop(display);
-    let (entries, read) = (report.read.entries, report.read.bytes);
+    let (entries, read) = (report.read.done, report.read.bytes);
     let json = json!({
         "entries": entries,
         "bytes": read,
-        "damaged": report.damage.count,
+        "damaged": report.damage.count(),
         "damages": damages_as_json(&report.damage),
         "set_aside": report.set_aside,
     });
@@ -42,9 +42,9 @@ pub fn salvage(world: &Path, new: &Path, stop: &AtomicBool) -> Result<Outcome, S
     text += &format!(
         "{entries} values, {} were saved; {} are damaged, of which {} are only kept aside\n",
         bytes(read),
-        report.damage.count,
+        report.damage.count(),
         report.set_aside,
     );
-    let end = if report.damage.count > 0 { End::Damaged } else { End::Well };
+    let end = if report.damage.count() > 0 { End::Damaged } else { End::Well };
     Ok(Outcome::new(end, text, json))
 }

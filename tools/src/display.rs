@@ -1,12 +1,13 @@
 //! How far it is: a bar in a terminal, lines elsewhere, both on the standard error.
 
+use super::outcome::Result;
 use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::{Access, WalkProgress, WorldStore};
+use bevy_terrane::storage::{Access, WorldStore};
+use bevy_terrane::work::{Progress, Stop};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time between two lines where there is no terminal.
@@ -23,12 +24,12 @@ pub struct Display<'a> {
     /// When it was told first how much is done, and how much: work that was stopped before is not begun anew.
     first: Option<(Instant, f64)>,
     last_line: Instant,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 }
 
 impl<'a> Display<'a> {
     /// `what` is being done to so many of a `unit`.
-    pub fn new(what: &'static str, unit: &'static str, stop: &'a AtomicBool) -> Self {
+    pub fn new(what: &'static str, unit: &'static str, stop: &'a Stop) -> Self {
         let bar = ProgressBar::new(WHOLE);
         let style = ProgressStyle::with_template("[{wide_bar}] {percent:>3} % {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
@@ -37,7 +38,7 @@ impl<'a> Display<'a> {
     }
 
     /// The newest progress; the answer ends the walk.
-    pub fn show(&mut self, progress: &WalkProgress) -> ControlFlow<()> {
+    pub fn show(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.first = self.first.or(progress.fraction.map(|fraction| (Instant::now(), fraction)));
         if !self.bar.is_hidden() || self.last_line.elapsed() >= LINE_PERIOD {
             self.last_line = Instant::now();
@@ -49,26 +50,17 @@ impl<'a> Display<'a> {
                 self.bar.set_message(text);
             }
         }
-        self.go_on()
+        self.stop.go_on()
     }
-
-    /// Whether Ctrl-C was pressed.
-    pub fn go_on(&self) -> ControlFlow<()> {
-        match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn text(&self, progress: &WalkProgress) -> String {
+    fn text(&self, progress: &Progress) -> String {
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
-        let (what, unit, entries) = (self.what, self.unit, progress.entries);
-        let mut text = format!("{what}: {entries} {unit}, {:.0}/s", entries as f64 / seconds);
+        let (what, unit, done) = (self.what, self.unit, progress.done);
+        let mut text = format!("{what}: {done} {unit}, {:.0}/s", done as f64 / seconds);
         if let (Some(fraction), Some((since, first))) = (progress.fraction, self.first)
             && fraction > first
         {
-            let left = since.elapsed().as_secs_f64() * (1.0 - fraction) / (fraction - first);
-            let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX);
+            let of_rest = Progress { fraction: Some((fraction - first) / (1.0 - first)), ..*progress };
+            let left = of_rest.time_left(since.elapsed()).unwrap_or(Duration::MAX);
             text += &format!(", about {:.0} %, {} left", fraction * 100.0, HumanDuration(left));
         }
         text
@@ -82,8 +74,8 @@ impl Drop for Display<'_> {
 }
 
 /// Opens a world that is there.
-pub fn open(world: &Path, access: Access) -> Result<WorldStore, String> {
-    WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access).map_err(|error| error.to_string())
+pub fn open(world: &Path, access: Access) -> Result<WorldStore> {
+    Ok(WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access)?)
 }
 
 /// What a world takes on disk.

@@ -2,18 +2,18 @@
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, LostObject, check_export,
+    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, check_export,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
+use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
     let options = ExportOptions {
         area: arguments.area()?,
@@ -32,7 +32,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     let mut display = Display::new("exporting", "chunks", stop);
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);
-    let report = report.map_err(|error| error.to_string())?;
+    let report = report?;
     let on_disk: u64 =
         files(file, report.files).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
@@ -47,7 +47,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
     if !report.finished {
         text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
     }
-    text += &lost_text(&report.lost, report.more_lost);
+    text += &lost_text(&report.lost);
     let json = json!({
         "columns": report.columns,
         "chunks": report.chunks,
@@ -55,13 +55,13 @@ pub fn export(arguments: &ExportWorldArguments, stop: &AtomicBool) -> Result<Out
         "objects": report.objects,
         "files": report.files,
         "bytes": on_disk,
-        "lost": lost_json(&report.lost),
-        "more_lost": report.more_lost,
+        "lost": lost_json(&report.lost.first),
+        "more_lost": report.lost.more,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
 }
 
-pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, anew, .. } =
         arguments;
     let options = ImportOptions {
@@ -74,10 +74,10 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
     };
     if *create {
         // No world is made for a file that has nothing for it.
-        check_export(file).map_err(|error| error.to_string())?;
+        check_export(file)?;
     }
     let store = match create {
-        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf())).map_err(|error| error.to_string())?,
+        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf()))?,
         false => open(world, Access::Write).map_err(|error| format!("{error}; --create makes a world"))?,
     };
     let mut display = Display::new("importing", "chunks", stop);
@@ -101,8 +101,8 @@ pub fn import(arguments: &ImportWorldArguments, stop: &AtomicBool) -> Result<Out
         "left": report.left,
         "ungenerated": report.ungenerated,
         "new_types": report.new_types,
-        "lost": lost_json(&report.lost),
-        "more_lost": report.more_lost,
+        "lost": lost_json(&report.lost.first),
+        "more_lost": report.lost.more,
     });
     Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
@@ -126,16 +126,19 @@ fn import_text(report: &ImportReport) -> String {
     ] {
         text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
     }
-    text + &lost_text(&report.lost, report.more_lost)
+    text + &lost_text(&report.lost)
 }
 
-fn lost_text(lost: &[LostObject], more: u64) -> String {
+fn lost_text(lost: &Listed<LostObject>) -> String {
     let text = |lost: &LostObject| match lost.column {
         Some(column) => format!("column {column} is left out: {}\n", lost.reason),
         None => format!("left out: {}\n", lost.reason),
     };
-    let more = if more > 0 { format!("and {more} more are left out\n") } else { String::new() };
-    lost.iter().map(text).chain([more]).collect()
+    let more = match lost.more {
+        0 => String::new(),
+        more => format!("and {more} more are left out\n"),
+    };
+    lost.first.iter().map(text).chain([more]).collect()
 }
 
 fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {

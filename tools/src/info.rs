@@ -1,7 +1,7 @@
 //! What is in a world.
 
 use super::display::{folder_bytes, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::space::DimensionId;
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{DimensionInfo, StoredPlayer, WorldInfo};
@@ -12,9 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Names of types that are listed as text; JSON has all.
 const MOST_NAMES: usize = 12;
 
-pub fn run(world: &Path) -> Result<Outcome, String> {
+pub fn run(world: &Path) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
-    let info = store.info().map_err(|error| error.to_string())?;
+    let info = store.info()?;
     let on_disk = folder_bytes(world);
     Ok(Outcome::new(End::Well, text(&info, on_disk), as_json(&info, on_disk)))
 }

@@ -2,7 +2,7 @@
 
 use super::arguments::Inspected;
 use super::display::open;
-use super::outcome::{End, Outcome};
+use super::outcome::{End, Outcome, Result};
 use bevy_terrane::block::{BlockId, BlockRegistry, ComponentId};
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::ChunkPos;
@@ -14,25 +14,23 @@ use std::path::Path;
 /// Bytes of a component that are shown as text; JSON has all.
 const MOST_BYTES: usize = 64;
 
-pub fn run(world: &Path, what: &Inspected) -> Result<Outcome, String> {
+pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     match what {
         Inspected::Chunk { dimension, x, y, z } => chunk(&store, dimension, ChunkPos::new(*x, *y, *z)),
         Inspected::Entity { id } => {
-            let record = store.entity(*id).map_err(|error| error.to_string())?;
+            let record = store.entity(*id)?;
             entity(&store, &record.ok_or_else(|| format!("entity {id} is not stored"))?)
         }
     }
 }
 
-fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome, String> {
-    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
-    let dimension = dimensions.iter().find(|dimension| dimension.name == name);
-    let dimension = dimension.ok_or_else(|| format!("the world has no dimension {name:?}"))?;
-    let found = store.inspect_chunk(dimension.id, pos).map_err(|error| error.to_string())?;
+fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome> {
+    let dimension = store.dimension_named(name)?;
+    let found = store.inspect_chunk(dimension.id, pos)?;
     let found =
         found.ok_or_else(|| format!("chunk {pos} of {name:?} is not stored; ground that was stored is air there"))?;
-    let registry = store.blocks().map_err(|error| error.to_string())?;
+    let registry = store.blocks()?;
     let palette = palette(&registry, &found.chunk);
     let layers: Vec<_> = found.chunk.layered_blocks().collect();
     let components = components(&found.chunk);
@@ -100,8 +98,8 @@ fn component_name(registry: &BlockRegistry, component: ComponentId) -> String {
     registry.component_record(component).map_or_else(|| format!("{component:?}"), |record| record.name.clone())
 }
 
-fn entity(store: &WorldStore, record: &EntityRecord) -> Result<Outcome, String> {
-    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
+fn entity(store: &WorldStore, record: &EntityRecord) -> Result<Outcome> {
+    let dimensions = store.dimensions()?;
     let dimension = dimensions.iter().find(|dimension| dimension.id == record.dimension);
     let dimension = dimension.map_or_else(|| record.dimension.to_string(), |dimension| format!("{:?}", dimension.name));
     let (block, offset) = (record.block, record.offset);

@@ -25,21 +25,20 @@ mod schematic;
 mod schematic_world;
 mod verify;
 
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use bevy_terrane::work::Stop;
+use outcome::End;
+use std::process::{self, ExitCode};
 
 pub use arguments::{Arguments, Command, SchematicCommand};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Result};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::from_command_line() {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let stop = Arc::<AtomicBool>::default();
-    let flag = stop.clone();
-    if let Err(error) = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)) {
+    let stop = Stop::default();
+    if let Err(error) = ctrlc::set_handler(interruption(stop.clone(), arguments.command.only_looks())) {
         eprintln!("warning: Ctrl-C ends this at once: {error}");
     }
     match run(&arguments, &stop) {
@@ -51,8 +50,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// What Ctrl-C does. Not all commands can look at `stop` all the time: a database is backed up, restored and compacted in long
+/// steps.
+fn interruption(stop: Stop, at_once: bool) -> impl FnMut() {
+    move || {
+        if at_once || stop.is_stopped() {
+            process::exit(End::Stopped.code().into());
+        }
+        stop.stop();
+        eprintln!("it stops at the next good moment; Ctrl-C again ends it at once");
+    }
+}
+
 /// All that the program does but for the command line and the exit code. It ends at the next good moment once `stop` is set.
-pub fn run(arguments: &Arguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn run(arguments: &Arguments, stop: &Stop) -> Result<Outcome> {
     match &arguments.command {
         Command::Info { world } => info::run(world),
         Command::Inspect { world, what } => inspect::run(world, what),

@@ -1,7 +1,11 @@
 //! What is printed at the end.
 
 use serde_json::Value;
+use std::error::Error;
 use std::process::ExitCode;
+
+/// What a command needs, or why it cannot have it.
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +29,7 @@ pub enum End {
 }
 
 impl End {
-    /// The exit code.
+    /// For whoever started the program.
     pub fn code(self) -> u8 {
         match self {
             Self::Well => 0,

@@ -2,17 +2,17 @@
 
 use super::arguments::PruneArguments;
 use super::display::{Display, folder_bytes, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
 use bevy_terrane::storage::{Access, WorldStore};
+use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-pub fn run(arguments: &PruneArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let keep = arguments.area()?;
     let name = &arguments.dimension;
     if !arguments.dry_run && !arguments.yes && !is_confirmed(&keep, name)? {
@@ -21,14 +21,10 @@ pub fn run(arguments: &PruneArguments, stop: &AtomicBool) -> Result<Outcome, Str
     let before = folder_bytes(&arguments.world);
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
     let store = open(&arguments.world, access)?;
-    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
-    let Some(dimension) = dimensions.iter().find(|dimension| dimension.name == *name) else {
-        let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
-        return Err(format!("the world has no dimension {name:?}; it has {}", names.join(", ")));
-    };
+    let dimension = store.dimension_named(name)?;
     let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
     let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
-    let report = report.map_err(|error| error.to_string())?;
+    let report = report?;
     drop(display);
     let mut is_whole = report.finished;
     if is_whole && !arguments.dry_run {
@@ -43,7 +39,7 @@ pub fn run(arguments: &PruneArguments, stop: &AtomicBool) -> Result<Outcome, Str
     Ok(Outcome::new(end, text, json))
 }
 
-pub fn compact(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
     let before = folder_bytes(world);
     let store = open(world, Access::Maintain)?;
     let end = if compact_all(&store, stop)?.is_continue() { End::Well } else { End::Stopped };
@@ -52,20 +48,19 @@ pub fn compact(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
     Ok(Outcome::new(end, space(before, after), json!({ "bytes_before": before, "bytes_after": after })))
 }
 
-fn compact_all(store: &WorldStore, stop: &AtomicBool) -> Result<ControlFlow<()>, String> {
-    let display = Display::new("compacting", "families", stop);
-    let compacted = store.compact(|_| display.go_on());
-    compacted.map_err(|error| error.to_string())
+fn compact_all(store: &WorldStore, stop: &Stop) -> Result<ControlFlow<()>> {
+    let mut display = Display::new("compacting", "families", stop);
+    Ok(store.compact(|progress| display.show(progress))?)
 }
 
-fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool, String> {
+fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
         return Err("this deletes ground for good; say --yes if that is meant".into());
     }
     eprint!("All of {dimension:?} outside the {keep} is deleted for good. Type yes to go on: ");
-    io::stderr().flush().map_err(|error| error.to_string())?;
+    io::stderr().flush()?;
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+    io::stdin().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")
 }
 
@@ -73,15 +68,18 @@ fn text(report: &PruneReport, keep: &ColumnArea, is_trial: bool) -> String {
     let PruneReport { columns, chunks, entities, .. } = report;
     let verb = if is_trial { "would be deleted" } else { "were deleted" };
     let mut text = format!("outside the {keep}, {columns} columns, {chunks} chunks and {entities} entities {verb}\n");
-    for KeptEntity { id, column, is_damaged } in &report.kept {
+    for KeptEntity { id, column, is_damaged } in &report.kept.first {
         let why = if *is_damaged { "its record is damaged" } else { "it may be a player" };
         text += &format!("entity {id} in column {column} stays: {why}\n");
+    }
+    if report.kept.more > 0 {
+        text += &format!("{} more entities stay\n", report.kept.more);
     }
     text
 }
 
 fn as_json(report: &PruneReport) -> Value {
-    let kept = report.kept.iter().map(|kept| {
+    let kept = report.kept.first.iter().map(|kept| {
         json!({ "id": kept.id.to_string(), "column": [kept.column.x, kept.column.z], "damaged": kept.is_damaged })
     });
     json!({

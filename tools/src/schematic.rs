@@ -1,28 +1,25 @@
 //! What is in a schematic.
 
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::block::BlockId;
 use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError};
+use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Kinds of blocks that are listed as text; JSON has all.
 const MOST_KINDS: usize = 12;
 
-pub fn info(file: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let source = File::open(file).map_err(|error| failed(&error))?;
     let on_disk = source.metadata().map_err(|error| failed(&error))?.len();
     let options = ReadOptions { salvage: true, ..ReadOptions::default() };
-    let mut go_on =
-        |_, _| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let (schematic, report) = match Schematic::read_with(source, &options, &mut go_on) {
+    let (schematic, report) = match Schematic::read_with(source, &options, &mut |_| stop.go_on()) {
         Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(Outcome::new(End::Stopped, "stopped".into(), json!({}))),
-        Err(error) => return Err(failed(&error)),
+        Err(error) => return Err(failed(&error).into()),
     };
     let end = if report.damage.is_some() { End::Damaged } else { End::Well };
     let kinds = kinds(&schematic);

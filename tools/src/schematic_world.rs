@@ -2,38 +2,37 @@
 
 use super::arguments::{Axis, ExportArguments, ImportArguments};
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
-use bevy_terrane::prelude::{BlockBox, BlockPos, DimensionId};
+use super::outcome::{End, Outcome, Result, bytes};
+use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport};
 use bevy_terrane::snapshot::schematic::{
     ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
 };
 use bevy_terrane::snapshot::translation::{Schematized, TranslationOptions, TranslationReport};
 use bevy_terrane::snapshot::{Flip, Turn};
-use bevy_terrane::storage::{Access, WalkProgress, WorldStore};
+use bevy_terrane::storage::{Access, WorldStore};
+use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::{BufWriter, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-pub fn export(arguments: &ExportArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let ExportArguments { world, file, dimension, from, to, version, level } = arguments;
     if file.exists() {
-        return Err(format!("{} exists already", file.display()));
+        return Err(format!("{} exists already", file.display()).into());
     }
     let store = open(world, Access::Read)?;
     let closed = closed_world(&store, dimension)?;
     let area = BlockBox::new(*from, *to);
     let mut display = Display::new("reading", "squares of 4 x 4 columns", stop);
-    let read =
-        closed.export(&area, &TranslationOptions::default(), &mut |done, all| display.show(&progress(done, all)));
+    let read = closed.export(&area, &TranslationOptions::default(), &mut |progress| display.show(progress));
     drop(display);
     let Schematized { schematic, missing_chunks } = match read {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
-        read => read.map_err(|error| error.to_string())?,
+        read => read?,
     };
     let options = WriteOptions { version: *version, level: *level };
     if write(&schematic, file, &options, stop)?.is_break() {
@@ -63,18 +62,13 @@ pub fn export(arguments: &ExportArguments, stop: &AtomicBool) -> Result<Outcome,
 }
 
 /// Writes the file under another name until it is whole.
-fn write(
-    schematic: &Schematic,
-    file: &Path,
-    options: &WriteOptions,
-    stop: &AtomicBool,
-) -> Result<ControlFlow<()>, String> {
+fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop) -> Result<ControlFlow<()>> {
     let name = file.file_name().ok_or_else(|| format!("{} names no file", file.display()))?;
     let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
     let mut display = Display::new("writing", "blocks", stop);
     let mut write = || {
         let mut sink = BufWriter::new(File::create(&unfinished)?);
-        schematic.write_with(&mut sink, options, &mut |done, all| display.show(&progress(done, all)))?;
+        schematic.write_with(&mut sink, options, &mut |progress| display.show(progress))?;
         sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         Ok::<(), SchematicWriteError>(())
     };
@@ -91,10 +85,10 @@ fn write(
         // It may not even be there.
         let _ = fs::remove_file(&unfinished);
     }
-    finished
+    Ok(finished?)
 }
 
-pub fn import(arguments: &ImportArguments, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     let file = &arguments.file;
     let mut source =
         Sum { file: File::open(file).map_err(|error| failed(file, &error))?, hash: crc32fast::Hasher::new() };
@@ -102,7 +96,7 @@ pub fn import(arguments: &ImportArguments, stop: &AtomicBool) -> Result<Outcome,
     let read = Schematic::read_with(
         &mut source,
         &ReadOptions { salvage: arguments.salvage, ..ReadOptions::default() },
-        &mut |done, all| display.show(&progress(done, all)),
+        &mut |progress| display.show(progress),
     );
     drop(display);
     let (schematic, read) = match read {
@@ -121,15 +115,14 @@ pub fn import(arguments: &ImportArguments, stop: &AtomicBool) -> Result<Outcome,
     let store = open(&arguments.world, Access::Write)?;
     let closed = closed_world(&store, &arguments.dimension)?;
     let mut display = Display::new("writing", "squares of 4 x 4 columns", stop);
-    let imported =
-        closed.import(schematic, &options, &translation, &mut |done, all| display.show(&progress(done, all)));
+    let imported = closed.import(schematic, &options, &translation, &mut |progress| display.show(progress));
     drop(display);
     let report = match imported {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         Err(error @ ClosedWorldError::Ungenerated { .. }) => {
-            return Err(format!("{error}; --only-generated leaves them out"));
+            return Err(format!("{error}; --only-generated leaves them out").into());
         }
-        imported => imported.map_err(|error| error.to_string())?,
+        imported => imported?,
     };
     let end = match (report.finished, &read.damage) {
         (false, _) => End::Stopped,
@@ -192,18 +185,8 @@ fn import_json(report: &ImportReport, read: &ReadReport, layers: Option<u32>) ->
     })
 }
 
-fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>, String> {
-    ClosedWorld::new(store, dimension(store, name)?).map_err(|error| error.to_string())
-}
-
-fn dimension(store: &WorldStore, name: &str) -> Result<DimensionId, String> {
-    let dimensions = store.dimensions().map_err(|error| error.to_string())?;
-    let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
-    found.map(|dimension| dimension.id).ok_or_else(|| format!("the world has no dimension {name:?}"))
-}
-
-fn progress(done: u64, all: u64) -> WalkProgress {
-    WalkProgress { entries: done, bytes: 0, fraction: (all > 0).then(|| done as f64 / all as f64) }
+fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>> {
+    Ok(ClosedWorld::new(store, store.dimension_named(name)?.id)?)
 }
 
 fn stopped() -> Outcome {

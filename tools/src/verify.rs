@@ -1,19 +1,19 @@
 //! Is a world what was written?
 
 use super::display::{Display, open};
-use super::outcome::{End, Outcome, bytes};
+use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::storage::Access;
-use bevy_terrane::storage::upkeep::{Damage, DamageList};
+use bevy_terrane::storage::upkeep::{Damage, Listed};
+use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
+pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("verifying", "values", stop);
-    let report = store.verify(|progress| display.show(progress)).map_err(|error| error.to_string())?;
+    let report = store.verify(|progress| display.show(progress))?;
     drop(display);
-    let end = match (report.finished, report.damage.count) {
+    let end = match (report.finished, report.damage.count()) {
         (false, _) => End::Stopped,
         (true, 0) => End::Well,
         (true, _) => End::Damaged,
@@ -21,17 +21,17 @@ pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
     let mut text = damages(&report.damage);
     text += &format!(
         "{} values, {} were read; {} are damaged\n",
-        report.read.entries,
+        report.read.done,
         bytes(report.read.bytes),
-        report.damage.count
+        report.damage.count()
     );
     if report.stale > 0 {
         text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);
     }
     let json = json!({
-        "entries": report.read.entries,
+        "entries": report.read.done,
         "bytes": report.read.bytes,
-        "damaged": report.damage.count,
+        "damaged": report.damage.count(),
         "damages": damages_as_json(&report.damage),
         "stale_keys": report.stale,
     });
@@ -39,16 +39,15 @@ pub fn run(world: &Path, stop: &AtomicBool) -> Result<Outcome, String> {
 }
 
 /// A line for each damage.
-pub fn damages(list: &DamageList) -> String {
-    let mut text: String = list.listed.iter().map(|damage| format!("damaged: {damage}\n")).collect();
-    let unlisted = list.count - list.listed.len() as u64;
-    if unlisted > 0 {
-        text += &format!("damaged: {unlisted} more\n");
+pub fn damages(list: &Listed<Damage>) -> String {
+    let mut text: String = list.first.iter().map(|damage| format!("damaged: {damage}\n")).collect();
+    if list.more > 0 {
+        text += &format!("damaged: {} more\n", list.more);
     }
     text
 }
 
-pub fn damages_as_json(list: &DamageList) -> Value {
+pub fn damages_as_json(list: &Listed<Damage>) -> Value {
     let kind = |damage: &Damage| match damage {
         Damage::Value { .. } => "value",
         Damage::Unreadable(_) => "unreadable",
@@ -56,5 +55,5 @@ pub fn damages_as_json(list: &DamageList) -> Value {
         Damage::Unmarked { .. } => "unmarked",
         Damage::Unindexed { .. } => "unindexed",
     };
-    list.listed.iter().map(|damage| json!({ "kind": kind(damage), "what": damage.to_string() })).collect()
+    list.first.iter().map(|damage| json!({ "kind": kind(damage), "what": damage.to_string() })).collect()
 }

@@ -116,16 +116,16 @@ fn no_value_is_longer_or_shorter_than_its_component() {
     let upgrade = |fuel: &[u8]| registry.upgrade(id(1), &[fuel, b""]).map(drop);
     let name = || String::from("game:fuel");
     let length = |version, expected, found| {
-        let reason = BlockComponentError::Length { name: name(), version, expected, found };
-        Err(BlockUpgradeError::Component { block: id(1), reason })
+        let source = BlockComponentError::Length { name: name(), version, expected, found };
+        Err(BlockUpgradeError::Component { block: id(1), source })
     };
     assert_eq!(upgrade(&[2, 0]), Ok(()));
     assert_eq!(upgrade(&[2]), length(0, 2, 1));
     assert_eq!(upgrade(&[2, 0, 0]), length(0, 2, 3));
     assert_eq!(upgrade(&[1, 0]), length(1, 4, 1));
-    let reason = SchemaError::Failed { from: 0, to: 1, reason: "out of fuel".into() };
-    let reason = BlockComponentError::Migration { name: name(), reason };
-    assert_eq!(upgrade(&[0, 0]), Err(BlockUpgradeError::Component { block: id(1), reason }));
+    let source = SchemaError::Failed { from: 0, to: 1, reason: "out of fuel".into() };
+    let source = BlockComponentError::Migration { name: name(), source };
+    assert_eq!(upgrade(&[0, 0]), Err(BlockUpgradeError::Component { block: id(1), source }));
     let count = BlockUpgradeError::Count { block: id(1), expected: 2, found: 0 };
     assert_eq!(registry.upgrade(id(1), &[]), Err(count));
 }

@@ -7,14 +7,14 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BlockRegistryError {
     /// A name is not one.
-    #[error("block {id}: {name:?} is no name of a block: {reason}")]
+    #[error("block {id}: {name:?} is no name of a block: {source}")]
     InvalidName {
         /// The id that the block would have.
         id: BlockId,
         /// The name as given.
         name: String,
         /// What is wrong with it.
-        reason: BlockNameError,
+        source: BlockNameError,
     },
     /// The name of a tag is not one.
     #[error("{name:?}: its tag {tag:?} is not `namespace:path` of a-z, 0-9, `_`, `-`, `.` and `/`")]
@@ -119,11 +119,11 @@ pub enum BlockUpgradeError {
         found: usize,
     },
     /// One value cannot be used.
-    #[error("block {block}: {reason}")]
+    #[error("block {block}: {source}")]
     Component {
         /// The block.
         block: BlockId,
         /// Which, and why not.
-        reason: BlockComponentError,
+        source: BlockComponentError,
     },
 }

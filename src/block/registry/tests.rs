@@ -54,8 +54,8 @@ fn names_are_checked() {
     for name in invalid {
         let error = BlockRegistry::new().register(BlockType::new(name)).unwrap_err();
         let base = name.into();
-        let (id, reason) = (BlockId::new(1), BlockNameError::Base { base });
-        assert_eq!(error, BlockRegistryError::InvalidName { id, name: name.into(), reason });
+        let (id, source) = (BlockId::new(1), BlockNameError::Base { base });
+        assert_eq!(error, BlockRegistryError::InvalidName { id, name: name.into(), source });
         assert_eq!(BlockRegistry::from_names(strings(&[AIR_NAME, name])).unwrap_err(), error);
     }
     assert!(BlockRegistry::new().register(BlockType::new("my-game_2.0:a/b.c-d_e9")).is_ok());

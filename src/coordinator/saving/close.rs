@@ -12,8 +12,6 @@ use crate::space::DimensionId;
 use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::mem;
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The time between two lines in the log about a removal.
@@ -84,15 +82,12 @@ impl Desk<'_> {
         let (ending, wanted) = (self.threads.ending(), name.clone());
         let remove = move |store: &WorldStore, _: &_| {
             let mut told = Instant::now();
-            store.remove_dimension(&wanted, |entries| {
+            store.remove_dimension(&wanted, |progress| {
                 if told.elapsed() >= REMOVAL_REPORT {
                     told = Instant::now();
-                    info!("removing dimension {wanted:?}: {entries} entries so far");
+                    info!("removing dimension {wanted:?}: {} entries so far", progress.done);
                 }
-                match ending.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
+                ending.go_on()
             })
         };
         self.threads.ask(Place::Beside("terrane removal"), remove, move |removed| {

@@ -4,10 +4,10 @@ use super::{RestoreSnapshot, StoreSnapshot, records};
 use crate::block::BlockRegistry;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
-use std::ops::ControlFlow;
+use crate::work::{Progress, Stop};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -32,15 +32,15 @@ pub enum FileAnswer {
 }
 
 impl FileWork {
-    /// Does it, until it `is_void`.
-    pub fn run(self, blocks: &BlockRegistry, is_void: &AtomicBool) -> Result<FileAnswer, String> {
-        let mut go_on = |_, _| match is_void.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+    /// Does it, until it `is_void`, and says how many columns are `done`.
+    pub fn run(self, blocks: &BlockRegistry, is_void: &Stop, done: &AtomicUsize) -> Result<FileAnswer, String> {
+        let mut go_on = |progress: &Progress| {
+            done.store(progress.done as usize, Ordering::Relaxed);
+            is_void.go_on()
         };
         match self {
             Self::Read(stored) => {
-                let snapshot = read(&stored, blocks, is_void).map_err(|error| error.to_string())?;
+                let snapshot = read(&stored, blocks, is_void, done).map_err(|error| error.to_string())?;
                 Ok(FileAnswer::Read(Arc::new(snapshot)))
             }
             Self::Store(StoreSnapshot { folder, level, owner_data }, dimension, snapshot) => {
@@ -60,13 +60,18 @@ impl FileWork {
 fn read(
     stored: &StoredSnapshot,
     blocks: &BlockRegistry,
-    is_void: &AtomicBool,
+    is_void: &Stop,
+    done: &AtomicUsize,
 ) -> Result<Snapshot, StoredSnapshotError> {
     let columns: Vec<ColumnPos> = stored.columns().collect();
     let read_part = |part: &[ColumnPos]| {
-        let read_one = |pos: &ColumnPos| match is_void.load(Ordering::Relaxed) {
-            true => Err(StoredSnapshotError::Cancelled),
-            false => Ok((*pos, stored.read_column(*pos, blocks)?.0)),
+        let read_one = |pos: &ColumnPos| {
+            if is_void.is_stopped() {
+                return Err(StoredSnapshotError::Cancelled);
+            }
+            let (column, _) = stored.read_column(*pos, blocks)?;
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok((*pos, column))
         };
         part.iter().map(read_one).collect::<Result<Vec<_>, _>>()
     };

@@ -8,7 +8,7 @@ use super::files::FileWork;
 use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotTask, UngeneratedGround,
+    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::saving::save::Saves;
@@ -21,11 +21,12 @@ use crate::simulation::{
 use crate::snapshot::{BlockFilter, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
+use crate::work::Stop;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -75,7 +76,7 @@ pub(super) struct Job {
     is_interrupted: bool,
     error: Option<String>,
     /// Nothing of what is under way and has not begun is wanted any more.
-    is_void: Arc<AtomicBool>,
+    is_void: Stop,
     /// Since when it waits for the rest of what is under way.
     ending: Option<Duration>,
     /// Those that have not begun, the next one first.
@@ -105,6 +106,10 @@ pub(super) struct Job {
     stored: Option<StoredPlaces>,
     is_finding: bool,
     progress: SnapshotProgress,
+    /// Columns that the work on files has done of its phase.
+    of_files: Arc<AtomicUsize>,
+    /// Pieces of the phases that are only known when the snapshot is read.
+    expected: usize,
     began: Option<Duration>,
     told: Option<(SnapshotJobState, Duration)>,
 }
@@ -158,7 +163,7 @@ impl Job {
             is_cancelled: false,
             is_interrupted: false,
             error: None,
-            is_void: Arc::default(),
+            is_void: Stop::default(),
             ending: None,
             phases: VecDeque::new(),
             phase: None,
@@ -179,6 +184,8 @@ impl Job {
             stored: None,
             is_finding: false,
             progress: SnapshotProgress::default(),
+            of_files: Arc::default(),
+            expected: 0,
             began: None,
             told: None,
             task: task.clone(),
@@ -194,7 +201,7 @@ impl Job {
                     job.add_phase(Phase::LookAgain);
                 }
                 if capture.store.is_some() {
-                    job.add_phase(Phase::Files(FileStep::Store));
+                    job.add_phase(Phase::Files(FileStep::Store, job.progress.total));
                 }
             }
             SnapshotTask::Restore(restore) => {
@@ -205,9 +212,9 @@ impl Job {
                     is_written: false,
                     recovery: restore.clone(),
                 });
-                match restore.snapshot.held() {
-                    Some(_) => job.add_restore(),
-                    None => job.add_phase(Phase::Files(FileStep::Read)),
+                match &restore.snapshot {
+                    SnapshotSource::Held(_) => job.add_restore(),
+                    SnapshotSource::Stored(stored) => job.add_read(stored, restore.after_crash),
                 }
             }
         }
@@ -223,12 +230,23 @@ impl Job {
     }
 
     fn add_phase(&mut self, phase: Phase) {
-        let columns = phase.columns();
-        self.progress.total += columns.len();
-        for column in columns {
+        self.progress.total += phase.size();
+        for column in phase.columns() {
             self.outcomes.entry(column).or_default();
         }
         self.phases.push_back(phase);
+    }
+
+    /// The first phase of a restore whose snapshot is on disk, and about what comes after it.
+    fn add_read(&mut self, stored: &StoredSnapshot, after_crash: AfterCrash) {
+        let area = self.task.area();
+        let wanted = stored.columns().filter(|column| area.reaches(*column)).count();
+        // Blocks and entities; before them the undo is captured and written.
+        let undoes = self.record.is_some() && after_crash == AfterCrash::Undo;
+        let phases = if undoes { 4 } else { 2 };
+        self.expected = phases * wanted;
+        self.progress.total += self.expected;
+        self.add_phase(Phase::Files(FileStep::Read, stored.columns().len()));
     }
 
     /// The phases of a restore whose snapshot is in memory.
@@ -236,14 +254,18 @@ impl Job {
         let SnapshotTask::Restore(restore) = &self.task else { return };
         let Some(snapshot) = restore.snapshot.held() else { return };
         let area = self.task.area();
+        self.progress.total -= mem::take(&mut self.expected);
         let mut phases = Vec::new();
         if let Some(Record { is_written: false, recovery, .. }) = &self.record {
+            let mut written = recovery.snapshot.held().map_or(0, |snapshot| snapshot.columns().len());
             if recovery.after_crash == AfterCrash::Undo {
                 let has = |column: &ColumnPos| snapshot.column(*column).is_some();
-                phases.push(Phase::Capture(area.columns().filter(has).collect()));
+                let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
+                written = columns.len();
+                phases.push(Phase::Capture(columns));
                 phases.push(Phase::LookAgain);
             }
-            phases.push(Phase::Files(FileStep::Record));
+            phases.push(Phase::Files(FileStep::Record, written));
         }
         match restore_phases(restore, snapshot, &area) {
             Ok(restoring) => phases.into_iter().chain(restoring).for_each(|phase| self.add_phase(phase)),
@@ -272,8 +294,13 @@ impl Job {
     }
 
     /// Whether nothing of what is under way is wanted any more.
-    pub fn is_void(&self) -> Arc<AtomicBool> {
+    pub fn is_void(&self) -> Stop {
         self.is_void.clone()
+    }
+
+    /// Where the work on files says how many columns it has done.
+    pub fn of_files(&self) -> Arc<AtomicUsize> {
+        self.of_files.clone()
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -297,7 +324,7 @@ impl Job {
         }
         loop {
             if self.is_cancelled || self.error.is_some() {
-                self.is_void.store(true, Ordering::Relaxed);
+                self.is_void.stop();
                 let since = *self.ending.get_or_insert(now);
                 // A region that is halted or hangs does nothing of it later.
                 let is_over = self.under_way.is_empty() || now >= since.saturating_add(PATIENCE);
@@ -359,7 +386,7 @@ impl Job {
                 }
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
-            if let Phase::Files(step) = phase {
+            if let Phase::Files(step, _) = phase {
                 self.files = Files::Wanted(step);
             }
             self.todo = phase.pieces(&self.task.area());
@@ -480,7 +507,7 @@ impl Job {
             }
         }
         self.progress.done += 1;
-        let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(_)));
+        let is_last = self.phases.iter().all(|phase| matches!(phase, Phase::LookAgain | Phase::Files(..)));
         outcome.is_done |= is_last && outcome.failure.is_none();
     }
 
@@ -490,7 +517,9 @@ impl Job {
         is_news.then(|| {
             self.told = Some((self.state, now));
             self.progress.state = self.state;
-            SnapshotJobStatus::new(self.id, &self.task, self.is_resumed, self.progress.clone())
+            let done = self.progress.done + self.of_files.load(Ordering::Relaxed);
+            let progress = SnapshotProgress { done, ..self.progress.clone() };
+            SnapshotJobStatus::new(self.id, &self.task, self.is_resumed, progress)
         })
     }
 

@@ -40,9 +40,9 @@ impl SnapshotJobState {
 pub struct SnapshotProgress {
     /// What it does.
     pub state: SnapshotJobState,
-    /// Pieces of work that are done: columns, each once for every phase.
+    /// Pieces of work that are done: columns, each once for every phase, those that read and write files as well.
     pub done: usize,
-    /// Pieces of work in all.
+    /// Pieces of work in all, as far as that is known.
     pub total: usize,
     /// Chunks that were changed.
     pub chunks_changed: usize,

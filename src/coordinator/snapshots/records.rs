@@ -14,12 +14,11 @@ use crate::block::BlockRegistry;
 use crate::bytes;
 use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
-use bevy::log::error;
+use crate::work::{FileError, Tell, sync_folder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,12 +57,12 @@ pub type FoundRecord = (PathBuf, Result<RestoreSnapshot, String>);
 
 impl RestoreRecords {
     /// Finds the records in the folder of all snapshots, in their order, and removes what is left of others.
-    pub fn open(snapshots: PathBuf) -> (Self, Vec<FoundRecord>) {
+    ///
+    /// # Errors
+    /// They cannot be listed: what is half restored would stay so.
+    pub fn open(snapshots: PathBuf) -> Result<(Self, Vec<FoundRecord>), FileError> {
         let mut records = Self { snapshots, next: 0 };
-        let numbers = records.numbers().unwrap_or_else(|error| {
-            error!("restores that were cut short cannot be found: {error}");
-            Vec::new()
-        });
+        let numbers = records.numbers().map_err(FileError::of(&records.folder(), "list"))?;
         records.next = numbers.last().map_or(0, |last| last.saturating_add(1));
         let found = numbers.into_iter().map(|number| {
             let path = records.path(number);
@@ -71,7 +70,7 @@ impl RestoreRecords {
             (path, restore)
         });
         let found = found.collect();
-        (records, found)
+        Ok((records, found))
     }
 
     fn numbers(&self) -> io::Result<Vec<u64>> {
@@ -129,12 +128,7 @@ impl RestoreRecords {
 }
 
 /// Writes the record of a restore, with its snapshot if that is not stored, so that a loss of power does not take it back.
-pub fn write(
-    path: &Path,
-    restore: &RestoreSnapshot,
-    blocks: &BlockRegistry,
-    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<(), String> {
+pub fn write(path: &Path, restore: &RestoreSnapshot, blocks: &BlockRegistry, progress: Tell<'_>) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let unfinished = path.with_extension(UNFINISHED);
     // Of an attempt that failed.
@@ -163,15 +157,15 @@ pub fn write(
     let snapshot = snapshot.transpose().map_err(|error| failed(&error))?;
     let record = Record { dimension, area, filter, order, entities, after_crash, snapshot };
     let bytes = encode(&record).map_err(|error| failed(&error))?;
-    let finish = || {
+    let write = || {
         let mut file = File::create(unfinished.join(RECORD))?;
         file.write_all(&bytes)?;
-        file.sync_all()?;
-        sync_folder(&unfinished)?;
-        fs::rename(&unfinished, path)?;
-        path.parent().map_or(Ok(()), sync_folder)
+        file.sync_all()
     };
-    finish().map_err(|error| failed(&error))
+    write().map_err(|error| failed(&error))?;
+    sync_folder(&unfinished).map_err(|error| error.to_string())?;
+    fs::rename(&unfinished, path).map_err(|error| failed(&error))?;
+    path.parent().map_or(Ok(()), sync_folder).map_err(|error| error.to_string())
 }
 
 /// All that the restore changed is saved, or nobody wants it any more.
@@ -192,9 +186,4 @@ fn decode(bytes: &[u8]) -> Result<Record, String> {
         return Err("its checksum is wrong".into());
     }
     bytes::value(payload)
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file, and a rename is safe without.
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }

@@ -10,26 +10,21 @@ use crate::coordinator::dimension::DimensionSpec;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, in_words};
 use crate::space::DimensionId;
-use crate::storage::{StoreError, WalkProgress, WorldStore};
+use crate::storage::{StoreError, WorldStore};
+use crate::work::{Progress, Stop};
 use bevy::prelude::*;
 use std::fmt;
 use std::mem;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time between two lines in the log about a search.
 const REPORT_PERIOD: Duration = Duration::from_secs(5);
 
-/// Ends a search before its time.
-pub(in crate::coordinator) type StopFlag = Arc<AtomicBool>;
-
 /// The search for the stored columns of a dimension.
 struct Search {
     name: String,
     dimension: DimensionId,
-    stop: StopFlag,
+    stop: Stop,
 }
 
 /// A search has ended.
@@ -41,7 +36,7 @@ pub(in crate::coordinator) struct GraphRebuilt {
 
 impl Search {
     /// The stored columns; `None` if it was stopped.
-    fn run(self, store: &WorldStore, is_app_ending: &AtomicBool) -> Result<Option<u64>, StoreError> {
+    fn run(self, store: &WorldStore, is_app_ending: &Stop) -> Result<Option<u64>, StoreError> {
         let Self { name, dimension, stop } = self;
         let began = Instant::now();
         let mut told = began;
@@ -53,33 +48,24 @@ impl Search {
                     Report { progress: *progress, elapsed: began.elapsed() }
                 );
             }
-            match stop.load(Ordering::Relaxed) || is_app_ending.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            stop.go_on()?;
+            is_app_ending.go_on()
         })
     }
 }
 
 /// How far a search is, as the log tells it.
 struct Report {
-    progress: WalkProgress,
+    progress: Progress,
     elapsed: Duration,
-}
-
-impl Report {
-    fn time_left(&self) -> Option<Duration> {
-        let fraction = self.progress.fraction.filter(|fraction| *fraction > 0.0)?;
-        Duration::try_from_secs_f64(self.elapsed.as_secs_f64() * (1.0 - fraction) / fraction).ok()
-    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WalkProgress { entries, fraction, .. } = self.progress;
+        let Progress { done: entries, fraction, .. } = self.progress;
         let rate = entries as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON);
         write!(f, "{entries} entries read, {rate:.0} a second")?;
-        if let (Some(fraction), Some(left)) = (fraction, self.time_left()) {
+        if let (Some(fraction), Some(left)) = (fraction, self.progress.time_left(self.elapsed)) {
             write!(f, ", about {:.0} % done, {:.0} s left", fraction * 100.0, left.as_secs_f64())?;
         }
         Ok(())
@@ -97,7 +83,7 @@ impl Desk<'_> {
         warn!(
             "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
         );
-        let stop = StopFlag::default();
+        let stop = Stop::default();
         let search = Search { name: name.clone(), dimension, stop: stop.clone() };
         self.dimensions.rebuilding.insert(name.clone(), stop);
         self.dimensions.reopen.push(spec);
@@ -113,7 +99,7 @@ impl Desk<'_> {
     pub fn stop_rebuild(&mut self, name: &str, is_removed: bool) {
         let is_wanted = self.dimensions.reopen.iter().any(|spec| spec.name == name);
         if let Some(stop) = self.dimensions.rebuilding.get(name).filter(|_| is_removed || !is_wanted) {
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
         }
     }
 
@@ -153,7 +139,7 @@ mod tests {
     #[test]
     fn the_log_tells_the_rate_and_what_is_left_if_the_store_can_tell() {
         let report = |fraction| {
-            let progress = WalkProgress { entries: 4_096, bytes: 0, fraction };
+            let progress = Progress { done: 4_096, bytes: 0, fraction };
             Report { progress, elapsed: Duration::from_secs(8) }.to_string()
         };
         assert_eq!(report(None), "4096 entries read, 512 a second");

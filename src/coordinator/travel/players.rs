@@ -46,7 +46,7 @@ pub enum LogInError {
     Work(#[from] WorkError),
     /// The player did not arrive; what is stored of it is as it was.
     #[error("the player did not arrive: {0}")]
-    Lost(Undeliverable),
+    Lost(#[source] Undeliverable),
 }
 
 /// What the store says of a name.

@@ -3,7 +3,7 @@
 use super::{Entry, ObjectStore, Result};
 use crate::object_store::Disk;
 use crate::object_store::block::{self, BLOCK_SIZE, Content, Kind, Trailer};
-use crate::object_store::error::failed;
+use crate::work::FileError;
 
 /// Blocks that are read or written at a time.
 const MOST_AT_ONCE: usize = 1_024;
@@ -30,7 +30,7 @@ impl<D: Disk> ObjectStore<D> {
             let (begin, count) = (payload.len(), (blocks - at_once).min(MOST_AT_ONCE as u64) as usize);
             payload.resize(begin + count * BLOCK_SIZE, 0);
             let read = self.disk.read_at((first + at_once) * BLOCK_SIZE as u64, &mut payload[begin..]);
-            read.map_err(failed(self.disk.path(), "read"))?;
+            read.map_err(FileError::of(self.disk.path(), "read"))?;
             // The data moves up to where it belongs.
             let mut end = begin;
             for place in 0..count {
@@ -117,7 +117,7 @@ impl<D: Disk> ObjectStore<D> {
             let offset = (first + at_once) * BLOCK_SIZE as u64;
             if let Err(error) = self.disk.write_at(offset, &buffer[..count * BLOCK_SIZE]) {
                 self.haunt(&[(first, blocks)]);
-                return Err(failed(self.disk.path(), "write")(error));
+                return Err(FileError::of(self.disk.path(), "write")(error).into());
             }
         }
         Ok(Entry { version, first, blocks, counter, in_batch: false })

@@ -3,7 +3,7 @@
 use super::{ObjectStore, Result};
 use crate::object_store::Disk;
 use crate::object_store::block::{self, BLOCK_SIZE};
-use crate::object_store::error::failed;
+use crate::work::FileError;
 use std::mem;
 
 /// Blocks that are zeroed at a time.
@@ -14,11 +14,7 @@ impl<D: Disk> ObjectStore<D> {
     /// All that was written is synced: gives up what it replaced.
     pub(super) fn settle(&mut self) {
         for (first, blocks) in mem::take(&mut self.superseded) {
-            self.is_synced = false;
-            match self.mark_free(first) {
-                Ok(()) => self.release(first, blocks),
-                Err(_) => self.haunted.push((first, blocks)),
-            }
+            self.give_up(first, blocks);
         }
         if !self.is_synced {
             return;
@@ -26,18 +22,26 @@ impl<D: Disk> ObjectStore<D> {
         // A commit may name what is deleted: that must be gone first.
         for counter in mem::take(&mut self.retired) {
             let Some(commit) = self.commits.remove(&counter) else { continue };
-            self.is_synced = false;
-            match self.mark_free(commit.first) {
-                Ok(()) => self.release(commit.first, commit.blocks),
-                Err(_) => self.haunted.push((commit.first, commit.blocks)),
-            }
+            self.give_up(commit.first, commit.blocks);
         }
+    }
+
+    fn give_up(&mut self, first: u64, blocks: u64) {
+        self.is_synced = false;
+        match self.mark_free(first) {
+            Ok(()) => self.release(first, blocks),
+            Err(_) => self.haunted.push((first, blocks)),
+        }
+    }
+
+    pub(super) fn sync_disk(&mut self) -> Result<()> {
+        Ok(self.disk.sync().map_err(FileError::of(self.disk.path(), "sync"))?)
     }
 
     /// Waits until everything is synced, and what is given up too.
     pub(super) fn quiesce(&mut self) -> Result<()> {
         while !self.is_synced || !self.superseded.is_empty() || !self.retired.is_empty() {
-            self.disk.sync().map_err(failed(self.disk.path(), "sync"))?;
+            self.sync_disk()?;
             self.is_synced = true;
             self.settle();
         }
@@ -60,7 +64,7 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {
-        let synced = self.disk.sync().map_err(failed(self.disk.path(), "sync"));
+        let synced = self.sync_disk();
         match synced {
             Ok(()) => self.is_synced = true,
             Err(_) => self.haunt(runs),
@@ -89,10 +93,10 @@ impl<D: Disk> ObjectStore<D> {
     /// Makes a block free for whoever scans the file.
     pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
         let (offset, length) = block::mark();
-        let is_there = self.disk.len().map_err(failed(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
+        let is_there = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
         if is_there {
             let written = self.disk.write_at(block * BLOCK_SIZE as u64 + offset as u64, &ZEROS[..length]);
-            written.map_err(failed(self.disk.path(), "write"))?;
+            written.map_err(FileError::of(self.disk.path(), "write"))?;
         }
         Ok(())
     }

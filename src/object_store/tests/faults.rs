@@ -3,6 +3,7 @@
 use super::*;
 use crate::object_store::store::Entry;
 use crate::object_store::{file, index, payload};
+use crate::work::FileError;
 
 /// A store with an object of several blocks, a batch and a hole, closed.
 fn filled() -> (PowerDisk, Model) {
@@ -100,8 +101,9 @@ fn a_full_disk_is_an_error_and_the_store_goes_on() {
     store.write("a", 1, &data(1, 9_000)).unwrap();
     store.write("b", 1, &data(2, 9_000)).unwrap();
     disk.set_capacity(Some(disk.length()));
-    let full =
-        |error: ObjectStoreError| matches!(error, ObjectStoreError::Io { kind: std::io::ErrorKind::StorageFull, .. });
+    let full = |error: ObjectStoreError| {
+        matches!(error, ObjectStoreError::Io(FileError { kind: std::io::ErrorKind::StorageFull, .. }))
+    };
     assert!(full(store.write("c", 1, &data(3, 90_000)).unwrap_err()));
     assert!(full(store.apply(Batch::default().write("a", 2, data(4, 90_000)).delete("b")).unwrap_err()));
     assert_eq!(store.read("a").unwrap().unwrap().data, data(1, 9_000));

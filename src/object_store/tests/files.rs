@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::object_store::{FileDisk, ObjectStore};
+use crate::work::FileError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -45,7 +46,7 @@ fn a_file_says_what_it_is_and_is_not_made_twice() {
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     let missing = FileStore::open(&folder.path().join("nothing"), SIGNATURE, options()).unwrap_err();
-    assert!(matches!(missing, ObjectStoreError::Io { kind: std::io::ErrorKind::NotFound, .. }));
+    assert!(matches!(missing, ObjectStoreError::Io(FileError { kind: std::io::ErrorKind::NotFound, .. })));
 }
 
 #[test]
@@ -82,11 +83,11 @@ fn compaction_keeps_everything_and_gives_room_back() {
     let before = store.size();
     // Broken off, nothing happens.
     assert_eq!(
-        store.compact(|done, _| if done == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }),
+        store.compact(|progress| if progress.done == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }),
         Ok(0)
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    let saved = store.compact(|_, _| ControlFlow::Continue(())).unwrap();
+    let saved = store.compact(|_| ControlFlow::Continue(())).unwrap();
     assert_eq!((saved, store.size()), (before - store.size(), fs::metadata(&path).unwrap().len()));
     assert!(store.size() < before / 3);
     assert_eq!(
@@ -98,15 +99,15 @@ fn compaction_keeps_everything_and_gives_room_back() {
     let store = FileStore::open(&path, SIGNATURE, options()).unwrap();
     assert_eq!(store.len(), 11);
     assert_eq!(store.read("o/36").unwrap().unwrap().data, data(36, 6_000));
-    assert_eq!(store.verify(|_, _| ControlFlow::Continue(())), []);
+    assert_eq!(store.verify(|_| ControlFlow::Continue(())), []);
     drop(store);
     let mut bytes = fs::read(&path).unwrap();
     let block = (1..bytes.len() / 4_096).find(|block| bytes[block * 4_096 + 4_059] == 2).unwrap();
     bytes[block * 4_096 + 100] ^= 1;
     fs::write(&path, bytes).unwrap();
     let mut store = FileStore::open(&path, SIGNATURE, options()).unwrap();
-    assert_eq!(store.verify(|_, _| ControlFlow::Continue(())).len(), 1);
-    assert!(matches!(store.compact(|_, _| ControlFlow::Continue(())), Err(ObjectStoreError::Damaged { .. })));
+    assert_eq!(store.verify(|_| ControlFlow::Continue(())).len(), 1);
+    assert!(matches!(store.compact(|_| ControlFlow::Continue(())), Err(ObjectStoreError::Damaged { .. })));
     assert_eq!(store.len(), 11);
 }
 

@@ -13,11 +13,10 @@ use crate::simulation::world::RegionState;
 use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
+use crate::work::Stop;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::mem;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -79,7 +78,7 @@ struct OrderedWork {
     work: ColumnWork,
     budget: WorkBudget,
     /// Nobody wants it any more.
-    is_void: Arc<AtomicBool>,
+    is_void: Stop,
     answer: Answer,
 }
 
@@ -137,7 +136,7 @@ impl ColumnWork {
         dimension: DimensionId,
         block: BlockPos,
         budget: WorkBudget,
-        is_void: Arc<AtomicBool>,
+        is_void: Stop,
         tell: impl FnOnce(ColumnAnswer, Duration) + Send + 'static,
     ) -> Letter {
         let answer = Answer(Some(Box::new(tell)));
@@ -160,7 +159,7 @@ pub(in crate::simulation) fn work(world: &mut World) {
     let (mut chunks, mut is_first) = (0, true);
     let mut finished = Vec::with_capacity(orders.len());
     for OrderedWork { work, budget, is_void, answer } in orders {
-        if is_void.load(Ordering::Relaxed) {
+        if is_void.is_stopped() {
             answer.give(ColumnAnswer::Lost, Duration::ZERO);
             continue;
         }

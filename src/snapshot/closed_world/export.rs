@@ -1,23 +1,20 @@
 //! Out of a world.
 
-use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, Result};
+use super::{ClosedWorld, ClosedWorldError, Result};
 use crate::snapshot::Snapshot;
 use crate::snapshot::translation::{Schematized, TranslationOptions};
 use crate::space::{BatchPos, BlockBox, ColumnPos, HeightSet, bits};
 use crate::storage::LoadedColumn;
+use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 
 impl ClosedWorld<'_> {
     /// What is stored of a box as a schematic. What was never generated is air in it, and counted.
+    /// `progress` is told after each square of 4 x 4 columns, in squares, and can break it off.
     ///
     /// # Errors
     /// A side of more than 65,535 blocks; what is damaged in the store.
-    pub fn export(
-        &self,
-        area: &BlockBox,
-        options: &TranslationOptions,
-        progress: ClosedWorldProgress<'_>,
-    ) -> Result<Schematized> {
+    pub fn export(&self, area: &BlockBox, options: &TranslationOptions, progress: Tell<'_>) -> Result<Schematized> {
         let empty = Snapshot::new(*area);
         // That it fits is known before anything is read.
         empty.to_schematic(&*self.store.blocks()?, options)?;
@@ -26,7 +23,7 @@ impl ClosedWorld<'_> {
     }
 
     /// What is stored of a box, with its entities. What was never generated is missing.
-    pub fn capture(&self, area: &BlockBox, progress: ClosedWorldProgress<'_>) -> Result<Snapshot> {
+    pub fn capture(&self, area: &BlockBox, progress: Tell<'_>) -> Result<Snapshot> {
         let mut snapshot = Snapshot::new(*area);
         let Some(heights) = area.chunk_heights() else { return Ok(snapshot) };
         let heights = *heights.start()..heights.end() + 1;
@@ -44,7 +41,7 @@ impl ClosedWorld<'_> {
                 }
                 snapshot.add_column(&column, 0, entities);
             }
-            if progress(done, total).is_break() {
+            if progress(&Progress::of(done, total)).is_break() {
                 return Err(ClosedWorldError::Cancelled);
             }
         }

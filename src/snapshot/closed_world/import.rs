@@ -1,15 +1,16 @@
 //! Into a world.
 
 use super::types::with_states;
-use super::{ClosedWorld, ClosedWorldError, ClosedWorldProgress, ImportOptions, ImportReport, Result};
+use super::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport, Result};
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{
-    BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, RelocationError, Snapshot, StateTurns, entities,
+    BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot, StateTurns, entities,
 };
 use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
-use crate::storage::{Durability, EntityRecord, SaveBatch, LoadedColumn, mark_stored};
+use crate::storage::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
+use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ impl ClosedWorld<'_> {
     /// Each square of 4 x 4 columns is one atomic commit, and no more than that is in memory besides the schematic. So a crash
     /// leaves some of the squares changed, each as a whole; the same import again does the rest.
     ///
+    /// `progress` is told before the first square and after each, in squares, and can stop it.
+    ///
     /// # Errors
     /// Ground that was never generated, unless it is to be left out: then nothing was changed. Damage in the store: what was
     /// committed stays.
@@ -31,7 +34,7 @@ impl ClosedWorld<'_> {
         schematic: Schematic,
         options: &ImportOptions,
         translation: &TranslationOptions,
-        progress: ClosedWorldProgress<'_>,
+        progress: Tell<'_>,
     ) -> Result<ImportReport> {
         let translation = &TranslationOptions { turn: options.turn, ..translation.clone() };
         let stored = self.store.registry_lists()?;
@@ -49,7 +52,7 @@ impl ClosedWorld<'_> {
         if !options.leaves_ungenerated {
             self.expect_generated(&snapshot, &batches, is_sparse)?;
         }
-        if progress(0, batches.len() as u64).is_break() {
+        if progress(&Progress::of(0, batches.len() as u64)).is_break() {
             return Err(ClosedWorldError::Cancelled);
         }
         if lists != stored {
@@ -58,7 +61,7 @@ impl ClosedWorld<'_> {
         let total = batches.len() as u64;
         for (done, (batch, columns)) in (1..).zip(batches) {
             self.put_batch(&snapshot, batch, &columns, is_sparse, &mut report)?;
-            if progress(done, total).is_break() && done < total {
+            if progress(&Progress::of(done, total)).is_break() && done < total {
                 self.store.sync()?;
                 return Ok(report);
             }
@@ -222,7 +225,7 @@ fn placed(
         return Ok(snapshot);
     }
     let turned = Relocation { turn: options.turn, ..Relocation::default() }.area(&snapshot.area)?;
-    let shift = |to: i64, from: i64| to.checked_sub(from).ok_or(RelocationError::OutOfRange(options.at));
+    let shift = |to: i64, from: i64| to.checked_sub(from).ok_or(PlaceError::OutOfRange(options.at));
     let (at, from) = (options.at, turned.min);
     let to = BlockPos::new(shift(at.x, from.x)?, shift(at.y, from.y)?, shift(at.z, from.z)?);
     snapshot.placed(&Relocation { turn: options.turn, from: BlockPos::default(), to }, turns)

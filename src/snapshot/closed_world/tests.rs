@@ -12,13 +12,15 @@ use crate::space::{BlockBox, ChunkPos};
 use crate::storage::{
     DimensionOrigin, Durability, RegistryLists, SaveBatch, StorageConfig, StoredBlockTick, mark_stored,
 };
+use crate::work::Progress;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 fn at(x: i64, y: i64, z: i64) -> BlockPos {
     BlockPos::new(x, y, z)
 }
 
-fn go_on(_: u64, _: u64) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -243,8 +245,8 @@ fn an_import_that_was_stopped_goes_on_where_it_was() {
     import(&whole, &here(at(-5, 1, -9))).unwrap();
     let mut reports = Vec::new();
     let stop_at = |wanted| {
-        move |done: u64, _: u64| {
-            if done == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        move |progress: &Progress| {
+            if progress.done == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
     };
     let import =

@@ -51,7 +51,7 @@ fn uniform_chunks_stay_uniform_and_cheap() {
 #[test]
 fn nothing_is_put_beyond_the_grid() {
     let snapshot = capture(&world(), BlockBox::ALL, |_| false);
-    assert!(matches!(snapshot.placed(&moved([0; 3], [0, 1, 0]), &turns(Turn::NONE)), Err(PlaceError::Relocation(_))));
+    assert!(matches!(snapshot.placed(&moved([0; 3], [0, 1, 0]), &turns(Turn::NONE)), Err(PlaceError::OutOfRange(_))));
     let half = Relocation { turn: Turn::new(2, Flip::None), ..Relocation::default() };
     let other = PlaceError::OtherTurn { blocks: Turn::NONE, snapshot: half.turn };
     assert_eq!(snapshot.placed(&half, &turns(Turn::NONE)).err(), Some(other));

@@ -2,15 +2,12 @@
 
 use super::palette::{Numbers, UNKNOWN};
 use super::{SchematicError, filler::Filler};
-use std::ops::ControlFlow;
+use crate::work::{Progress, Tell};
 
 /// Cells that are passed on at once.
 const BATCH: usize = 4096;
 /// Bytes that are looked at together.
 const GROUP: usize = 8;
-
-/// What is told how far the work is: blocks done, blocks in all. It may break it off.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// Where packed cells come from.
 pub(super) trait CellSource {
@@ -43,7 +40,7 @@ pub(super) fn read_cells(
     field: &str,
     numbers: &Numbers,
     filler: &mut Filler<'_>,
-    progress: Progress<'_>,
+    progress: Tell<'_>,
 ) -> Result<(), SchematicError> {
     let mut unpacker = Unpacker { numbers, bits: 0, shift: 0, cells: Box::new([0; BATCH]), count: 0 };
     let mut left = length;
@@ -70,7 +67,7 @@ pub(super) fn read_cells(
                 }
             })?;
         }
-        if progress(filler.filled(), filler.volume()).is_break() {
+        if progress(&Progress::of(filler.filled(), filler.volume())).is_break() {
             return Err(SchematicError::Cancelled);
         }
     }

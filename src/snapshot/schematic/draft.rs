@@ -1,6 +1,6 @@
 //! A schematic in the making, while its file is read.
 
-use super::cells::{Progress, read_cells};
+use super::cells::read_cells;
 use super::entities::{block_entity, entity};
 use super::extension::Extension;
 use super::filler::Filler;
@@ -9,6 +9,7 @@ use super::palette::{self, Numbers};
 use super::placement::Placement;
 use super::spill::{Spill, SpillWriter};
 use super::{Biomes, ChunkGrid, ReadReport, Schematic, SchematicError, SchematicLimits};
+use crate::work::{Progress, Tell};
 use std::io::Read;
 
 type Result<T> = std::result::Result<T, SchematicError>;
@@ -17,7 +18,7 @@ type Result<T> = std::result::Result<T, SchematicError>;
 pub(super) struct Draft<'a> {
     limits: &'a SchematicLimits,
     budget: &'a Budget,
-    progress: Progress<'a>,
+    progress: Tell<'a>,
     version: Option<i64>,
     data_version: Option<i32>,
     /// Width, height, length.
@@ -56,7 +57,7 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub fn new(limits: &'a SchematicLimits, budget: &'a Budget, progress: Progress<'a>) -> Self {
+    pub fn new(limits: &'a SchematicLimits, budget: &'a Budget, progress: Tell<'a>) -> Self {
         Self {
             limits,
             budget,
@@ -179,7 +180,7 @@ impl<'a> Draft<'a> {
             let bytes = reader.part(left)?;
             left -= bytes.len() as u64;
             spill.push(bytes).map_err(|limit| reader.too_large("bytes of memory", limit, limit.saturating_add(1)))?;
-            if (self.progress)(0, length).is_break() {
+            if (self.progress)(&Progress::of(0, length)).is_break() {
                 return Err(SchematicError::Cancelled);
             }
         }

@@ -1,10 +1,11 @@
 //! From a file to a schematic, whichever version it has.
 
-use super::cells::{CellSource, Progress};
+use super::cells::CellSource;
 use super::draft::Draft;
 use super::nbt::{Budget, NbtKind, Reader};
 use super::source::Source;
 use super::{ReadOptions, Schematic, SchematicError};
+use crate::work::Tell;
 use std::io::Read;
 use std::ops::ControlFlow;
 
@@ -44,15 +45,15 @@ impl Schematic {
     /// Memory is taken for what is in it and never for a length that it declares, and no more than the
     /// [limits](super::SchematicLimits) allow.
     pub fn read(source: impl Read, options: &ReadOptions) -> Result<(Self, ReadReport), SchematicError> {
-        Self::read_with(source, options, &mut |_, _| ControlFlow::Continue(()))
+        Self::read_with(source, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`read`](Self::read), and tells how far it is. Where blocks come before what is needed to understand them, it is
-    /// told that none are done, and of how many bytes they are.
+    /// Like [`read`](Self::read), and tells how far it is, in blocks. Where blocks come before what is needed to understand
+    /// them, it is told that none are done, and of how many bytes they are.
     pub fn read_with(
         source: impl Read,
         options: &ReadOptions,
-        progress: Progress<'_>,
+        progress: Tell<'_>,
     ) -> Result<(Self, ReadReport), SchematicError> {
         let budget = Budget::new(options.limits.memory);
         let opened = Source::open(source);

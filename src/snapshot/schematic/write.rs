@@ -1,6 +1,5 @@
 //! From a schematic to a file.
 
-use super::cells::Progress;
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::palette::{base, property, with_property};
@@ -10,6 +9,7 @@ use crate::block::BlockId;
 use crate::bytes::put_number;
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
+use crate::work::{Progress, Tell};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
@@ -46,11 +46,11 @@ impl Default for WriteOptions {
 impl Schematic {
     /// Writes a file, in gzip. It goes through the chunks twice: a file says how long the packed cells are before they come.
     pub fn write(&self, sink: impl Write, options: &WriteOptions) -> Result<()> {
-        self.write_with(sink, options, &mut |_, _| ControlFlow::Continue(()))
+        self.write_with(sink, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`write`](Self::write), and tells how far it is.
-    pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Progress<'_>) -> Result<()> {
+    /// Like [`write`](Self::write), and tells how far it is, in blocks.
+    pub fn write_with(&self, sink: impl Write, options: &WriteOptions, progress: Tell<'_>) -> Result<()> {
         if !matches!(options.version, 2 | 3) {
             return Err(SchematicWriteError::Version { found: options.version });
         }
@@ -102,7 +102,7 @@ impl Schematic {
         }
     }
 
-    fn write_version_2<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Progress<'_>) -> Result<()> {
+    fn write_version_2<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Tell<'_>) -> Result<()> {
         writer.named("PaletteMax", &Nbt::Int(plan.palette.len() as i32))?;
         write_palette(writer, "Palette", &plan.palette)?;
         write_cells(writer, "BlockData", &self.blocks, plan, self.size(), progress)?;
@@ -117,7 +117,7 @@ impl Schematic {
         Ok(())
     }
 
-    fn write_version_3<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Progress<'_>) -> Result<()> {
+    fn write_version_3<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Tell<'_>) -> Result<()> {
         writer.name(NbtKind::Compound, "Blocks")?;
         write_palette(writer, "Palette", &plan.palette)?;
         write_cells(writer, "Data", &self.blocks, plan, self.size(), progress)?;
@@ -376,7 +376,7 @@ fn write_cells<W: Write>(
     cells: &ChunkGrid,
     plan: &Plan,
     size: [u32; 3],
-    progress: Progress<'_>,
+    progress: Tell<'_>,
 ) -> Result<()> {
     let is_repeated = cells.size()[1] == 1 && size[1] > 1;
     let is_single = plan.palette.len() <= SINGLE;
@@ -399,14 +399,14 @@ fn write_cells<W: Write>(
             if packed.len() >= BATCH {
                 writer.raw(&packed)?;
                 packed.clear();
-                if progress(done, volume).is_break() {
+                if progress(&Progress::of(done, volume)).is_break() {
                     return Err(SchematicWriteError::Cancelled);
                 }
             }
         }
     }
     writer.raw(&packed)?;
-    match progress(done, volume) {
+    match progress(&Progress::of(done, volume)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(SchematicWriteError::Cancelled),
     }

@@ -1,13 +1,13 @@
 //! How a snapshot comes into its folder.
 
-use super::error::failed;
 use super::index::{Index, IndexedColumn, IndexedFile, MOST_CHUNKS};
-use super::{INDEX, Result, StoreOptions, StoreProgress, StoredSnapshotError};
+use super::{INDEX, Result, StoreOptions, StoredSnapshotError};
 use crate::block::BlockRegistry;
 use crate::snapshot::schematic::WriteOptions;
 use crate::snapshot::translation::{Outward, TranslationError, TranslationOptions, origin};
-use crate::snapshot::{ColumnSnapshot, PlaceError, Relocation, Snapshot};
+use crate::snapshot::{ColumnSnapshot, Relocation, Snapshot};
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId};
+use crate::work::{FileError, Progress, Tell, sync_folder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -19,14 +19,14 @@ pub(super) fn create(
     registry: &BlockRegistry,
     options: &StoreOptions,
     owner_data: BTreeMap<String, String>,
-    progress: StoreProgress<'_>,
+    progress: Tell<'_>,
 ) -> Result<Index> {
     let unfinished = unfinished(folder)?;
     if fs::symlink_metadata(folder).is_ok() {
         return Err(StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() });
     }
     clear(&unfinished)?;
-    fs::create_dir_all(&unfinished).map_err(failed(&unfinished, "create"))?;
+    fs::create_dir_all(&unfinished).map_err(FileError::of(&unfinished, "create"))?;
     let mut index = Index {
         dimension,
         area: *snapshot.area(),
@@ -56,7 +56,7 @@ pub(super) fn unfinished(folder: &Path) -> Result<PathBuf> {
 /// Removes what an earlier one left.
 pub(super) fn clear(unfinished: &Path) -> Result<()> {
     match fs::remove_dir_all(unfinished) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(unfinished, "remove")(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of(unfinished, "remove")(error).into()),
         _ => Ok(()),
     }
 }
@@ -67,7 +67,7 @@ fn write(
     registry: &BlockRegistry,
     options: &StoreOptions,
     index: &mut Index,
-    progress: StoreProgress<'_>,
+    progress: Tell<'_>,
 ) -> Result<()> {
     let total = snapshot.columns().len() as u64;
     for (done, (pos, column)) in (1..).zip(snapshot.columns()) {
@@ -81,7 +81,7 @@ fn write(
         }
         let heights = column.heights().cloned();
         index.columns.insert(pos, IndexedColumn { tick: column.tick(), heights, files });
-        if progress(done, total).is_break() {
+        if progress(&Progress::of(done, total)).is_break() {
             return Err(StoredSnapshotError::Cancelled);
         }
     }
@@ -97,13 +97,9 @@ fn finish(unfinished: &Path, folder: &Path, sync: bool) -> Result<()> {
         ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
             StoredSnapshotError::AlreadyExists { path: folder.to_path_buf() }
         }
-        _ => failed(folder, "create")(error),
+        _ => FileError::of(folder, "create")(error).into(),
     })?;
-    match folder.parent().filter(|_| sync) {
-        Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
-        Some(parent) => sync_folder(parent),
-        None => Ok(()),
-    }
+    Ok(folder.parent().filter(|_| sync).map_or(Ok(()), sync_folder)?)
 }
 
 /// The chunk heights of each file: base and count. A file is as high as what is in it, and no higher than the format allows.
@@ -136,7 +132,7 @@ fn schematic(
     let translation = TranslationOptions { keeps_ids: true, ..TranslationOptions::default() };
     let side = CHUNK_SIZE as u32;
     let mut outward = Outward::new(registry, &translation, [side, chunks * side, side]);
-    let failed = |reason: TranslationError| StoredSnapshotError::Translation { column: pos, reason };
+    let failed = |source: TranslationError| StoredSnapshotError::Translation { column: pos, source };
     let is_inside = |y: i64| y.checked_sub(base).is_some_and(|y| (0..i64::from(chunks)).contains(&y));
     for (y, chunk) in column.chunks().filter(|(y, _)| is_inside(*y)) {
         if let Some(part) = area.part(pos.chunk(y)) {
@@ -146,7 +142,7 @@ fn schematic(
     let corner = corner(pos, base);
     for entity in column.entities().iter().filter(|entity| is_inside(entity.block.chunk().y)) {
         let to_corner = Relocation { from: corner, ..Relocation::default() };
-        let moved = to_corner.entity(entity).map_err(|reason| failed(PlaceError::from(reason).into()))?;
+        let moved = to_corner.entity(entity).map_err(|source| failed(source.into()))?;
         outward.add_entity(&moved);
     }
     let mut schematic = outward.finish();
@@ -154,7 +150,7 @@ fn schematic(
     schematic.origin = origin(corner);
     let mut bytes = Vec::new();
     let written = schematic.write(&mut bytes, &WriteOptions { version: 3, level: options.level });
-    written.map(|()| bytes).map_err(|reason| StoredSnapshotError::Write { column: pos, reason })
+    written.map(|()| bytes).map_err(|source| StoredSnapshotError::Write { column: pos, source })
 }
 
 /// The lowest block of a column's file.
@@ -168,14 +164,5 @@ fn write_file(path: &Path, bytes: &[u8], sync: bool) -> Result<()> {
         file.write_all(bytes)?;
         if sync { file.sync_all() } else { Ok(()) }
     };
-    write().map_err(failed(path, "write"))
-}
-
-/// Sees to it that names in a folder survive a loss of power.
-fn sync_folder(path: &Path) -> Result<()> {
-    if cfg!(unix) {
-        File::open(path).and_then(|folder| folder.sync_all()).map_err(failed(path, "sync"))
-    } else {
-        Ok(())
-    }
+    Ok(write().map_err(FileError::of(path, "write"))?)
 }

@@ -3,25 +3,16 @@
 use crate::snapshot::schematic::{SchematicError, SchematicWriteError};
 use crate::snapshot::translation::TranslationError;
 use crate::space::ColumnPos;
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::work::FileError;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a snapshot cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoredSnapshotError {
     /// The disk does not do what is asked of it.
-    #[error("{path}: cannot {action} it: {message}")]
-    Io {
-        /// What it is about.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// What kind of failure.
-        kind: io::ErrorKind,
-        /// What the system says.
-        message: String,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// There is something under the name that a new snapshot was to have.
     #[error("{path} exists already")]
     AlreadyExists {
@@ -107,14 +98,14 @@ pub enum StoredSnapshotError {
         found: u32,
     },
     /// The file of a column is no schematic.
-    #[error("column {column}: {path}: {reason}")]
+    #[error("column {column}: {path}: {source}")]
     Schematic {
         /// The column.
         column: ColumnPos,
         /// Its file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: SchematicError,
+        source: SchematicError,
     },
     /// The schematic of a column is another one than the index says.
     #[error("column {column}: {path}: {what}")]
@@ -127,28 +118,22 @@ pub enum StoredSnapshotError {
         what: &'static str,
     },
     /// A column cannot be written as a schematic.
-    #[error("column {column}: {reason}")]
+    #[error("column {column}: {source}")]
     Write {
         /// The column.
         column: ColumnPos,
         /// Why not.
-        reason: SchematicWriteError,
+        source: SchematicWriteError,
     },
     /// The registry and a column do not go together.
-    #[error("column {column}: {reason}")]
+    #[error("column {column}: {source}")]
     Translation {
         /// The column.
         column: ColumnPos,
         /// Why not.
-        reason: TranslationError,
+        source: TranslationError,
     },
     /// The caller wanted it no longer.
     #[error("it was cancelled")]
     Cancelled,
-}
-
-/// What was tried with a path, and failed.
-pub(super) fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> StoredSnapshotError {
-    let path = path.to_path_buf();
-    move |error| StoredSnapshotError::Io { path, action, kind: error.kind(), message: error.to_string() }
 }

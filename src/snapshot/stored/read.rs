@@ -1,7 +1,6 @@
 //! How a column comes out of its files.
 
 use super::create::corner;
-use super::error::failed;
 use super::index::{IndexedColumn, IndexedFile};
 use super::{Result, StoredSnapshot, StoredSnapshotError};
 use crate::block::BlockRegistry;
@@ -9,6 +8,7 @@ use crate::snapshot::schematic::{ReadOptions, Schematic, SchematicLimits};
 use crate::snapshot::translation::{Inward, TranslationError, TranslationOptions, TranslationReport};
 use crate::snapshot::{ColumnSnapshot, Relocation};
 use crate::space::{BlockBox, BlockPos, CHUNK_SIZE, ColumnPos};
+use crate::work::FileError;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
@@ -39,12 +39,12 @@ impl StoredSnapshot {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(StoredSnapshotError::FileMissing { column, path });
             }
-            other => other.map_err(failed(&path, "open"))?,
+            other => other.map_err(FileError::of(&path, "open"))?,
         };
         let mut bytes = Vec::new();
         // Never more than there should be, however long it has become.
         let read = opened.take(file.bytes.saturating_add(1)).read_to_end(&mut bytes);
-        let found = read.map_err(failed(&path, "read"))? as u64;
+        let found = read.map_err(FileError::of(&path, "read"))? as u64;
         if found != file.bytes {
             return Err(StoredSnapshotError::FileLength { column, path, expected: file.bytes, found });
         }
@@ -70,12 +70,12 @@ impl StoredSnapshot {
         let volume = size.map(u64::from).iter().product();
         let limits = SchematicLimits { volume, ..SchematicLimits::default() };
         let (schematic, _) = Schematic::read(&bytes[..], &ReadOptions { limits, salvage: false })
-            .map_err(|reason| StoredSnapshotError::Schematic { column: pos, path: path(), reason })?;
+            .map_err(|source| StoredSnapshotError::Schematic { column: pos, path: path(), source })?;
         let wrong = |what| StoredSnapshotError::Content { column: pos, path: path(), what };
         if schematic.size() != size {
             return Err(wrong("it has another size than the index says"));
         }
-        let failed = |reason: TranslationError| StoredSnapshotError::Translation { column: pos, reason };
+        let failed = |source: TranslationError| StoredSnapshotError::Translation { column: pos, source };
         let (options, mut content) = (TranslationOptions::default(), ());
         let mut inward = Inward::new(&schematic, registry, &options, &mut content).map_err(failed)?;
         let whole = BlockBox::new(BlockPos::default(), BlockPos::new(15, i64::from(size[1]) - 1, 15));

@@ -18,7 +18,7 @@ use uuid::Uuid;
 const HERE: DimensionId = DimensionId(1);
 const QUICK: StoreOptions = StoreOptions { level: 1, sync: false };
 
-fn go_on(_: u64, _: u64) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -76,14 +76,13 @@ fn what_was_stored_is_told_and_read_again() {
     let owner: BTreeMap<_, _> = [("name", "the hall\n\\ 7"), ("", " ")].map(|(a, b)| (a.into(), b.into())).into();
     let mut told = Vec::new();
     let options = StoreOptions { level: 9, sync: true };
-    let stored =
-        StoredSnapshot::create(&path, (HERE, &snapshot), &BLOCKS, &options, owner.clone(), &mut |done, all| {
-            told.push((done, all));
-            ControlFlow::Continue(())
-        });
+    let stored = StoredSnapshot::create(&path, (HERE, &snapshot), &BLOCKS, &options, owner.clone(), &mut |progress| {
+        told.push(*progress);
+        ControlFlow::Continue(())
+    });
     let stored = stored.unwrap();
     let count = snapshot.columns().len() as u64;
-    assert_eq!(told, (1..=count).map(|done| (done, count)).collect::<Vec<_>>());
+    assert_eq!(told, (1..=count).map(|done| Progress::of(done, count)).collect::<Vec<_>>());
     let opened = StoredSnapshot::open(&path).unwrap();
     assert_eq!(opened, stored);
     assert_eq!((opened.area(), opened.dimension(), opened.owner_data()), (snapshot.area(), HERE, &owner));
@@ -202,7 +201,8 @@ fn whoever_waits_can_break_it_off_and_nothing_is_left() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hall");
     let snapshot = small();
-    let mut stop = |done: u64, _: u64| if done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut stop =
+        |progress: &Progress| if progress.done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let created = StoredSnapshot::create(&path, (HERE, &snapshot), &BLOCKS, &QUICK, BTreeMap::new(), &mut stop);
     assert_eq!(created.unwrap_err(), StoredSnapshotError::Cancelled);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

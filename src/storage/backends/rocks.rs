@@ -65,16 +65,8 @@ impl RocksStore {
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(create);
-        let database = RwLock::new(Database::Whole(reopening::open(path, &options, true, &cache)?));
-        Ok(Self {
-            path: path.to_path_buf(),
-            is_writable: true,
-            cache,
-            options,
-            database,
-            writing: Mutex::default(),
-            backing_up: Mutex::default(),
-        })
+        let database = Database::Whole(reopening::open(path, &options, true, &cache)?);
+        Ok(Self::new(path, true, cache, options, database))
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
@@ -84,16 +76,28 @@ impl RocksStore {
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(false);
-        let database = RwLock::new(Database::StandIn(reopening::open_to_read(path, &options, &cache)?));
-        Ok(Self {
+        let database = Database::StandIn(reopening::open_to_read(path, &options, &cache)?);
+        Ok(Self::new(path, false, cache, options, database))
+    }
+
+    fn new(path: &Path, is_writable: bool, cache: Cache, options: Options, database: Database) -> Self {
+        let (writing, backing_up) = Default::default();
+        Self {
             path: path.to_path_buf(),
-            is_writable: false,
+            is_writable,
             cache,
             options,
-            database,
-            writing: Mutex::default(),
-            backing_up: Mutex::default(),
-        })
+            database: RwLock::new(database),
+            writing,
+            backing_up,
+        }
+    }
+
+    fn expect_writable(&self) -> Result<(), StoreError> {
+        match self.is_writable {
+            true => Ok(()),
+            false => Err(StoreError::NotWritable { path: self.path.clone() }),
+        }
     }
 
     /// Does something with the database and one of its families.
@@ -114,11 +118,9 @@ impl RocksStore {
         operation: Operation,
         family: Family,
     ) -> Result<&'a ColumnFamily, StoreError> {
-        database.cf_handle(family.name()).ok_or_else(|| StoreError::Backend {
-            operation,
-            family: Some(family),
-            path: self.path.clone(),
-            reason: "the database was opened without this column family".into(),
+        database.cf_handle(family.name()).ok_or_else(|| {
+            let reason = "the database was opened without this column family";
+            StoreError::backend(operation, Some(family), &self.path, reason)
         })
     }
 
@@ -136,7 +138,7 @@ impl RocksStore {
             (Operation::Read | Operation::Scan, Some(family), ErrorKind::Corruption) => {
                 StoreError::Damaged { family, path: self.path.clone(), reason: error.into_string() }
             }
-            _ => StoreError::Backend { operation, family, path: self.path.clone(), reason: error.into_string() },
+            _ => StoreError::backend(operation, family, &self.path, error),
         }
     }
 
@@ -151,9 +153,7 @@ impl RocksStore {
         operation: Operation,
         change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
     ) -> Result<(), StoreError> {
-        if !self.is_writable {
-            return Err(StoreError::NotWritable { path: self.path.clone() });
-        }
+        self.expect_writable()?;
         let mut failure = self.lock_writes();
         self.recover(&mut failure)?;
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);

@@ -88,12 +88,8 @@ pub trait KeyValueStore: Send + Sync {
     /// [`StoreError::Backend`] if that fails, or if the store has no backups of its own.
     fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         let _ = (folder, keep);
-        Err(StoreError::Backend {
-            operation: Operation::BackUp,
-            family: None,
-            path: self.path().to_path_buf(),
-            reason: "this kind of store makes no backups; copy it instead".into(),
-        })
+        let reason = "this kind of store makes no backups; copy it instead";
+        Err(StoreError::backend(Operation::BackUp, None, self.path(), reason))
     }
 }
 

@@ -17,6 +17,7 @@ pub(in crate::storage) struct TestStore(Arc<Inner>);
 struct Inner {
     memory: MemoryStore,
     fails_writes: AtomicBool,
+    fails_reads: AtomicBool,
     /// Writes until they fail, if they are to.
     good_writes: Mutex<Option<usize>>,
     history: Mutex<Option<Vec<MemoryStore>>>,
@@ -32,6 +33,11 @@ impl TestStore {
 
     pub(in crate::storage) fn fail_writes(&self, fail: bool) {
         self.0.fails_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// Of single keys.
+    pub(in crate::storage) fn fail_reads(&self, fail: bool) {
+        self.0.fails_reads.store(fail, Ordering::SeqCst);
     }
 
     /// Lets so many writes pass, and fails from then on.
@@ -89,6 +95,10 @@ impl TestStore {
         }
     }
 
+    fn failed(&self, operation: Operation, reason: &str) -> StoreError {
+        StoreError::backend(operation, None, self.path(), reason)
+    }
+
     /// Everything that is stored.
     pub(in crate::storage) fn contents(&self) -> Vec<(Family, KeyValue)> {
         let scan = |family| self.0.memory.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap();
@@ -103,6 +113,9 @@ impl KeyValueStore for TestStore {
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.check(family, |unreadable| unreadable == key)?;
+        if self.0.fails_reads.load(Ordering::SeqCst) {
+            return Err(self.failed(Operation::Read, "the disk does not answer"));
+        }
         self.0.memory.get(family, key)
     }
 
@@ -129,12 +142,7 @@ impl KeyValueStore for TestStore {
             None => {}
         }
         if self.0.fails_writes.load(Ordering::SeqCst) {
-            return Err(StoreError::Backend {
-                operation: Operation::Write,
-                family: None,
-                path: self.path().to_path_buf(),
-                reason: "the disk is full".into(),
-            });
+            return Err(self.failed(Operation::Write, "the disk is full"));
         }
         let changed = batch.changes().iter().map(|change| (change.family, change.key.clone())).collect();
         self.0.memory.write(batch, durability)?;

@@ -24,7 +24,7 @@ fn origin() -> DimensionOrigin {
     DimensionOrigin { generator: "hills".into(), version: 3, seed: 42 }
 }
 
-fn on() -> impl FnMut(u64) -> ControlFlow<()> {
+fn on() -> impl FnMut(&Progress) -> ControlFlow<()> {
     |_| ControlFlow::Continue(())
 }
 
@@ -112,8 +112,8 @@ fn all_of_a_dimension_goes_and_nothing_else() {
         world.make_sparse(NETHER).unwrap();
         let before = store.contents().len();
         let mut told = Vec::new();
-        let removed = world.remove_dimension_by(page, NAMES[1], |entries| {
-            told.push(entries);
+        let removed = world.remove_dimension_by(page, NAMES[1], |progress| {
+            told.push(progress.done);
             ControlFlow::Continue(())
         });
         assert!(contents(&store) == expected, "with pages of {page}");
@@ -131,7 +131,7 @@ fn the_name_is_free_again_and_the_number_is_not() {
     for number in [3, 4] {
         let world = store.world();
         world.remove_dimension(NAMES[1], on()).unwrap();
-        let unknown = RemoveDimensionError::Unknown { name: NAMES[1].into() };
+        let unknown = world.unknown_dimension(NAMES[1]);
         assert_eq!(world.remove_dimension(NAMES[1], on()), Err(unknown));
         // With another origin too: it is another dimension.
         let other = DimensionOrigin { seed: number, ..origin() };
@@ -150,7 +150,7 @@ fn an_unknown_name_changes_nothing() {
     let before = store.contents();
     for name in ["", "nethe", "nether ", "dimension:nether"] {
         let error = world.remove_dimension(name, on()).unwrap_err();
-        assert_eq!(error, RemoveDimensionError::Unknown { name: name.into() });
+        assert_eq!(error, world.unknown_dimension(name));
         assert!(error.to_string().contains(&format!("{name:?}")), "{error}");
     }
     assert!(store.contents() == before);
@@ -247,7 +247,7 @@ fn a_removal_whose_write_fails_can_be_gone_on_with() {
             assert!(good_pages == 23 && contents(&store) == expected);
             return;
         }
-        assert!(matches!(removed, Err(RemoveDimensionError::Store(StoreError::Backend { .. }))), "{removed:?}");
+        assert!(matches!(removed, Err(StoreError::Backend { .. })), "{removed:?}");
         check_resumable(&store, &expected, &format!("after {good_pages} pages"));
     }
 }

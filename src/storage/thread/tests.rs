@@ -80,8 +80,8 @@ fn a_failure_loses_nothing_and_reorders_nothing() {
     for (commit, ticket) in [(first, 1), (second, 2)] {
         assert_eq!(commit.ticket, ticket);
         let failed = commit.result.unwrap_err();
-        assert_eq!(matches!(failed.error, CommitError::Store(_)), ticket == 1);
-        assert_eq!(failed.error == CommitError::Untried, ticket == 2);
+        assert_eq!(matches!(failed.source, CommitError::Store(_)), ticket == 1);
+        assert_eq!(failed.source == CommitError::Untried, ticket == 2);
         assert!(failed.to_string().contains("2 changes are not saved"), "{failed}");
         again.merge(Arc::unwrap_or_clone(failed.batch));
     }

@@ -139,7 +139,8 @@ impl WorldStore {
     }
 
     /// The play time of the last access to a group, in whole seconds; `None` if none is known.
-    pub fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
+    #[cfg(test)]
+    pub(in crate::storage) fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
         let stored = self.heat_records(&[group])?.remove(0).map(|record| record.accessed);
         let noted = self.heat.noted().get(&group).copied();
         Ok(stored.and_then(|stored| time_of(stored.max(noted.unwrap_or(0)))))
@@ -187,9 +188,8 @@ impl WorldStore {
 
     /// Goes on with the play time that is stored.
     pub(in crate::storage) fn resume_play_time(&mut self) -> Result<(), StoreError> {
-        let value = self.store.get(Family::Meta, keys::PLAY_TIME)?;
-        let stored = value.map(|value| record::decode::<Duration>(&value)).transpose();
-        self.heat = Heat::new(stored.map_err(|reason| self.corrupt(StoredItem::PlayTime, reason))?.unwrap_or_default());
+        let stored = self.read_record(keys::PLAY_TIME, || StoredItem::PlayTime)?;
+        self.heat = Heat::new(stored.unwrap_or_default());
         Ok(())
     }
 

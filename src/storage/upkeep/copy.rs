@@ -2,14 +2,15 @@
 
 use super::UpkeepError;
 use crate::storage::walk::{Found, Walk, all_keys};
-use crate::storage::{Durability, Family, KeyValueStore, StoreError, WalkProgress, WriteBatch};
+use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
+use crate::work::Progress;
 use std::ops::ControlFlow;
 
 /// What a copy did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CopyReport {
     /// What was copied.
-    pub copied: WalkProgress,
+    pub copied: Progress,
     /// Whether that is all.
     pub finished: bool,
 }
@@ -25,7 +26,7 @@ pub struct CopyReport {
 pub fn copy_store(
     from: &dyn KeyValueStore,
     to: &dyn KeyValueStore,
-    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<CopyReport, UpkeepError> {
     expect_empty(to)?;
     let mut walk = Walk::new(from, Family::ALL.map(|family| (family, all_keys())), progress)?;

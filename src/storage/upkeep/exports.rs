@@ -20,6 +20,7 @@ pub use error::{ExportError, ImportError, KeptObjectError};
 pub use format::EXPORT_SIGNATURE;
 pub use import::check_export;
 
+use super::Listed;
 use crate::space::{BlockBox, ColumnPos};
 use serde::{Deserialize, Serialize};
 
@@ -78,10 +79,8 @@ pub struct ExportReport {
     pub objects: u64,
     /// Files.
     pub files: u32,
-    /// What was left out because it is damaged: the first thousand.
-    pub lost: Vec<LostObject>,
-    /// How many more there are than those.
-    pub more_lost: u64,
+    /// What was left out because it is damaged.
+    pub lost: Listed<LostObject>,
 }
 
 /// How an export comes into a world.
@@ -141,10 +140,8 @@ pub struct ImportReport {
     pub ungenerated: u64,
     /// Types of blocks that are new in the world's list.
     pub new_types: u64,
-    /// What was left out because it is damaged: the first thousand.
-    pub lost: Vec<LostObject>,
-    /// How many more there are than those.
-    pub more_lost: u64,
+    /// What was left out because it is damaged.
+    pub lost: Listed<LostObject>,
 }
 
 /// Something that was left out of an export, or of an import.
@@ -156,24 +153,8 @@ pub struct LostObject {
     pub reason: String,
 }
 
-/// What a report lists of what was lost: it is written again and again.
-const MOST_LOST: usize = 1_000;
-
-impl ExportReport {
-    fn lose(&mut self, lost: LostObject) {
-        lose(lost, &mut self.lost, &mut self.more_lost);
-    }
-}
-
 impl ImportReport {
     fn lose(&mut self, column: Option<ColumnPos>, error: &ImportError) {
-        lose(LostObject { column, reason: error.to_string() }, &mut self.lost, &mut self.more_lost);
-    }
-}
-
-fn lose(object: LostObject, listed: &mut Vec<LostObject>, more: &mut u64) {
-    match listed.len() < MOST_LOST {
-        true => listed.push(object),
-        false => *more += 1,
+        self.lost.add(LostObject { column, reason: error.to_string() });
     }
 }

@@ -5,7 +5,8 @@ use super::copy::{CopyReport, copy_store};
 use super::salvage::{SalvageReport, salvage};
 use super::snapshot_files;
 use crate::storage::folder::WorldFolder;
-use crate::storage::{Access, Backup, RocksStore, StoreError, WalkProgress, WorldOpenError, WorldStore};
+use crate::storage::{Access, Backup, RocksStore, StoreError, WorldOpenError, WorldStore};
+use crate::work::Progress;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub fn copy_world(
     from: &WorldStore,
     path: &Path,
-    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<CopyReport, UpkeepError> {
     let new = NewWorld::begin(path)?;
     let report = copy_store(&*from.store, &new.create()?, progress)?;
@@ -37,7 +38,7 @@ pub fn copy_world(
 pub fn salvage_world(
     from: &WorldStore,
     path: &Path,
-    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<SalvageReport, UpkeepError> {
     let new = NewWorld::begin(path)?;
     let report = salvage(from, &new.create()?, progress)?;

@@ -1,15 +1,14 @@
 //! Deleting what lies outside a shape.
 
+use super::Listed;
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
 use crate::storage::tiers::Moves;
 use crate::storage::values::tiles::{self, Masks};
-use crate::storage::{Durability, EntityRecord, Family, StoreError, WalkProgress, WorldStore, WriteBatch, keys};
+use crate::storage::{Durability, EntityRecord, Family, StoreError, WorldStore, WriteBatch, keys};
+use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use uuid::Uuid;
-
-/// Entities outside that a report lists.
-const MOST_LISTED: usize = 1_000;
 
 /// An entity outside the shape that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +32,8 @@ pub struct PruneReport {
     pub entities: u64,
     /// Lists of block ticks, summaries, kept objects of exports, and pieces of the opacity map.
     pub other: u64,
-    /// The first thousand entities outside that stay.
-    pub kept: Vec<KeptEntity>,
+    /// Entities outside that stay.
+    pub kept: Listed<KeptEntity>,
     /// Whether it came to the end. If not, the same call goes on.
     pub finished: bool,
 }
@@ -68,20 +67,18 @@ impl WorldStore {
         dimension: DimensionId,
         keep: &ColumnArea,
         is_trial: bool,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<PruneReport, StoreError> {
         let mut report = PruneReport::default();
         let tiles = self.stored_tiles(dimension)?;
         if !is_trial {
             self.forget_imports(dimension)?;
         }
-        let mut done = WalkProgress::default();
-        for (number, &(pos, _)) in tiles.iter().enumerate() {
+        let mut bytes = 0;
+        for (done, &(pos, _)) in (1..).zip(&tiles) {
             let writes = WriteBatch::default();
-            done.bytes += Tile { world: self, dimension, keep, pos, writes }.prune(is_trial, &mut report)?;
-            done.entries = number as u64 + 1;
-            done.fraction = Some(done.entries as f64 / tiles.len() as f64);
-            if progress(&done).is_break() {
+            bytes += Tile { world: self, dimension, keep, pos, writes }.prune(is_trial, &mut report)?;
+            if progress(&Progress { bytes, ..Progress::of(done, tiles.len() as u64) }).is_break() {
                 return Ok(report);
             }
         }
@@ -92,13 +89,17 @@ impl WorldStore {
         Ok(report)
     }
 
-    /// Gives back the room of what was deleted, family by family. `progress` is told before each, and can stop it.
+    /// Gives back the room of what was deleted, family by family. `progress` is told before each, in families, and can stop
+    /// it.
     ///
     /// # Errors
     /// Those of the store, or that the world was opened only to be read.
-    pub fn compact(&self, mut progress: impl FnMut(Family) -> ControlFlow<()>) -> Result<ControlFlow<()>, StoreError> {
-        for family in Family::ALL {
-            if progress(family).is_break() {
+    pub fn compact(
+        &self,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        for (done, family) in (0..).zip(Family::ALL) {
+            if progress(&Progress::of(done, Family::ALL.len() as u64)).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             self.store.compact(family)?;
@@ -134,8 +135,7 @@ impl Tile<'_> {
         report.chunks += found.chunks;
         report.entities += found.entities;
         report.other += found.other;
-        let room = MOST_LISTED - report.kept.len().min(MOST_LISTED);
-        report.kept.extend(found.kept.into_iter().take(room));
+        report.kept.append(found.kept);
         let bytes = deletions.bytes();
         if !is_trial && !deletions.is_empty() {
             world.write_moves(deletions, Durability::Process)?;
@@ -235,7 +235,7 @@ impl Tile<'_> {
                     // Nobody is there, so this key was left behind.
                     Ok(_) => self.writes.delete(Family::Meta, key),
                     Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {
-                        report.kept.push(KeptEntity { id, column, is_damaged: true });
+                        report.kept.add(KeptEntity { id, column, is_damaged: true });
                     }
                     Err(error) => return Err(error),
                 }
@@ -246,7 +246,7 @@ impl Tile<'_> {
 
     fn remove_entity(&mut self, record: &EntityRecord, report: &mut PruneReport) {
         if record.viewers().next().is_some() {
-            report.kept.push(KeptEntity { id: record.id, column: record.column(), is_damaged: false });
+            report.kept.add(KeptEntity { id: record.id, column: record.column(), is_damaged: false });
             return;
         }
         report.entities += 1;

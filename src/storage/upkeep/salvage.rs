@@ -2,11 +2,10 @@
 
 use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
-use super::{Damage, DamageList, UpkeepError};
+use super::{Damage, Listed, UpkeepError};
 use crate::storage::walk::{Found, Walk};
-use crate::storage::{
-    Durability, Family, KeyValueStore, WalkProgress, WorldStore, WriteBatch, keys, values::registry_lists,
-};
+use crate::storage::{Durability, Family, KeyValueStore, WorldStore, WriteBatch, keys, values::registry_lists};
+use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -14,9 +13,9 @@ use std::ops::ControlFlow;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SalvageReport {
     /// What was read.
-    pub read: WalkProgress,
-    /// What was damaged: the first thousand, and how many in all.
-    pub damage: DamageList,
+    pub read: Progress,
+    /// What was damaged.
+    pub damage: Listed<Damage>,
     /// Damaged values that only a [copy](WorldStore::set_aside) was kept of.
     pub set_aside: u64,
     /// Whether all was looked at.
@@ -38,7 +37,7 @@ pub struct SalvageReport {
 pub fn salvage(
     from: &WorldStore,
     to: &dyn KeyValueStore,
-    progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<SalvageReport, UpkeepError> {
     expect_empty(to)?;
     let mut report = SalvageReport::default();

@@ -78,12 +78,7 @@ fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
-    move |error| StoreError::Backend {
-        operation: Operation::BackUp,
-        family: None,
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    }
+    move |error| StoreError::backend(Operation::BackUp, None, path, error.to_string())
 }
 
 struct Copy {

@@ -7,9 +7,10 @@ use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, TileP
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
-    SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WalkProgress, WorldStore,
-    WriteBatch, keys, values::tiles,
+    SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WorldStore, WriteBatch, keys,
+    values::tiles,
 };
+use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ const OVERWORLD: DimensionId = DimensionId(0);
 /// reach beyond any border.
 const SIDE: i64 = 44;
 
-fn go_on(_: &WalkProgress) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -109,8 +110,8 @@ fn look_at(store: &TestStore) -> WorldStore {
 fn damages(store: &TestStore) -> Vec<String> {
     let report = look_at(store).verify(go_on).unwrap();
     assert!(report.finished);
-    assert_eq!(report.damage.count, report.damage.listed.len() as u64);
-    report.damage.listed.iter().map(ToString::to_string).collect()
+    assert_eq!(report.damage.count(), report.damage.first.len() as u64);
+    report.damage.first.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -122,8 +123,8 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
         assert!(before.iter().any(|(family, _)| *family == tier), "{tier}");
     }
     let report = look_at(&store).verify(go_on).unwrap();
-    assert_eq!((report.damage, report.stale), (DamageList::default(), 0));
-    assert_eq!(report.read.entries, before.len() as u64);
+    assert_eq!((report.damage, report.stale), (Listed::default(), 0));
+    assert_eq!(report.read.done, before.len() as u64);
     let bytes: usize = before.iter().map(|(_, (key, value))| key.len() + value.len()).sum();
     assert_eq!(report.read.bytes, bytes as u64);
     assert_eq!(store.contents(), before);
@@ -133,8 +134,8 @@ fn a_whole_world_is_found_whole_and_nothing_in_it_changes() {
 fn a_walk_stops_when_it_is_told_to() {
     let store = full_world();
     let report = look_at(&store).verify(|_| ControlFlow::Break(())).unwrap();
-    assert!(!report.finished && report.read.entries > 0);
-    assert!(report.read.entries < store.contents().len() as u64);
+    assert!(!report.finished && report.read.done > 0);
+    assert!(report.read.done < store.contents().len() as u64);
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn what_is_in_the_wrong_place_is_found() {
     writes.delete(Family::Entities, keys::entity_key(lost.id));
     whole.write(writes, Durability::Process).unwrap();
     let report = look_at(&whole).verify(go_on).unwrap();
-    assert_eq!((report.damage.count, report.stale), (0, 1));
+    assert_eq!((report.damage.count(), report.stale), (0, 1));
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
     assert!(report.finished);
     let ranges: Vec<&UnreadableRange> = report
         .damage
-        .listed
+        .first
         .iter()
         .map(|damage| match damage {
             Damage::Unreadable(range) => range,
@@ -240,7 +241,7 @@ fn blocks_that_cannot_be_read_are_told_as_ranges_and_all_else_is_read() {
             all.iter().copied().filter(|key| (&range.first[..]..&range.end[..]).contains(key)).collect();
         assert_eq!(inside, lost);
     }
-    assert_eq!(report.read.entries, (contents.len() - 9) as u64);
+    assert_eq!(report.read.done, (contents.len() - 9) as u64);
 }
 
 #[test]
@@ -260,7 +261,7 @@ fn a_salvaged_world_has_all_that_could_be_read() {
     let new = MemoryStore::new();
     let report = salvage(&look_at(&store), &new, go_on).unwrap();
     assert!(report.finished);
-    assert_eq!((report.damage.count, report.set_aside), (4, 2), "{:?}", report.damage);
+    assert_eq!((report.damage.count(), report.set_aside), (4, 2), "{:?}", report.damage);
     assert_eq!(store.contents(), before);
     let new = TestStore::on(new);
     let found: BTreeSet<_> = new.contents().into_iter().collect();
@@ -331,7 +332,7 @@ fn lists_of_types_that_are_lost_are_not_given_anew() {
         store.damage_block(Family::Registry, &[key.as_bytes()]);
         let new = MemoryStore::new();
         let report = salvage(&look_at(&store), &new, go_on).unwrap();
-        assert_eq!(report.damage.count, 1);
+        assert_eq!(report.damage.count(), 1);
         let error = TestStore::on(new).world().registry_lists().unwrap_err().to_string();
         assert!(error.contains(key), "{error}");
     }
@@ -343,7 +344,7 @@ fn a_copy_is_the_same_byte_for_byte_and_mixes_nothing() {
     let new = MemoryStore::new();
     let report = copy_store(&store, &new, go_on).unwrap();
     assert!(report.finished);
-    assert_eq!(report.copied.entries, store.contents().len() as u64);
+    assert_eq!(report.copied.done, store.contents().len() as u64);
     assert_eq!(TestStore::on(new.snapshot()).contents(), store.contents());
     assert!(matches!(copy_store(&store, &new, go_on), Err(UpkeepError::NotEmpty { .. })));
 
@@ -403,13 +404,13 @@ fn what_lies_outside_a_shape_goes_from_everywhere_and_nothing_else_does() {
             }
         }
         let viewers = columns().filter(|column| column.x % 3 == 0 && column.x == column.z && !keep.contains(*column));
-        assert_eq!(trial.kept.len(), viewers.count());
+        assert_eq!(trial.kept.first.len(), viewers.count());
         let marked: u32 =
             world.stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
         assert_eq!(marked as usize, columns().filter(|column| keep.contains(*column)).count());
         // Nothing is left that finds nothing, and no key of what is gone.
         let report = look_at(&store).verify(go_on).unwrap();
-        assert_eq!((report.damage, report.stale), (DamageList::default(), 0));
+        assert_eq!((report.damage, report.stale), (Listed::default(), 0));
         let heat = store.contents().into_iter().filter_map(|(_, (key, _))| keys::parse_heat_key(&key));
         heat.for_each(|group| assert!(world.tier(group).unwrap().is_some(), "{group}"));
     }

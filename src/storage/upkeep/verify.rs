@@ -1,15 +1,14 @@
 //! Is everything in a world what was written?
 
+use super::Listed;
 use super::check::{self, Checker, Verdict};
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::walk::{Found, Walk};
-use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WalkProgress, WorldStore};
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
+use crate::work::Progress;
 use std::ops::ControlFlow;
 use thiserror::Error;
 use uuid::Uuid;
-
-/// Damages that a report lists; all are counted.
-const MOST_LISTED: usize = 1_000;
 
 /// Something stored that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -53,31 +52,13 @@ pub enum Damage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
     /// What was read.
-    pub read: WalkProgress,
-    /// What is damaged: the first thousand, and how many in all.
-    pub damage: DamageList,
+    pub read: Progress,
+    /// What is damaged.
+    pub damage: Listed<Damage>,
     /// Keys that lead to an entity which is somewhere else or gone. They do no harm.
     pub stale: u64,
     /// Whether all was looked at.
     pub finished: bool,
-}
-
-/// Damages as they were found. There may be any number of them, so not all are listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DamageList {
-    /// The first thousand.
-    pub listed: Vec<Damage>,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl DamageList {
-    pub(super) fn add(&mut self, damage: Damage) {
-        self.count += 1;
-        if self.listed.len() < MOST_LISTED {
-            self.listed.push(damage);
-        }
-    }
 }
 
 impl WorldStore {
@@ -85,7 +66,7 @@ impl WorldStore {
     ///
     /// # Errors
     /// Those of the store, but not what is damaged in it: that is in the report.
-    pub fn verify(&self, progress: impl FnMut(&WalkProgress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
+    pub fn verify(&self, progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
         let mut checker = Checker::new(self)?;
         let mut walk = Walk::new(&*self.store, check::ranges(), progress)?;

@@ -3,9 +3,9 @@
 use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WalkProgress, WorldStore, WriteBatch,
-    envelope, keys,
+    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WorldStore, WriteBatch, envelope, keys,
 };
+use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
@@ -101,6 +101,17 @@ impl WorldStore {
         Ok(false)
     }
 
+    /// It has to be known which columns of the dimension are stored.
+    ///
+    /// # Errors
+    /// [`StoreError::LostGraph`], or what the store says.
+    pub(crate) fn expect_graph(&self, dimension: DimensionId) -> Result<(), StoreError> {
+        match self.has_lost_tiles(dimension)? {
+            true => Err(StoreError::LostGraph { dimension, path: self.path().to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the graph of a dimension's stored columns anew from what is there, in one write, for when the saved one is
     /// lost or damaged. Gives the number of columns. The dimension must not be open in a running world; saves of others
     /// go on meanwhile.
@@ -112,7 +123,7 @@ impl WorldStore {
     pub fn rebuild_tiles(
         &self,
         dimension: DimensionId,
-        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Option<u64>, StoreError> {
         let mut tiles = BTreeMap::new();
         // It may take minutes, so it holds no lock: nobody else writes what is searched.

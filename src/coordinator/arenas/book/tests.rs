@@ -23,7 +23,7 @@ fn stored() -> Arc<StoredSnapshot> {
     let snapshot = Snapshot::new(area(0));
     let options = StoreOptions { level: 0, sync: false };
     let (blocks, owner) = (BlockRegistry::new(), BTreeMap::new());
-    let go_on = &mut |_, _| ControlFlow::Continue(());
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
     let path = folder.path().join("arena");
     Arc::new(StoredSnapshot::create(&path, (DimensionId(0), &snapshot), &blocks, &options, owner, go_on).unwrap())
 }

@@ -1,7 +1,7 @@
 //! What a job does with files, and how a restore is remembered.
 
 use super::Job;
-use super::phase::FileStep;
+use super::phase::{FileStep, Phase};
 use crate::coordinator::snapshots::files::{FileAnswer, FileWork};
 use crate::coordinator::snapshots::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource, SnapshotTask};
 use crate::snapshot::Snapshot;
@@ -64,6 +64,10 @@ impl Job {
     /// What came of the work on files.
     pub fn take_files(&mut self, answer: Result<FileAnswer, String>) {
         self.files = Files::None;
+        self.of_files = Arc::default();
+        if let (Ok(_), Some(Phase::Files(_, columns))) = (&answer, &self.phase) {
+            self.progress.done += columns;
+        }
         match answer {
             Ok(FileAnswer::Read(snapshot)) => {
                 if let SnapshotTask::Restore(restore) = &mut self.task {

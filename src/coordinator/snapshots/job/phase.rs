@@ -11,7 +11,8 @@ const MOST_HEIGHTS: u64 = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    Files(FileStep),
+    /// And how many columns are read or written.
+    Files(FileStep, usize),
     Capture(Vec<ColumnPos>),
     /// Each region that has captured columns looks who is there and was not caught.
     LookAgain,
@@ -52,7 +53,15 @@ impl Phase {
         match self {
             Self::Capture(columns) | Self::Entities(columns) => columns.clone(),
             Self::Blocks(pieces) => pieces.iter().map(|(column, _)| *column).collect(),
-            Self::FindStored | Self::LookAgain | Self::Clear | Self::Files(_) => Vec::new(),
+            Self::FindStored | Self::LookAgain | Self::Clear | Self::Files(..) => Vec::new(),
+        }
+    }
+
+    /// What it counts for in the whole of a job.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Files(_, columns) => *columns,
+            other => other.columns().len(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::building::compound;
 use super::*;
 use crate::block::{BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
 use crate::space::CHUNK_SIZE;
+use crate::work::Progress;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
@@ -283,9 +284,9 @@ fn progress_is_told_and_both_ways_can_be_cancelled() {
     let schematic = full([100, 40, 30], 5);
     let (bytes, volume) = (written(&schematic, 3), schematic.blocks.volume());
     let mut last = 0;
-    let mut grows = |done, total| {
-        assert!(done >= last && (total == volume));
-        last = done;
+    let mut grows = |progress: &Progress| {
+        assert!(progress.done >= last && *progress == Progress::of(progress.done, volume));
+        last = progress.done;
         ControlFlow::Continue(())
     };
     let mut blocks_only = schematic.clone();
@@ -293,11 +294,11 @@ fn progress_is_told_and_both_ways_can_be_cancelled() {
     blocks_only.write_with(std::io::sink(), &WriteOptions::default(), &mut grows).unwrap();
     assert_eq!(last, volume);
     let cancelled =
-        Schematic::read_with(&bytes[..], &ReadOptions { salvage: true, ..ReadOptions::default() }, &mut |_, _| {
+        Schematic::read_with(&bytes[..], &ReadOptions { salvage: true, ..ReadOptions::default() }, &mut |_| {
             ControlFlow::Break(())
         });
     assert_eq!(cancelled.unwrap_err(), SchematicError::Cancelled);
-    let cancelled = schematic.write_with(std::io::sink(), &WriteOptions::default(), &mut |_, _| ControlFlow::Break(()));
+    let cancelled = schematic.write_with(std::io::sink(), &WriteOptions::default(), &mut |_| ControlFlow::Break(()));
     assert_eq!(cancelled.unwrap_err(), SchematicWriteError::Cancelled);
 }
 

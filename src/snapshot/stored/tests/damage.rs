@@ -213,11 +213,11 @@ fn what_is_there_already_is_left_alone() {
     let file = folder.path().join("file");
     fs::write(&file, b"mine").unwrap();
     assert_eq!(store(&file, &other).unwrap_err(), StoredSnapshotError::AlreadyExists { path: file.clone() });
-    assert!(matches!(store(&file.join("below"), &other).unwrap_err(), StoredSnapshotError::Io { .. }));
+    assert!(matches!(store(&file.join("below"), &other).unwrap_err(), StoredSnapshotError::Io(_)));
     assert!(matches!(StoredSnapshot::open(&file).unwrap_err(), StoredSnapshotError::NotASnapshot { .. }));
     assert!(matches!(store(Path::new("/"), &other).unwrap_err(), StoredSnapshotError::NoName { .. }));
     assert_eq!(fs::read(&file).unwrap(), b"mine");
     // Removing what somebody else removed is said.
     fs::remove_dir_all(&path).unwrap();
-    assert!(matches!(stored.remove().unwrap_err(), StoredSnapshotError::Io { action: "rename", .. }));
+    assert!(matches!(stored.remove().unwrap_err(), StoredSnapshotError::Io(FileError { action: "rename", .. })));
 }

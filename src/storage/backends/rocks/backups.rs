@@ -13,9 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 impl RocksStore {
     /// If the disk fails meanwhile, writing goes on only when the backup has ended.
     pub(super) fn add_backup(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
-        if !self.is_writable {
-            return Err(StoreError::NotWritable { path: self.path.clone() });
-        }
+        self.expect_writable()?;
         let failed = failed(Operation::BackUp, folder);
         let _alone = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let mut engine = open(folder, &failed)?;
@@ -85,15 +83,10 @@ fn backup(info: BackupEngineInfo) -> Backup {
 }
 
 fn failed(operation: Operation, folder: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
-    move |error| StoreError::Backend {
-        operation,
-        family: None,
-        path: folder.to_path_buf(),
-        reason: error.into_string(),
-    }
+    move |error| StoreError::backend(operation, None, folder, error)
 }
 
 fn missing(operation: Operation, folder: &Path, what: &str) -> StoreError {
     let reason = format!("there is no folder with {what} in it");
-    StoreError::Backend { operation, family: None, path: folder.to_path_buf(), reason }
+    StoreError::backend(operation, None, folder, reason)
 }

@@ -13,9 +13,7 @@ impl RocksStore {
     /// Writes all files of a family anew. Deleting alone does not shrink a database: what was deleted stays in its files
     /// until they are compacted, and in old ones for long.
     pub(super) fn compact_family(&self, family: Family) -> Result<(), StoreError> {
-        if !self.is_writable {
-            return Err(StoreError::NotWritable { path: self.path.clone() });
-        }
+        self.expect_writable()?;
         self.with(Operation::Compact, family, |database, handle| {
             database.flush_cf(handle)?;
             // For once all blob files give up what is garbage in them, not only the older half.

@@ -32,12 +32,10 @@ impl Database {
     pub fn get(&self, path: &Path, operation: Operation) -> Result<&DB, StoreError> {
         match self {
             Self::Whole(database) | Self::StandIn(database) => Ok(database),
-            Self::Closed => Err(StoreError::Backend {
-                operation,
-                family: None,
-                path: path.to_path_buf(),
-                reason: "its disk failed, and it cannot be opened again yet".into(),
-            }),
+            Self::Closed => {
+                let reason = "its disk failed, and it cannot be opened again yet";
+                Err(StoreError::backend(operation, None, path, reason))
+            }
         }
     }
 }
@@ -78,12 +76,7 @@ fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyD
 }
 
 fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
-    move |error| StoreError::Backend {
-        operation: Operation::Open,
-        family: None,
-        path: path.to_path_buf(),
-        reason: error.into_string(),
-    }
+    move |error| StoreError::backend(Operation::Open, None, path, error)
 }
 
 impl RocksStore {

@@ -1,8 +1,9 @@
 //! What can go wrong with exports and imports.
 
 use crate::object_store::ObjectStoreError;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::ColumnPos;
 use crate::storage::{StoreError, StoredDimensionError};
+use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -15,18 +16,9 @@ pub enum ExportError {
     /// A file of the export fails.
     #[error(transparent)]
     Objects(#[from] ObjectStoreError),
-    /// There is none of this name, or it is being removed.
-    #[error("the world has no dimension {name:?}")]
-    UnknownDimension {
-        /// The name.
-        name: String,
-    },
-    /// Which columns are stored is not known.
-    #[error("the graph of stored columns of {dimension} is lost: open the world with its game once, or salvage it")]
-    LostGraph {
-        /// The dimension.
-        dimension: DimensionId,
-    },
+    /// The system says nothing of a file of the export, or does not remove it.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// No world would take it in.
     #[error("{what} is more than an export can have")]
     TooLarge {
@@ -108,12 +100,6 @@ pub enum ImportError {
     OutOfRange {
         /// Where it is in the export.
         column: ColumnPos,
-    },
-    /// Which columns of the dimension are stored is not known, so nothing was changed.
-    #[error("the graph of stored columns of {dimension} is lost: open the world with its game once, or salvage it")]
-    LostGraph {
-        /// The dimension.
-        dimension: DimensionId,
     },
     /// It was begun with other options: for ground that is there, or that was never generated.
     #[error("it was begun with other options: go on with those, or begin anew")]

@@ -5,9 +5,10 @@ use super::ground::{BatchObjects, Ground, batches, columns_of, is_damage};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
-use crate::space::{BatchPos, ColumnPos, TilePos};
+use crate::space::{BatchPos, BlockBox, ColumnPos, TilePos};
 use crate::storage::values::{record, tiles};
-use crate::storage::{ChunkGroup, Family, StoredTile, WalkProgress, WorldStore, keys};
+use crate::storage::{ChunkGroup, Family, RegistryLists, StoredDimension, StoredTile, WorldStore, keys};
+use crate::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,7 +39,7 @@ impl WorldStore {
         name: &str,
         path: &Path,
         options: &ExportOptions,
-        progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         let limits =
             Limits { objects: 1_024, bytes: 4 << 20, objects_per_file: options.objects_per_file, level: options.level };
@@ -51,43 +52,29 @@ impl WorldStore {
         name: &str,
         path: &Path,
         options: &ExportOptions,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         let dimensions = self.dimensions()?;
-        let found = dimensions.iter().find(|dimension| dimension.name == name && !dimension.being_removed);
-        let dimension = found.ok_or_else(|| ExportError::UnknownDimension { name: name.into() })?;
-        if self.has_lost_tiles(dimension.id)? {
-            return Err(ExportError::LostGraph { dimension: dimension.id });
-        }
+        let dimension = self.dimension_named(name)?;
+        self.expect_graph(dimension.id)?;
         let area = whole_chunks(&options.area);
         let tiles = self.tiles_in(dimension.id, &area)?;
         let batches = batches(&tiles);
         let columns: u64 = batches.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
-        let made_at = self.created_at().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let header = Header {
-            world: (made_at.as_secs(), self.session()),
-            dimension: name.into(),
-            number: dimension.id,
-            origin: dimension.origin.clone(),
-            is_sparse: self.is_sparse(dimension.id)?,
-            area,
-            is_clustered: match options.layout {
-                ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
-                ExportLayout::Chunks => false,
-                ExportLayout::Clusters => true,
-            },
+        let is_clustered = match options.layout {
+            ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
+            ExportLayout::Chunks => false,
+            ExportLayout::Clusters => true,
         };
+        let header = self.header_of(&dimension, area, is_clustered)?;
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
         if lengths.iter().any(|length| *length > MOST_LISTED) {
             return Err(ExportError::TooLarge { what: "the list of types".into() });
         }
         let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
-        // Each save goes on in time, and ground that comes or goes without one is in the graph.
-        let played = self.play_time().as_nanos().to_le_bytes();
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
-        let sums = [crc32fast::hash(&played), crc32fast::hash(&record::encode(&(&masks, &lists.blocks)))];
-        let state = u64::from(sums[0]) << 32 | u64::from(sums[1]);
+        let state = self.state_of(&masks, &lists);
         let first = || {
             let lists = [
                 (List::Blocks, record::encode(&lists.blocks)),
@@ -102,7 +89,7 @@ impl WorldStore {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
-        let (leaves_damaged, done) = (options.leaves_damaged, WalkProgress::default());
+        let (leaves_damaged, done) = (options.leaves_damaged, Progress::default());
         let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
         let walked = match walk.ground(&mut writer, &batches) {
             Ok(ControlFlow::Continue(())) => walk.kept(&mut writer),
@@ -126,6 +113,29 @@ impl WorldStore {
     }
 }
 
+impl WorldStore {
+    fn header_of(&self, dimension: &StoredDimension, area: BlockBox, is_clustered: bool) -> Result<Header> {
+        let made_at = self.created_at().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Header {
+            world: (made_at.as_secs(), self.session()),
+            dimension: dimension.name.clone(),
+            number: dimension.id,
+            origin: dimension.origin.clone(),
+            is_sparse: self.is_sparse(dimension.id)?,
+            area,
+            is_clustered,
+        })
+    }
+
+    /// What tells the state of the world from others that it had in the same session.
+    fn state_of(&self, masks: &[Packed], lists: &RegistryLists) -> u64 {
+        // Each save goes on in time, and ground that comes or goes without one is in the graph.
+        let played = self.play_time().as_nanos().to_le_bytes();
+        let sums = [crc32fast::hash(&played), crc32fast::hash(&record::encode(&(masks, &lists.blocks)))];
+        u64::from(sums[0]) << 32 | u64::from(sums[1])
+    }
+}
+
 /// A walk over what is exported.
 struct Walk<'a, P> {
     world: &'a WorldStore,
@@ -133,11 +143,11 @@ struct Walk<'a, P> {
     leaves_damaged: bool,
     /// All of them.
     columns: u64,
-    done: WalkProgress,
+    done: Progress,
     progress: &'a mut P,
 }
 
-impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
+impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
     /// The batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
@@ -171,12 +181,12 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 report.chunks += chunks;
                 report.entities += entities;
                 writer.progress.lost_columns.extend(lost.iter().filter_map(|lost| lost.column));
-                lost.into_iter().for_each(|lost| report.lose(lost));
-                lost_summaries.into_iter().for_each(|reason| report.lose(LostObject { column: None, reason }));
+                lost.into_iter().for_each(|lost| report.lost.add(lost));
+                lost_summaries.into_iter().for_each(|reason| report.lost.add(LostObject { column: None, reason }));
                 writer.progress.batches += 1;
                 writer.progress.written += u64::from(written > 0);
                 writer.write_if_full()?;
-                self.done.entries += chunks;
+                self.done.done += chunks;
                 self.done.bytes += bytes as u64;
                 let come_to = writer.progress.report.columns + writer.progress.lost_columns.len() as u64;
                 self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);
@@ -205,7 +215,7 @@ impl<P: FnMut(&WalkProgress) -> ControlFlow<()>> Walk<'_, P> {
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
                         Err(error) if self.leaves_damaged && is_damage(&error) => {
-                            writer.progress.report.lose(LostObject { column: None, reason: error.to_string() });
+                            writer.progress.report.lost.add(LostObject { column: None, reason: error.to_string() });
                         }
                         object => {
                             let object = object?;

@@ -12,8 +12,9 @@ use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId, TilePos};
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, WalkProgress, WorldStore, WriteBatch, keys, values::record,
+    Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, keys, values::record,
 };
+use crate::work::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -41,6 +42,13 @@ pub(in crate::storage) struct ImportRecord {
     /// ground was there before.
     kept: (u32, String),
     report: ImportReport,
+}
+
+impl ImportOptions {
+    /// What an import that was stopped goes on with.
+    fn with(&self) -> (ExistingGround, bool) {
+        (self.existing, self.leaves_ungenerated)
+    }
 }
 
 /// Looks whether the first file of an export is one, and the export is whole.
@@ -72,12 +80,13 @@ impl WorldStore {
         &self,
         path: &Path,
         options: &ImportOptions,
-        mut progress: impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ImportReport> {
         let mut reader = Reader::open(path)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
-        for (batch, mask) in batches(&tiles) {
-            for column in columns_of(batch, mask) {
+        let batches = batches(&tiles);
+        for (batch, mask) in &batches {
+            for column in columns_of(*batch, *mask) {
                 moved_column(column, options.moved_by).ok_or(ImportError::OutOfRange { column })?;
             }
         }
@@ -88,11 +97,8 @@ impl WorldStore {
         let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
         let dimensions = self.dimensions()?;
         let known = dimensions.iter().find(|dimension| dimension.name == name);
-        if let Some(known) = known
-            && !known.being_removed
-            && self.has_lost_tiles(known.id)?
-        {
-            return Err(ImportError::LostGraph { dimension: known.id });
+        if let Some(known) = known.filter(|known| !known.being_removed) {
+            self.expect_graph(known.id)?;
         }
         let told = reader.header.told_heights([].into_iter(), options.moved_by[1]).len();
         let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
@@ -101,18 +107,13 @@ impl WorldStore {
         }
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));
-        let begun = match known {
-            Some(known) if !options.begins_anew => self.begun_import(known.id, number)?.filter(|begun| begun.of == of),
-            _ => None,
-        };
-        let with = (options.existing, options.leaves_ungenerated);
-        let record = match begun {
-            Some(begun) if begun.with != with => return Err(ImportError::OtherOptions),
+        let mut check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None };
+        let record = match self.begun_import(check.dimension, number, &of, options)? {
             Some(begun) => begun,
             None => {
-                Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None }
-                    .run(&mut reader, &tiles)?;
-                let mut record = ImportRecord { of, with, kept: (1, String::new()), ..ImportRecord::default() };
+                check.run(&mut reader, &tiles)?;
+                let mut record =
+                    ImportRecord { of, with: options.with(), kept: (1, String::new()), ..ImportRecord::default() };
                 lost.iter().for_each(|error| record.report.lose(None, error));
                 record
             }
@@ -126,10 +127,9 @@ impl WorldStore {
         };
         let mut others: BTreeMap<DimensionId, DimensionId> = names.iter().filter_map(to).collect();
         others.insert(reader.header.number, dimension);
-        let (makes_columns, done) = (reader.header.makes_columns(), WalkProgress::default());
+        let (makes_columns, done) = (reader.header.makes_columns(), Progress::default());
         let mut import =
             Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
-        let batches = batches(&tiles);
         let arrival = Arrival { world: self, dimension, is_sparse, header: reader.header.clone(), options, others };
         let mut end = import.kept(&mut reader, &mut progress)?;
         if end.is_continue() {
@@ -142,9 +142,21 @@ impl WorldStore {
         Ok(ImportReport { finished: end.is_continue(), ..import.record.report })
     }
 
-    fn begun_import(&self, dimension: DimensionId, number: u32) -> Result<Option<ImportRecord>> {
-        let value = self.store.get(Family::Meta, &keys::import_key(dimension, number))?;
-        Ok(value.map(|value| self.import_record(dimension, number, &value)).transpose()?)
+    /// How far an import of the same is that was stopped, if it is to go on.
+    fn begun_import(
+        &self,
+        dimension: Option<DimensionId>,
+        number: u32,
+        of: &(Vec<u8>, [i64; 3]),
+        options: &ImportOptions,
+    ) -> Result<Option<ImportRecord>> {
+        let Some(dimension) = dimension.filter(|_| !options.begins_anew) else { return Ok(None) };
+        let item = || StoredItem::Import(dimension, number);
+        let begun: Option<ImportRecord> = self.read_record(&keys::import_key(dimension, number), item)?;
+        match begun.filter(|begun| begun.of == *of) {
+            Some(begun) if begun.with != options.with() => Err(ImportError::OtherOptions),
+            begun => Ok(begun),
+        }
     }
 
     /// Forgets imports into a dimension that are not finished: what they brought is not what it was.
@@ -297,7 +309,7 @@ struct Import<'a> {
     options: &'a ImportOptions,
     tiles: &'a [StoredTile],
     record: ImportRecord,
-    done: WalkProgress,
+    done: Progress,
 }
 
 impl Import<'_> {
@@ -308,7 +320,7 @@ impl Import<'_> {
         arrival: &Arrival<'_>,
         types: &mut Types,
         batches: &[(BatchPos, u16)],
-        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
@@ -337,7 +349,7 @@ impl Import<'_> {
             let writing = self.world.lock_writes();
             self.done.bytes += self.world.commit_along(&save, along, Durability::Process)?.bytes;
             drop(writing);
-            self.done.entries += chunks;
+            self.done.done += chunks;
             self.done.fraction = Some(self.record.batches as f64 / batches.len() as f64);
             if progress(&self.done).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -350,7 +362,7 @@ impl Import<'_> {
     fn kept(
         &mut self,
         reader: &mut Reader,
-        progress: &mut impl FnMut(&WalkProgress) -> ControlFlow<()>,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         for file in self.record.kept.0..=reader.files() {
             match reader.turn_to(file) {

@@ -132,8 +132,11 @@ impl Reader {
             }
             for (key, _) in self.store.entries_from(0) {
                 let UpTo(packed) = match Name::parse(key) {
-                    // A damaged one does not say which columns are in it.
-                    Name::Batch(_) => self.value::<UpTo<Packed, MOST_PACKED>>(key).unwrap_or_default(),
+                    Name::Batch(_) => match self.value::<UpTo<Packed, MOST_PACKED>>(key) {
+                        // It does not say which columns are in it.
+                        Err(error) if error.is_damage() => UpTo::default(),
+                        value => value?,
+                    },
                     _ => UpTo(vec![(key.to_owned(), 0, Vec::new())]),
                 };
                 for (key, ..) in packed {

@@ -13,8 +13,9 @@ use crate::space::{BlockPos, ChunkPos, DimensionId, cell_position};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     ChildRecord, ChunkGroup, DimensionOrigin, Durability, EntityRecord, RegistryLists, SaveBatch, StoredBlockTick,
-    Tier, WalkProgress, WorldStore, envelope, mark_stored,
+    Tier, WorldStore, envelope, mark_stored,
 };
+use crate::work::Progress;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ use writer::{Limits, numbered};
 
 const NAME: &str = "overworld";
 
-fn go_on(_: &WalkProgress) -> ControlFlow<()> {
+fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -3,9 +3,10 @@
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
 use super::{ExportError, ExportReport};
-use crate::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::object_store::{Batch, ObjectStore, ObjectStoreOptions};
 use crate::space::ColumnPos;
 use crate::storage::values::record;
+use crate::work::FileError;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -259,7 +260,7 @@ fn read(store: &ObjectStore, name: &Name) -> Result<Option<Vec<u8>>> {
 }
 
 fn exists(path: &Path) -> Result<bool> {
-    path.try_exists().map_err(|error| failed(path, "look for", &error))
+    Ok(path.try_exists().map_err(FileError::of(path, "look for"))?)
 }
 
 /// A file of no bytes is what is left of one that was never begun.
@@ -267,16 +268,11 @@ fn open_or_create(path: &Path, level: u32) -> Result<ObjectStore> {
     let options = ObjectStoreOptions { level, ..ObjectStoreOptions::default() };
     match fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() == 0 => {
-            fs::remove_file(path).map_err(|error| failed(path, "remove", &error))?;
+            fs::remove_file(path).map_err(FileError::of(path, "remove"))?;
         }
         Ok(_) => return Ok(ObjectStore::open(path, EXPORT_SIGNATURE, options)?),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(path, "look for", &error)),
+        Err(error) => return Err(FileError::of(path, "look for")(error).into()),
     }
     Ok(ObjectStore::create(path, EXPORT_SIGNATURE, options)?)
-}
-
-fn failed(path: &Path, action: &'static str, error: &std::io::Error) -> ExportError {
-    let (path, kind) = (path.to_path_buf(), error.kind());
-    ExportError::Objects(ObjectStoreError::Io { path, action, kind, message: error.to_string() })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::object_store::ObjectStoreOptions;
+use crate::storage::StoreError;
 use crate::storage::{Family, keys, player_component, values::record};
 use format::{Files, Header};
 
@@ -41,7 +42,7 @@ fn a_damaged_column_of_the_world_is_named_or_left_out() {
     // The same call goes on, and leaves it out.
     let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
     let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
-    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [Some(chunk.column())]);
+    assert_eq!(report.lost.first.iter().map(|lost| lost.column).collect::<Vec<_>>(), [Some(chunk.column())]);
     assert_eq!(report.columns as usize, expected.columns.len() - 1);
     let new = TestStore::default();
     import(&new, &path, &ImportOptions::default()).unwrap();
@@ -69,9 +70,13 @@ fn of_a_damaged_cluster_and_a_damaged_object_nothing_else_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
     let report = export(&store, &path, &ExportOptions { leaves_damaged: true, ..ExportOptions::default() });
-    let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+    let lost: BTreeSet<_> = report.lost.first.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
     let over = |(x, z): &(i64, i64)| (x >> 4, z >> 4) == (first.x >> 4, first.z >> 4);
-    assert!(!lost.is_empty() && lost.iter().all(over) && report.lost.len() == lost.len() + 1, "{:?}", report.lost);
+    assert!(
+        !lost.is_empty() && lost.iter().all(over) && report.lost.count() as usize == lost.len() + 1,
+        "{:?}",
+        report.lost
+    );
     let new = TestStore::default();
     import(&new, &path, &ImportOptions::default()).unwrap();
     let arrived = contents(&new, NAME);
@@ -108,7 +113,7 @@ fn a_damaged_object_is_named_with_its_file_or_left_out_with_its_column() {
             let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
             let report = import(&new, &path, &options).unwrap();
             let arrived = contents(&new, NAME);
-            let lost: Vec<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+            let lost: Vec<_> = report.lost.first.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
             assert_eq!(lost.len(), usize::from(part != "columns/-1,-1"), "{key}: {:?}", report.lost);
             assert!(expected.columns.iter().filter(|column| !lost.contains(column)).eq(&arrived.columns), "{key}");
             for (pos, chunk) in &arrived.chunks {
@@ -155,7 +160,7 @@ proptest! {
                 Ok(report) if report.lost.is_empty() => prop_assert!(arrived == expected),
                 Ok(report) => {
                     prop_assert!(leaves_damaged);
-                    let lost = report.lost.iter().filter(|lost| lost.column.is_some()).count();
+                    let lost = report.lost.first.iter().filter(|lost| lost.column.is_some()).count();
                     prop_assert!(arrived.columns.len() + lost <= expected.columns.len());
                 }
                 Err(error) => {
@@ -190,7 +195,7 @@ fn an_object_that_is_lost_with_its_key_is_told_of() {
     assert_eq!(contents(&new, NAME).chunks.len(), 0);
     let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
     let report = import(&new, &path, &options).unwrap();
-    assert!(report.lost.iter().any(|lost| lost.reason.contains("may be missing")), "{:?}", report.lost);
+    assert!(report.lost.first.iter().any(|lost| lost.reason.contains("may be missing")), "{:?}", report.lost);
     let arrived = contents(&new, NAME);
     assert_eq!((arrived.chunks, arrived.kept.len()), (expected.chunks, expected.kept.len() - 1));
 }
@@ -283,7 +288,10 @@ fn an_export_whose_target_has_lost_its_graph_changes_nothing() {
     for existing in [ExistingGround::Refuse, ExistingGround::Replace] {
         let world = target.world();
         let error = world.import_dimension(&path, &ImportOptions { existing, ..ImportOptions::default() }, go_on);
-        assert_eq!(error, Err(ImportError::LostGraph { dimension }));
+        assert_eq!(
+            error,
+            Err(ImportError::Store(StoreError::LostGraph { dimension, path: world.path().to_path_buf() }))
+        );
     }
     let is_ground = |(family, _): &(Family, _)| *family != Family::Meta;
     assert!(target.contents().into_iter().filter(is_ground).eq(before.into_iter().filter(is_ground)));
@@ -346,7 +354,10 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
         assert_eq!(new.contents(), before);
         let leaves = ImportOptions { leaves_damaged: true, ..options };
         let report = world.import_dimension(&path, &leaves, go_on).unwrap();
-        assert!(report.finished && report.lost.len() == 1 && report.lost[0].reason.contains(key), "{report:?}");
+        assert!(
+            report.finished && report.lost.count() as usize == 1 && report.lost.first[0].reason.contains(key),
+            "{report:?}"
+        );
         assert_eq!((report.columns as usize, report.objects as usize), (expected.columns.len(), expected.kept.len()));
         fs::write(&path, &whole).unwrap();
     }
@@ -382,7 +393,8 @@ fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
         assert!(new.contents().len() <= before.len() + 5, "nothing was changed");
         let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
         let report = world.import_dimension(&path, &options, go_on).unwrap();
-        let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+        let lost: BTreeSet<_> =
+            report.lost.first.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
         assert!(report.finished);
         assert_eq!(lost.len(), in_it);
         drop(world);
@@ -409,10 +421,10 @@ fn a_report_lists_a_thousand_losses_and_counts_the_others() {
     for x in 0..2_500 {
         let column = ColumnPos::new(x, 0);
         of_import.lose(Some(column), &ImportError::OutOfRange { column });
-        of_export.lose(LostObject { column: Some(column), reason: String::new() });
+        of_export.lost.add(LostObject { column: Some(column), reason: String::new() });
     }
-    assert_eq!((of_import.lost.len(), of_import.more_lost), (1_000, 1_500));
-    assert_eq!((of_export.lost.len(), of_export.more_lost), (1_000, 1_500));
+    assert_eq!((of_import.lost.first.len(), of_import.lost.more), (1_000, 1_500));
+    assert_eq!((of_export.lost.first.len(), of_export.lost.more), (1_000, 1_500));
 }
 
 #[test]
@@ -430,7 +442,8 @@ fn what_the_backend_cannot_read_is_left_out_and_nothing_else() {
         assert!(world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).is_err());
         let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
         let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
-        let lost: BTreeSet<_> = report.lost.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
+        let lost: BTreeSet<_> =
+            report.lost.first.iter().filter_map(|lost| lost.column).map(|at| (at.x, at.z)).collect();
         let side = 5 - 1;
         let is_near = |(x, z): &(i64, i64)| (x >> side, z >> side) == (chunk.x >> side, chunk.z >> side);
         assert!(!lost.is_empty() && lost.iter().all(is_near), "{family:?}: {:?}", report.lost);
@@ -456,7 +469,7 @@ fn with_a_damaged_summary_no_ground_is_lost() {
     assert!(world.export_dimension(NAME, &path, &ExportOptions::default(), go_on).is_err());
     let options = ExportOptions { leaves_damaged: true, ..ExportOptions::default() };
     let report = world.export_dimension(NAME, &path, &options, go_on).unwrap();
-    assert_eq!(report.lost.iter().map(|lost| lost.column).collect::<Vec<_>>(), [None]);
+    assert_eq!(report.lost.first.iter().map(|lost| lost.column).collect::<Vec<_>>(), [None]);
     assert!(!objects(&path)[0].contains_key("column/0,0/summary"));
     let new = TestStore::default();
     import(&new, &path, &ImportOptions::default()).unwrap();

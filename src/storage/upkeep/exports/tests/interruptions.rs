@@ -1,7 +1,9 @@
 //! Exports and imports that are stopped, and go on.
 
 use super::*;
+use crate::storage::StoreError;
 use crate::storage::{Family, KeyValue};
+use crate::work::Progress;
 
 /// Exports until it is stopped at this step; says whether it was.
 fn export_steps(store: &TestStore, path: &Path, limits: Limits, most: usize, mut each: impl FnMut(usize)) -> bool {
@@ -95,7 +97,10 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let other = world.export_dimension(NAME, &path, &part, go_on);
     assert_eq!(other, Err(ExportError::OtherExport { path: path.clone() }));
     let unknown = world.export_dimension("moon", &path, &part, go_on);
-    assert_eq!(unknown, Err(ExportError::UnknownDimension { name: "moon".into() }));
+    assert_eq!(
+        unknown,
+        Err(ExportError::Store(StoreError::UnknownDimension { name: "moon".into(), path: world.path().to_path_buf() }))
+    );
 
     // What would be in the way later is told before anything is written.
     let (path, second) = (folder.path().join("new.objects"), folder.path().join("new.objects.2"));
@@ -104,7 +109,7 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     assert_eq!(in_the_way, Err(ExportError::OtherExport { path: second }));
 
     let path = folder.path().join("begun.objects");
-    let stop = |_: &WalkProgress| ControlFlow::Break(());
+    let stop = |_: &Progress| ControlFlow::Break(());
     assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);
     let unfinished = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
     assert_eq!(unfinished, ImportError::Unfinished { path: path.clone() });
@@ -153,7 +158,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
         .finished
     {
         stops += 1;
-        assert_eq!(stopped.world().verify(go_on).unwrap().damage.count, 0);
+        assert_eq!(stopped.world().verify(go_on).unwrap().damage.count(), 0);
     }
     assert!(stops > 10 && stored(&stopped) == expected);
 
@@ -184,7 +189,7 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     let options = ImportOptions::default();
     let stop_after = |steps: usize| {
         let mut step = 0;
-        move |_: &WalkProgress| {
+        move |_: &Progress| {
             step += 1;
             if step > steps { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
@@ -216,7 +221,7 @@ fn an_export_does_not_go_on_with_what_was_saved_since_it_began() {
     let (store, dimension) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let world = store.world();
-    let stop = |_: &WalkProgress| ControlFlow::Break(());
+    let stop = |_: &Progress| ControlFlow::Break(());
     let began = |name: &str| {
         let path = folder.path().join(name);
         assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);

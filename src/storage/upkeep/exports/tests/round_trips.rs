@@ -180,7 +180,7 @@ proptest! {
             let unknown = used.iter().filter(|name| !before.iter().any(|known| known.name == **name));
             prop_assert_eq!(report.new_types as usize, unknown.count());
             let world = new.world();
-            prop_assert_eq!(world.verify(go_on).unwrap().damage.count, 0);
+            prop_assert_eq!(world.verify(go_on).unwrap().damage.count(), 0);
             let types = world.registry_lists().unwrap().entity_types;
             let brought: &[&str] = if expected.entities.is_empty() { &[] } else { &["game::Cow"] };
             prop_assert_eq!(types, if before.is_empty() { brought } else { &["game::Cow", "game::Pig@9"][..] });
