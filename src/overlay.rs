@@ -28,6 +28,7 @@ mod generation;
 mod jobs;
 mod log;
 mod map;
+mod pregenerations;
 mod selected;
 mod snapshot_jobs;
 mod state;
@@ -49,6 +50,7 @@ use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
 use log::{Filter, RegionLog};
 use map::Map;
+use pregenerations::PregenerationRow;
 use rustc_hash::{FxHashMap, FxHashSet};
 use selected::Selected;
 use snapshot_jobs::SnapshotRow;
@@ -152,12 +154,12 @@ impl Background<'_, '_> {
     }
 
     /// The pre-generations, the oldest entity first.
-    fn pregenerations(&self) -> Vec<jobs::Job> {
+    fn pregenerations(&self) -> Vec<PregenerationRow> {
         let mut jobs: Vec<_> = self.jobs.iter().collect();
         jobs.sort_unstable_by_key(|(entity, ..)| *entity);
         let job = |(entity, job, progress, name): (Entity, &Pregeneration, &PregenerationProgress, Option<&Name>)| {
             let dimension = self.dimensions.get(job.dimension);
-            jobs::Job {
+            PregenerationRow {
                 entity,
                 name: name.map(|name| name.as_str().to_owned()),
                 dimension: dimension.map_or_else(|_| format::UNKNOWN.to_owned(), |it| it.name().to_owned()),
