@@ -4,7 +4,7 @@ use super::DimensionNames;
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
 use super::wish::RegionKey;
-use crate::coordinator::Statistics;
+use crate::coordinator::{Statistics, section_bounds};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_egui::egui::{Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2};
 use rustc_hash::FxHashSet;
@@ -31,14 +31,7 @@ pub(super) struct MapTransform {
 impl MapTransform {
     /// The largest transform that shows all of these sections in `rect`, centered.
     pub fn fit(sections: impl IntoIterator<Item = SectionPos>, rect: Rect) -> Option<Self> {
-        let mut sections = sections.into_iter();
-        let first = sections.next()?;
-        let (low, high) = sections.fold((first, first), |(low, high), section| {
-            (
-                SectionPos::new(low.x.min(section.x), low.z.min(section.z)),
-                SectionPos::new(high.x.max(section.x), high.z.max(section.z)),
-            )
-        });
+        let (low, high) = section_bounds(sections)?;
         let inner = rect.shrink(MARGIN.min(rect.width().min(rect.height()) / 4.0));
         let extent = vec2(distance(low.x, high.x) as f32 + 1.0, distance(low.z, high.z) as f32 + 1.0);
         let scale = (inner.width() / extent.x).min(inner.height() / extent.y).clamp(f32::MIN_POSITIVE, LARGEST_SECTION);
@@ -174,8 +167,8 @@ impl Map {
 
         let hovered = response.hover_pos().map(|place| transform.section_at(place));
         let region = hovered.and_then(|section| {
-            let here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
-            here.into_iter().find(|region| region.contains(section)).zip(Some(section))
+            let mut here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
+            here.find(|region| region.contains(section)).zip(Some(section))
         });
         if response.clicked() {
             *selected = region.map(|(region, _)| (region.dimension, region.region));
@@ -257,10 +250,8 @@ impl Map {
 }
 
 /// Where the region ends; `None` if there is no such region.
-fn outline(statistics: &Statistics, selected: RegionKey) -> Option<Vec<(SectionPos, Side)>> {
-    let regions = &statistics.regions;
-    let place = regions.binary_search_by_key(&selected, |region| (region.dimension, region.region)).ok()?;
-    let region = &regions[place];
+fn outline(statistics: &Statistics, (dimension, region): RegionKey) -> Option<Vec<(SectionPos, Side)>> {
+    let region = statistics.region(dimension, region)?;
     let sides = |section: &SectionPos| {
         let SectionPos { x, z } = *section;
         let beside = |x: Option<i64>, z: Option<i64>| Some(SectionPos::new(x?, z?));
