@@ -17,8 +17,7 @@ pub struct SyncArea {
 impl SyncArea {
     /// Whether a column is in it.
     pub fn contains_column(&self, column: ColumnPos) -> bool {
-        let [dx, dz] = [column.x.abs_diff(self.center.x), column.z.abs_diff(self.center.z)];
-        squares(dx, dz) <= squares(self.radius.into(), 0)
+        self.center.column().distance_squared(column) <= u128::from(self.radius).pow(2)
     }
 
     /// Whether a chunk is in it.
@@ -28,8 +27,7 @@ impl SyncArea {
 
     /// The nearest come first: by columns, then by height.
     pub(super) fn order(&self, chunk: ChunkPos) -> (u128, u64, ChunkPos) {
-        let [dx, dz] = [chunk.x.abs_diff(self.center.x), chunk.z.abs_diff(self.center.z)];
-        (squares(dx, dz), chunk.y.abs_diff(self.center.y), chunk)
+        (self.center.column().distance_squared(chunk.column()), chunk.y.abs_diff(self.center.y), chunk)
     }
 
     /// The columns in it, nearest first.
@@ -47,11 +45,6 @@ impl SyncArea {
         let Self { center, radius, vertical } = self;
         Self { center, radius: radius.saturating_add(chunks), vertical: vertical.saturating_add(chunks) }
     }
-}
-
-fn squares(a: u64, b: u64) -> u128 {
-    let square = |side: u64| u128::from(side) * u128::from(side);
-    square(a).saturating_add(square(b))
 }
 
 #[cfg(test)]
