@@ -1,12 +1,15 @@
 //! The map of regions.
 
-use super::DimensionNames;
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
+use super::table::swatch;
 use super::wish::RegionKey;
-use crate::coordinator::{Statistics, section_bounds};
+use super::{DimensionNames, state};
+use crate::coordinator::{RegionStatistics, Statistics, section_bounds};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
-use bevy_egui::egui::{Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2};
+use bevy_egui::egui::{
+    Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
+};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -142,21 +145,14 @@ impl Map {
         selected: &mut Option<RegionKey>,
     ) -> bool {
         let before = self.dimension;
-        let dimensions = dimensions(statistics);
-        if dimensions.len() > 1 {
-            ui.horizontal_wrapped(|ui| {
-                for id in dimensions {
-                    ui.selectable_value(&mut self.dimension, id, names.name(id));
-                }
-            });
-        }
+        self.choose_dimension(ui, statistics, names);
         let (response, painter) = ui.allocate_painter(size, Sense::click());
         let visuals = ui.visuals();
         painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
         let Some(transform) = MapTransform::fit(self.runs.iter().flat_map(Run::ends), response.rect) else {
             let center = response.rect.center();
-            let font = bevy_egui::egui::TextStyle::Body.resolve(ui.style());
-            painter.text(center, bevy_egui::egui::Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
+            let font = TextStyle::Body.resolve(ui.style());
+            painter.text(center, Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
             return before != self.dimension;
         };
         self.paint_sections(&painter, transform);
@@ -174,31 +170,22 @@ impl Map {
             *selected = region.map(|(region, _)| (region.dimension, region.region));
         }
         if let Some((region, section)) = region {
-            painter.add(bevy_egui::egui::Shape::rect_stroke(
-                transform.section(section),
-                0.0,
-                Stroke::new(1.0, Color32::WHITE),
-                bevy_egui::egui::StrokeKind::Outside,
-            ));
-            response.on_hover_ui_at_pointer(|ui| {
-                ui.horizontal(|ui| {
-                    super::table::swatch(ui, region_color(region.region));
-                    ui.label(RichText::new(region.region.to_string()).strong());
-                    ui.label(super::state::text(region));
-                });
-                ui.label(format!(
-                    "{} TPS, {} ms a tick",
-                    rate(region.ticks_per_second()),
-                    milliseconds(region.windows[0].median)
-                ));
-                ui.label(format!(
-                    "{} columns, {} entities, section {section}",
-                    count(region.columns as u64),
-                    count(region.entities as u64)
-                ));
-            });
+            let stroke = Stroke::new(1.0, Color32::WHITE);
+            painter.rect_stroke(transform.section(section), 0.0, stroke, StrokeKind::Outside);
+            response.on_hover_ui_at_pointer(|ui| hint(ui, region, section));
         }
         before != self.dimension
+    }
+
+    fn choose_dimension(&mut self, ui: &mut Ui, statistics: &Statistics, names: &DimensionNames) {
+        let dimensions = dimensions(statistics);
+        if dimensions.len() > 1 {
+            ui.horizontal_wrapped(|ui| {
+                for id in dimensions {
+                    ui.selectable_value(&mut self.dimension, id, names.name(id));
+                }
+            });
+        }
     }
 
     fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
@@ -249,6 +236,19 @@ impl Map {
     }
 }
 
+/// What is told of the region under the pointer.
+fn hint(ui: &mut Ui, region: &RegionStatistics, section: SectionPos) {
+    ui.horizontal(|ui| {
+        swatch(ui, region_color(region.region));
+        ui.label(RichText::new(region.region.to_string()).strong());
+        ui.label(state::text(region));
+    });
+    let (tps, tick) = (rate(region.ticks_per_second()), milliseconds(region.windows[0].median));
+    ui.label(format!("{tps} TPS, {tick} ms a tick"));
+    let (columns, entities) = (count(region.columns as u64), count(region.entities as u64));
+    ui.label(format!("{columns} columns, {entities} entities, section {section}"));
+}
+
 /// Where the region ends; `None` if there is no such region.
 fn outline(statistics: &Statistics, (dimension, region): RegionKey) -> Option<Vec<(SectionPos, Side)>> {
     let region = statistics.region(dimension, region)?;
@@ -286,7 +286,6 @@ fn dimensions(statistics: &Statistics) -> Vec<DimensionId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::RegionStatistics;
     use crate::region::RegionId;
     use bevy_egui::egui::pos2;
     use proptest::prelude::*;
