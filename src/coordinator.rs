@@ -56,7 +56,6 @@ pub use snapshots::{
     SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, Window};
-pub(crate) use statistics::section_bounds;
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use streaming::failures::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};

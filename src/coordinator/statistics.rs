@@ -257,21 +257,21 @@ impl RegionStatistics {
 
     /// The lowest and the highest section on both axes; `None` if it has none.
     pub fn bounds(&self) -> Option<(SectionPos, SectionPos)> {
-        section_bounds(self.sections.iter().copied())
+        Self::bounds_of(self.sections.iter().copied())
+    }
+
+    /// The lowest and the highest of these sections on both axes; `None` without any.
+    pub(crate) fn bounds_of(sections: impl IntoIterator<Item = SectionPos>) -> Option<(SectionPos, SectionPos)> {
+        sections.into_iter().map(|section| (section, section)).reduce(|(low, high), (section, _)| {
+            let low = SectionPos::new(low.x.min(section.x), low.z.min(section.z));
+            (low, SectionPos::new(high.x.max(section.x), high.z.max(section.z)))
+        })
     }
 
     /// Whether the section is one of its own.
     pub fn contains(&self, section: SectionPos) -> bool {
         self.sections.binary_search(&section).is_ok()
     }
-}
-
-/// The lowest and the highest of these sections on both axes; `None` without any.
-pub(crate) fn section_bounds(sections: impl IntoIterator<Item = SectionPos>) -> Option<(SectionPos, SectionPos)> {
-    sections.into_iter().map(|section| (section, section)).reduce(|(low, high), (section, _)| {
-        let low = SectionPos::new(low.x.min(section.x), low.z.min(section.z));
-        (low, SectionPos::new(high.x.max(section.x), high.z.max(section.z)))
-    })
 }
 
 impl Desk<'_> {

@@ -5,7 +5,7 @@ use super::format::{count, milliseconds, rate};
 use super::table::swatch;
 use super::wish::RegionKey;
 use super::{DimensionNames, state};
-use crate::coordinator::{RegionStatistics, Statistics, section_bounds};
+use crate::coordinator::{RegionStatistics, Statistics};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
@@ -34,7 +34,7 @@ pub(super) struct MapTransform {
 impl MapTransform {
     /// The largest transform that shows all of these sections in `rect`, centered.
     pub fn fit(sections: impl IntoIterator<Item = SectionPos>, rect: Rect) -> Option<Self> {
-        let (low, high) = section_bounds(sections)?;
+        let (low, high) = RegionStatistics::bounds_of(sections)?;
         let inner = rect.shrink(MARGIN.min(rect.width().min(rect.height()) / 4.0));
         let extent = vec2(distance(low.x, high.x) as f32 + 1.0, distance(low.z, high.z) as f32 + 1.0);
         let scale = (inner.width() / extent.x).min(inner.height() / extent.y).clamp(f32::MIN_POSITIVE, LARGEST_SECTION);
