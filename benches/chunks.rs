@@ -25,7 +25,7 @@ const FIRST_KIND: u32 = 100;
 /// The kind that carries [`BOOK`], of which a built chunk has 200.
 const SHELF: BlockId = BlockId::new(FIRST_KIND);
 const SHELVES: usize = 200;
-const BOOK: ComponentId = ComponentId::new(ComponentId::VARIABLE);
+const BOOK: ComponentId = ComponentId::at(0, None);
 const BOOK_BYTES: usize = 40;
 const BUILT: usize = 1024;
 

@@ -7,9 +7,10 @@
 //! * [`SyncServer`] is one client as the server sees it: it answers "current", "here it is" or "gone", nearest first, within so
 //!   many bytes a second, and tells of chunks that change later.
 //!
-//! A chunk is current only if its version *and* the CRC-32 of its bytes are the same, so that a server which was set back to a
-//! backup, or lost its last changes in a crash, does not take other ground for current. The bytes are those of the [chunk format](mod@crate::chunk::format)
-//! with the numbers of the server's world; the first message of a server says what they mean.
+//! A chunk is current only if its version *and* the CRC-32 of its bytes are the same, so that a server which was set
+//! back to a backup, or lost its last changes in a crash, does not take other ground for current. The bytes are those
+//! of the [chunk format](mod@crate::chunk::format) with the numbers of the server's world; the first message of a
+//! server says what they mean.
 //!
 //! In an app, [`ChunkSyncPeer`](crate::view::ChunkSyncPeer) and [`ChunkSyncClient`](crate::view::ChunkSyncClient) connect this
 //! with the world. Here it is plain: whoever has it asks for messages and hands them in.
@@ -26,7 +27,7 @@ mod tests;
 
 pub use area::SyncArea;
 pub(crate) use budget::Budget;
-pub use cache::{CACHE_SIGNATURE, CachedChunk, ChunkCache};
+pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use error::SyncError;
 pub use messages::{

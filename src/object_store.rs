@@ -44,8 +44,9 @@ mod verify;
 
 pub use batch::Batch;
 pub use block::{BLOCK_SIZE, MOST_KEY_BYTES};
-pub use disk::{Disk, FileDisk};
 pub use error::ObjectStoreError;
 pub use recovery::{DroppedWrite, Recovery};
 pub use store::{Object, ObjectStore, ObjectStoreOptions};
 pub use verify::DamagedObject;
+
+use disk::{Disk, FileDisk};

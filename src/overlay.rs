@@ -1,10 +1,11 @@
 //! The egui overlay: what the simulation does at this moment.
 //!
 //! A window with a summary, the clocks of the dimensions, a map of the regions, and a table of them, a log of what
-//! happened to them, the pre-generations, which can be paused, resumed and cancelled, or the far views. A click on a region opens another one with all that is known of it, and with what it can be told to
-//! do: pause, step, tick at a rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is
-//! generated, and what failed; it can be capped, held, and told to try again. All of it goes through
-//! [`view`](crate::view), as a game would do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
+//! happened to them, the pre-generations, which can be paused, resumed and cancelled, or the far views. A click on a
+//! region opens another one with all that is known of it, and with what it can be told to do: pause, step, tick at a
+//! rate of its own, halt, restart. Below the clocks stands how far the ground of a dimension is generated, and what
+//! failed; it can be capped, held, and told to try again. All of it goes through [`view`](crate::view), as a game would
+//! do it. F3 shows and hides the overlay, and so does the resource [`Overlay`].
 //!
 //! ```no_run
 //! use bevy_terrane::overlay::OverlayPlugin;
@@ -28,6 +29,7 @@ mod generation;
 mod jobs;
 mod log;
 mod map;
+mod pregenerations;
 mod selected;
 mod snapshot_jobs;
 mod state;
@@ -49,6 +51,7 @@ use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
 use log::{Filter, RegionLog};
 use map::Map;
+use pregenerations::PregenerationRow;
 use rustc_hash::{FxHashMap, FxHashSet};
 use selected::Selected;
 use snapshot_jobs::SnapshotRow;
@@ -152,12 +155,12 @@ impl Background<'_, '_> {
     }
 
     /// The pre-generations, the oldest entity first.
-    fn pregenerations(&self) -> Vec<jobs::Job> {
+    fn pregenerations(&self) -> Vec<PregenerationRow> {
         let mut jobs: Vec<_> = self.jobs.iter().collect();
         jobs.sort_unstable_by_key(|(entity, ..)| *entity);
         let job = |(entity, job, progress, name): (Entity, &Pregeneration, &PregenerationProgress, Option<&Name>)| {
             let dimension = self.dimensions.get(job.dimension);
-            jobs::Job {
+            PregenerationRow {
                 entity,
                 name: name.map(|name| name.as_str().to_owned()),
                 dimension: dimension.map_or_else(|_| format::UNKNOWN.to_owned(), |it| it.name().to_owned()),

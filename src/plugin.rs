@@ -1,27 +1,23 @@
 //! [`TerranePlugin`]: puts the rooms together.
 
+mod app_ext;
+mod setup;
 mod signals;
 
-use crate::block::{
-    BlockComponent, BlockId, BlockRegistry, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema,
-};
+pub use app_ext::TerraneAppExt;
+pub use setup::WorldFailure;
+
 use crate::coordinator::{
-    CoordinatorApp, CoordinatorConfig, CoordinatorError, CoordinatorHandle, DimensionGeneration, MainLink, Pacing,
-    RegionFaults, SaveDurability, SnapshotSettings, TickMode, coordinator_app,
+    CoordinatorApp, CoordinatorConfig, CoordinatorError, CoordinatorHandle, DimensionGeneration, Pacing, RegionFaults,
+    SaveDurability, SnapshotSettings, TickMode,
 };
 use crate::region::RegionizerConfig;
-use crate::simulation::{
-    BlockTypes, DamagedGround, Mirrored, Post, Received, RegionComponents, RegionMessage, RegionResource,
-    RegionTemplate, RegionTemplateError, Returned, SavedComponent, SavedVersionError, SplitMix64,
-};
-use crate::storage::{RegistryLists, StorageConfig, StoreError, TierSettings, WorldOpenError, WorldStore};
+use crate::simulation::DamagedGround;
+use crate::storage::{StorageConfig, TierSettings};
 use crate::view;
-use bevy::ecs::error::FallbackErrorHandler;
-use bevy::ecs::relationship::Relationship;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
-use std::mem;
-use std::sync::Arc;
+use setup::{Link, exit_on_failure, fail};
 use std::time::Duration;
 
 /// Gives an app a voxel world.
@@ -215,88 +211,6 @@ impl TerranePlugin {
     }
 }
 
-/// Why there is no world. The app that has this resource ends at its first update.
-#[derive(Resource, Debug, thiserror::Error)]
-pub enum WorldFailure {
-    /// The world's folder cannot be used.
-    #[error(transparent)]
-    Open(#[from] WorldOpenError),
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The lists of blocks and block components in the store are damaged, or the game cannot read what they stand for.
-    #[error("the world's blocks cannot be used: {0}")]
-    Blocks(#[from] BlockRegistryError),
-    /// The world has entities that the game cannot read.
-    #[error(transparent)]
-    SavedVersion(#[from] SavedVersionError),
-    /// Ids that were given out do not hold in this world.
-    #[error(
-        "{name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
-    )]
-    BlocksBeforePlugin {
-        /// The first block or block component whose id changed.
-        name: String,
-    },
-    /// The region worlds cannot be made.
-    #[error(transparent)]
-    Template(#[from] RegionTemplateError),
-    /// The simulation cannot begin.
-    #[error(transparent)]
-    Coordinator(#[from] CoordinatorError),
-}
-
-/// What the game registers before it runs.
-#[derive(Resource)]
-struct Setup {
-    plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
-    components: RegionComponents,
-    blocks: BlockRegistry,
-    /// What was registered before the world was opened is registered again in the order of that.
-    registered_components: Vec<BlockComponent>,
-    registered: Vec<BlockType>,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            plugins: Vec::new(),
-            components: RegionComponents::with_builtin(),
-            blocks: BlockRegistry::new(),
-            registered_components: Vec::new(),
-            registered: Vec::new(),
-        }
-    }
-}
-
-impl Setup {
-    /// Registers once more, in the registry of the world, what was registered before it was opened.
-    fn open(&mut self, mut blocks: BlockRegistry) -> Result<(), WorldFailure> {
-        for component in mem::take(&mut self.registered_components) {
-            let name = component.name().to_owned();
-            if Some(blocks.register_component(component)?) != self.blocks.component(&name) {
-                return Err(WorldFailure::BlocksBeforePlugin { name });
-            }
-        }
-        for block in mem::take(&mut self.registered) {
-            let name = block.name().to_owned();
-            if Some(blocks.register(block)?) != self.blocks.id(&name) {
-                return Err(WorldFailure::BlocksBeforePlugin { name });
-            }
-        }
-        self.blocks = blocks;
-        Ok(())
-    }
-}
-
-/// The opened world, until the simulation begins.
-#[derive(Resource)]
-struct Opened(Arc<WorldStore>);
-
-/// The coordinator, until it moves to its thread.
-#[derive(Resource)]
-struct Link(MainLink);
-
 impl Plugin for TerranePlugin {
     fn build(&self, app: &mut App) {
         view::build(app);
@@ -337,213 +251,5 @@ impl Plugin for TerranePlugin {
             Some(failure) => eprintln!("error: {failure}"),
             None => {}
         }
-    }
-}
-
-impl TerranePlugin {
-    fn open(&self, app: &mut App) -> Result<(), WorldFailure> {
-        let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
-        let opened = WorldStore::open(&self.storage).map_err(WorldFailure::from).and_then(|store| {
-            let RegistryLists { blocks, components, .. } = store.registry_lists()?;
-            setup.open(match blocks.is_empty() {
-                true => BlockRegistry::new(),
-                false => BlockRegistry::from_records(blocks, components)?,
-            })?;
-            Ok(store)
-        });
-        if self.basic_blocks {
-            setup.blocks.register_basic_blocks();
-        }
-        setup.blocks.register_schematic_blocks();
-        app.insert_resource(setup);
-        app.insert_resource(Opened(Arc::new(opened?)));
-        Ok(())
-    }
-
-    fn prepare(&self, app: &mut App) -> Result<(), WorldFailure> {
-        let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
-        let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
-        app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
-        // Without a world the game's systems find the blocks all the same, until the app ends.
-        let Some(Opened(store)) = app.world_mut().remove_resource::<Opened>() else { return Ok(()) };
-        let stored = store.registry_lists()?;
-        let lists = RegistryLists {
-            blocks: blocks.block_records().collect(),
-            components: blocks.component_records().cloned().collect(),
-            entity_types: components.entity_types(&stored.entity_types)?,
-            structures: stored.structures.clone(),
-        };
-        if lists != stored {
-            store.save_registry_lists(&lists)?;
-        }
-        store.set_blocks(blocks.clone());
-        let template = RegionTemplate {
-            plugins: setup.plugins,
-            components,
-            blocks,
-            types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
-            parallel_from: self.parallel_from,
-            error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
-            seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
-        };
-        template.check()?;
-        let (coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
-        app.insert_sub_app(CoordinatorApp, coordinator);
-        app.insert_resource(Link(link));
-        Ok(())
-    }
-}
-
-fn fail(app: &mut App, failure: WorldFailure) {
-    // What failed first is the reason for what follows.
-    if !app.world().contains_resource::<WorldFailure>() {
-        app.insert_resource(failure);
-    }
-}
-
-fn exit_on_failure(mut exit: MessageWriter<AppExit>) {
-    exit.write(AppExit::error());
-}
-
-/// What a game says of its regions and blocks, while its app is built.
-pub trait TerraneAppExt {
-    /// Registers a block type and gives its id, which never changes in this world. Call it after [`TerranePlugin`] was
-    /// added.
-    ///
-    /// # Errors
-    /// An invalid or a taken name, and a call when the app runs already.
-    fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError>;
-
-    /// Registers all states of a block type, and gives their ids, the default's first. As
-    /// [`register_block`](Self::register_block) otherwise.
-    fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError>;
-
-    /// Registers a block component, before the blocks that have it. Call it after [`TerranePlugin`] was added.
-    ///
-    /// # Errors
-    /// An invalid or a taken name. If the world has values in a version or of a size that the game cannot read, the world is
-    /// not opened either: the app gets a [`WorldFailure`] and ends at its first update.
-    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError>;
-
-    /// `template` runs once for every region world that is made: add systems, plugins, resources, messages, observers.
-    fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
-
-    /// Entities take their `T` along when they move from one region to another.
-    ///
-    /// Every component on an entity that can travel (one with a `Position`, and whatever hangs on it) must be registered
-    /// or left behind by [`leave_region_component_behind`](Self::leave_region_component_behind): otherwise the region's
-    /// error handler is told at the end of the tick in which it first appears.
-    ///
-    /// References to entities (`#[entities]`) point to the same entities afterwards if these moved along, and are
-    /// `Entity::PLACEHOLDER` otherwise: keep a [`StableId`](crate::simulation::StableId) to find an entity again that may
-    /// part. What changed since its region's last tick began counts as changed where it arrives, what is older does not;
-    /// a component that cannot change counts as added.
-    fn register_region_component<T: Component>(&mut self) -> &mut Self;
-
-    /// Relationships `R` stay between entities that move together, in the order in which their target has them. One to
-    /// an entity that stays behind ends. If the target takes its sources along into death (`linked_spawn`), these also
-    /// follow it wherever it goes. `ChildOf` is built in.
-    fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self;
-
-    /// Regions join their `R` when they merge, and divide it when they split. Of any other resource the larger region's
-    /// stays, and the smaller one's is dropped.
-    fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self;
-
-    /// The component of the type with this full path (as `std::any::type_name` gives it) stays behind when its entity
-    /// moves from one region to another, and nobody complains.
-    fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self;
-
-    /// Entities take their `T` along, and it is stored with them. An entity is stored if it has at least one such
-    /// component.
-    ///
-    /// A stored value that cannot be read is named in the log, and stays in the store as it is.
-    fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
-
-    /// The same for a `T` whose stored form has a version. Stored values of older versions are migrated; if there is no
-    /// migration from a version that the world has, the world is not opened: the app gets a [`WorldFailure`]. The bytes are
-    /// postcard's.
-    fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self;
-
-    /// `T` can be read on the entity's [`Mirror`](view::Mirror) in the main world.
-    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self;
-
-    /// `M` can be sent with [`Post`], and read as [`Received<M>`] in the regions and in the main world.
-    fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
-}
-
-impl TerraneAppExt for App {
-    fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
-        setup.registered.push(block.clone());
-        setup.blocks.register(block)
-    }
-
-    fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
-        let ids = setup.blocks.register_states(states)?;
-        let types: Vec<_> = ids.iter().map(|id| setup.blocks.block(*id).clone()).collect();
-        setup.registered.extend(types);
-        Ok(ids)
-    }
-
-    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
-        setup.registered_components.push(component.clone());
-        let registered = setup.blocks.register_component(component);
-        if let Err(error) = &registered
-            && error.is_schema_mismatch()
-        {
-            // Nothing may be read or written: the world is closed again.
-            self.world_mut().remove_resource::<Opened>();
-            fail(self, error.clone().into());
-        }
-        registered
-    }
-
-    fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().plugins.push(Arc::new(template));
-        self
-    }
-
-    fn register_region_component<T: Component>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register::<T>();
-        self
-    }
-
-    fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_relationship::<R>();
-        self
-    }
-
-    fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_resource::<R>();
-        self
-    }
-
-    fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.leave_behind(type_path);
-        self
-    }
-
-    fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self {
-        self.register_saved_component_with::<T>(Schema::default())
-    }
-
-    fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_saved_with::<T>(schema);
-        self
-    }
-
-    fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.mirror::<T>();
-        self
-    }
-
-    fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {
-        self.add_message::<Received<M>>().add_message::<Returned<M>>();
-        self.add_region_plugins(|region| {
-            region.add_message::<Received<M>>().add_message::<Returned<M>>();
-            region.world_mut().resource_mut::<Post>().register::<M>();
-        })
     }
 }

@@ -48,36 +48,15 @@ use systems::{ChunkMesher, apply, dispatch, hear, move_meshes};
 /// Makes and shows meshes for the columns that are published to the main world. See the [module](self).
 ///
 /// It is added after `DefaultPlugins`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ChunkRenderPlugin {
     dimensions: Option<Vec<String>>,
-    tasks: usize,
-    meshes_a_frame: usize,
-}
-
-impl Default for ChunkRenderPlugin {
-    /// All dimensions; 256 meshes in the making; 128 new meshes a frame.
-    fn default() -> Self {
-        Self { dimensions: None, tasks: 256, meshes_a_frame: 128 }
-    }
 }
 
 impl ChunkRenderPlugin {
     /// Only the dimensions with these names. All of them by default.
     pub fn with_dimensions<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.dimensions = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// How many meshes may be in the making at a time, at least one; 256 by default.
-    pub fn with_tasks(mut self, tasks: usize) -> Self {
-        self.tasks = tasks.max(1);
-        self
-    }
-
-    /// How many finished meshes are shown in one frame at most, at least one; 128 by default.
-    pub fn with_meshes_a_frame(mut self, meshes: usize) -> Self {
-        self.meshes_a_frame = meshes.max(1);
         self
     }
 }
@@ -175,7 +154,7 @@ impl Plugin for ChunkRenderPlugin {
             return;
         }
         add_material(app);
-        app.insert_resource(ChunkMesher::new(self.clone()))
+        app.insert_resource(ChunkMesher::new(self.dimensions.clone()))
             .configure_sets(
                 PreUpdate,
                 (ChunkMeshSystems::Hear, ChunkMeshSystems::Apply, ChunkMeshSystems::Dispatch).chain(),

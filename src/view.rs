@@ -7,15 +7,18 @@ mod arenas;
 mod chunk_sync;
 mod dimension;
 mod far_view;
+mod frame;
 mod messages;
 mod mirror;
 mod opacity;
 mod pregeneration;
 mod published;
 mod receive;
+mod region_commands;
 mod regions;
 mod requests;
 mod snapshots;
+mod viewers;
 
 pub use crate::coordinator::{
     AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
@@ -36,8 +39,9 @@ pub use messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnlo
 pub use mirror::{Mirror, MirrorIndex};
 pub use pregeneration::{ControlPregeneration, Pregeneration, PregenerationEnded};
 pub use published::{PublishedBlocks, PublishedColumns, WorldStatistics};
+pub use region_commands::RegionCommands;
 pub use regions::Regions;
-pub use requests::{LogIn, LogOut, RegionCommands, SaveWorld};
+pub use requests::{LogIn, LogOut, SaveWorld};
 pub use snapshots::{SnapshotJob, SnapshotJobEnded};
 
 use crate::coordinator::{CoordinatorHandle, MainLink, WorldEvent};
@@ -63,47 +67,25 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
-        .init_resource::<FarColumns>()
-        .init_resource::<receive::Backlog>()
-        .init_resource::<chunk_sync::SyncThreads>()
-        .init_resource::<requests::Outgoing>()
-        .init_resource::<dimension::Reopening>()
-        .init_resource::<pregeneration::PregenerationIndex>()
-        .init_resource::<snapshots::SnapshotJobIndex>()
-        .add_message::<SnapshotJobEnded>()
-        .init_resource::<requests::FrameBegan>()
-        .register_type::<crate::simulation::Viewer>()
-        .register_type::<crate::simulation::Position>()
-        .add_message::<SetBlock>()
-        .register_type::<ArenaStatus>()
-        .register_type::<DimensionClock>()
-        .register_type::<PregenerationProgress>()
-        .add_message::<ControlPregeneration>()
-        .add_message::<PregenerationEnded>()
-        .register_type::<DimensionGeneration>()
-        .add_message::<RetryColumns>()
-        .add_message::<SaveWorld>()
-        .add_message::<BackupWorld>()
-        .add_message::<AskOpacity>()
-        .add_message::<AskChunks>()
-        .add_message::<LogIn>()
-        .add_message::<LogOut>()
-        .add_message::<StepDimension>()
-        .add_message::<ControlRegion>()
-        .add_message::<RemoveDimension>()
-        .register_type::<FarView>()
-        .add_message::<FarColumnReceived>()
-        .add_message::<FarColumnGone>()
-        .add_message::<ColumnLoaded>()
-        .add_message::<ColumnChanged>()
-        .add_message::<ColumnHeightsChanged>()
-        .add_message::<ColumnUnloaded>();
+        .init_resource::<receive::Backlog>();
+    arenas::build(app);
+    chunk_sync::build(app);
+    dimension::build(app);
+    far_view::build(app);
+    frame::build(app);
+    messages::build(app);
+    opacity::build(app);
+    pregeneration::build(app);
+    region_commands::build(app);
+    requests::build(app);
+    snapshots::build(app);
+    viewers::build(app);
     WorldEvent::register(app);
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
         .configure_sets(Last, ViewSystems::Send)
         .add_systems(
             First,
-            (requests::begin_frame, chunk_sync::take_in, receive::receive, chunk_sync::hear)
+            (frame::begin, chunk_sync::take_in, receive::receive, chunk_sync::hear)
                 .chain()
                 .in_set(ViewSystems::Receive)
                 .run_if(resource_exists::<MainLink>),
@@ -113,11 +95,11 @@ pub(crate) fn build(app: &mut App) {
             (
                 (
                     dimension::open,
-                    requests::send_viewers,
+                    viewers::send_viewers,
                     far_view::send_far_views,
                     requests::send_orders,
                     requests::send_generation,
-                    requests::send_letters,
+                    region_commands::send_letters,
                     requests::send_players,
                     requests::send_edits,
                     requests::send_saves,
@@ -128,10 +110,10 @@ pub(crate) fn build(app: &mut App) {
                     snapshots::cancel_despawned,
                 )
                     .chain(),
-                requests::end_frame,
+                frame::end,
                 chunk_sync::end_clients,
-                requests::update_lockstep,
-                requests::end_with_app,
+                frame::update_lockstep,
+                frame::end_with_app,
             )
                 .chain()
                 .in_set(ViewSystems::Send)

@@ -45,7 +45,7 @@ fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
         return Err(failure.to_string().into());
     }
     start::add_bevy(&mut app, "To the horizon", arguments.headless);
-    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin::default(), scene::ScenePlugin));
+    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, scene::ScenePlugin));
     match arguments.headless {
         true => {
             let pictures = PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_600, 900) };

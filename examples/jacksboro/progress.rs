@@ -69,7 +69,7 @@ fn show(
         _ if speed < 0.5 => ", waiting".to_owned(),
         _ => format!(", {:.0} s left", (remaining as f64 / speed).ceil()),
     };
-    let slowest = statistics.slowest_region().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+    let slowest = statistics.slowest_tps().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
     let line = format!(
         "{:4.0} s | columns: {done} done, {speed:.0}/s, {remaining} to go{eta} | regions: {}, slowest {slowest} TPS | \
          bots: {}",

@@ -111,8 +111,8 @@ fn record(mut record: ResMut<Record>, mut opened: MessageReader<DimensionOpened>
         return;
     }
     record.last_sample = statistics.clock;
-    record.median_rates.extend(statistics.median_region());
-    let slowest = statistics.slowest_region();
+    record.median_rates.extend(statistics.median_tps());
+    let slowest = statistics.slowest_tps();
     record.worst_rate = record.worst_rate.into_iter().chain(slowest).min_by(f64::total_cmp);
     if statistics.ticks > 0 {
         record.median_times.push(statistics.tick_time_median);

@@ -3,7 +3,6 @@
 #![no_main]
 
 use bevy_terrane::chunk_sync::{ChunkQuestions, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer};
-use bevy_terrane::object_store::FileDisk;
 use bevy_terrane::space::ChunkPos;
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
@@ -18,7 +17,7 @@ fuzz_target!(|message: &[u8]| {
     let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), SyncLimits::default());
     server.messages(Duration::ZERO);
     let welcome = server.messages(Duration::from_secs(1));
-    let mut client = SyncClient::<FileDisk>::new(None);
+    let mut client = SyncClient::new(None);
     client.look(SyncArea { center: ChunkPos::new(0, 0, 0), radius: 2, vertical: 2 });
     // As it comes, and after the right first message.
     for message in [message].into_iter().chain(welcome.iter().map(Vec::as_slice)).chain([message]) {

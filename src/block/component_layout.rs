@@ -10,7 +10,15 @@ pub struct ComponentId(u64);
 
 impl ComponentId {
     /// Set in the number of a component whose size differs from block to block.
-    pub const VARIABLE: u64 = 1 << 63;
+    pub(crate) const VARIABLE: u64 = 1 << 63;
+
+    /// The component at this place of its world's list, with values of that size; `None` if the sizes differ.
+    pub const fn at(place: usize, size: Option<u32>) -> Self {
+        match size {
+            Some(_) => Self(place as u64),
+            None => Self(place as u64 | Self::VARIABLE),
+        }
+    }
 
     /// The component with this number.
     pub const fn new(number: u64) -> Self {
@@ -22,6 +30,11 @@ impl ComponentId {
         self.0
     }
 
+    /// The place in its world's list.
+    pub const fn place(self) -> u64 {
+        self.0 & !Self::VARIABLE
+    }
+
     /// Whether its size differs from block to block.
     pub const fn is_variable(self) -> bool {
         self.0 & Self::VARIABLE != 0
@@ -31,7 +44,7 @@ impl ComponentId {
 impl fmt::Display for ComponentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_variable() {
-            true => write!(f, "{} (variable size)", self.0 & !Self::VARIABLE),
+            true => write!(f, "{} (variable size)", self.place()),
             false => self.0.fmt(f),
         }
     }
@@ -44,6 +57,13 @@ pub struct ComponentLayout {
     pub id: ComponentId,
     /// The bytes of each; `None` if they differ from block to block.
     pub size: Option<u32>,
+}
+
+impl ComponentLayout {
+    /// The value of a block that was given none: zeros, or no bytes if the sizes differ.
+    pub fn unset(&self) -> Vec<u8> {
+        vec![0; self.size.map_or(0, |size| size as usize)]
+    }
 }
 
 /// Says which components a type of block has. A type always has the same ones, so that what a chunk holds follows from its

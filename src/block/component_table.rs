@@ -131,7 +131,7 @@ impl ComponentTable {
             checked_size(&name, record.size.map(|size| size as usize))?;
             let known: Vec<usize> = table.places(|entry| entry.record.name == name).collect();
             if let Some(first) = known.iter().copied().find(|place| table.entries[*place].record == record) {
-                let second = component_id(table.entries.len(), record.size);
+                let second = ComponentId::at(table.entries.len(), record.size);
                 return Err(BlockComponentError::Duplicate {
                     first: table.id(first),
                     second,
@@ -288,11 +288,11 @@ impl ComponentTable {
     }
 
     fn id(&self, place: usize) -> ComponentId {
-        component_id(place, self.entries[place].record.size)
+        ComponentId::at(place, self.entries[place].record.size)
     }
 
     fn place(&self, id: ComponentId) -> Option<usize> {
-        let place = usize::try_from(id.number() & !ComponentId::VARIABLE).ok()?;
+        let place = usize::try_from(id.place()).ok()?;
         (place < self.entries.len() && self.id(place) == id).then_some(place)
     }
 }
@@ -310,10 +310,6 @@ impl ComponentRecord {
             _ => Ok(()),
         }
     }
-}
-
-fn component_id(place: usize, size: Option<u32>) -> ComponentId {
-    ComponentId::new(place as u64 | if size.is_none() { ComponentId::VARIABLE } else { 0 })
 }
 
 fn check_name(name: &str) -> Result<(), BlockComponentError> {

@@ -330,7 +330,7 @@ impl BlockRegistry {
                     .components
                     .upgrade(old.id, value)
                     .map_err(|source| BlockUpgradeError::Component { block, source })?,
-                None => Cow::Owned(vec![0; new.size.map_or(0, |size| size as usize)]),
+                None => Cow::Owned(new.unset()),
             });
         }
         Ok(UpgradedBlock { block: successor, values: upgraded })

@@ -83,12 +83,12 @@ impl Schema {
     }
 
     /// What the component was called before.
-    pub fn former_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn former_names(&self) -> impl Iterator<Item = &str> {
         self.former_names.iter().map(Cow::as_ref)
     }
 
     /// Whether values of this version can become ones of the newest.
-    pub fn can_read(&self, version: u32) -> bool {
+    pub(crate) fn can_read(&self, version: u32) -> bool {
         version == self.version || self.migrations.contains_key(&version)
     }
 

@@ -136,7 +136,7 @@ impl Chunk {
         let mut completed = self.clone();
         let components = &mut completed.extras.get_or_insert_default().components;
         for component in expected {
-            let unset = vec![0; component.layout.size.unwrap_or(0) as usize];
+            let unset = component.layout.unset();
             for slot in component.slots {
                 if components.get(component.layout.id, slot.layer, slot.cell.into()).is_none() {
                     components.set(component.layout, slot.layer, slot.cell.into(), &unset);

@@ -88,8 +88,7 @@ impl Chunk {
         if old != Some(block) && !components.is_empty() {
             let extras = self.extras.get_or_insert_default();
             for component in components {
-                let value = vec![0; component.size.unwrap_or(0) as usize];
-                extras.components.set(*component, layer, cell(position), &value);
+                extras.components.set(*component, layer, cell(position), &component.unset());
             }
         }
         Ok(old)

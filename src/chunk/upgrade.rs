@@ -37,10 +37,9 @@ impl Chunk {
         if blocks.successor(block).is_none() {
             return Ok(());
         }
-        let unset = |size: Option<u32>| vec![0; size.unwrap_or(0) as usize];
         let components = blocks.components(block).iter();
         let values: Vec<Vec<u8>> = components
-            .map(|of| self.component(position, layer, of.id).map_or_else(|| unset(of.size), <[u8]>::to_vec))
+            .map(|of| self.component(position, layer, of.id).map_or_else(|| of.unset(), <[u8]>::to_vec))
             .collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         let UpgradedBlock { block, values } = blocks.upgrade(block, &values)?;

@@ -1,7 +1,7 @@
 //! What a client remembers of chunks until it comes again, in an object store.
 
 use crate::bytes::{self, put_value};
-use crate::object_store::{BLOCK_SIZE, Batch, Disk, FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::object_store::{BLOCK_SIZE, Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The signature of a cache's file.
-pub const CACHE_SIGNATURE: &str = "bevy_terrane chunk cache 1";
+const CACHE_SIGNATURE: &str = "bevy_terrane chunk cache 1";
 
 /// The key of the server's first message.
 const ABOUT: &str = "about";
@@ -48,8 +48,8 @@ type StackPos = (i64, i64, i64);
 /// A crash loses what was not written yet; of a cache that is only asked for again. It blocks on the disk: whoever has frames
 /// to draw gives it a worker of its own.
 #[derive(Debug)]
-pub struct ChunkCache<D: Disk = FileDisk> {
-    store: ObjectStore<D>,
+pub struct ChunkCache {
+    store: ObjectStore,
     most_bytes: u64,
     held: BTreeMap<StackPos, Held>,
     /// Stacks that are not written, and about the bytes of them.
@@ -72,8 +72,9 @@ fn options() -> ObjectStoreOptions {
 }
 
 impl ChunkCache {
-    /// The cache in this file, made with its folder if there is none. Its file takes about `most_bytes` at the most, and at least 1 MiB. If it
-    /// is larger, from when it was allowed to be, it gets smaller with the first [`flush`](Self::flush) and the opening after.
+    /// The cache in this file, made with its folder if there is none. Its file takes about `most_bytes` at the most,
+    /// and at least 1 MiB. If it is larger, from when it was allowed to be, it gets smaller with the first
+    /// [`flush`](Self::flush) and the opening after.
     ///
     /// # Errors
     /// A file that is no cache, or is in use; what the system says.
@@ -93,21 +94,14 @@ impl ChunkCache {
             // What is damaged keeps it as large as it is.
             let _ = store.compact(|_| ControlFlow::Continue(()));
         }
-        Ok(Self::new(store, most_bytes))
-    }
-}
-
-impl<D: Disk> ChunkCache<D> {
-    /// The cache in an object store.
-    fn new(store: ObjectStore<D>, most_bytes: u64) -> Self {
-        Self {
+        Ok(Self {
             store,
             most_bytes: most_bytes.max(LEAST_BYTES),
             held: BTreeMap::new(),
             unwritten: 0,
             unwritten_bytes: 0,
             asked: 0,
-        }
+        })
     }
 
     /// The server's first message.

@@ -5,7 +5,7 @@ use super::{
     ChunkAnswer, ChunkCache, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MOST_QUESTIONS, ServerMessage,
     SyncArea, SyncError, SyncWelcome,
 };
-use crate::object_store::{Disk, FileDisk, ObjectStoreError};
+use crate::object_store::ObjectStoreError;
 use crate::space::ChunkPos;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -66,8 +66,8 @@ pub struct SyncProgress {
 
 /// A client's view of one dimension of a server. See the [module](super).
 #[derive(Debug)]
-pub struct SyncClient<D: Disk = FileDisk> {
-    cache: Option<ChunkCache<D>>,
+pub struct SyncClient {
+    cache: Option<ChunkCache>,
     cache_error: Option<ObjectStoreError>,
     welcome: Option<SyncWelcome>,
     is_connected: bool,
@@ -94,9 +94,9 @@ struct Held {
     is_answered: bool,
 }
 
-impl<D: Disk> SyncClient<D> {
+impl SyncClient {
     /// A client with a cache, or without one.
-    pub fn new(cache: Option<ChunkCache<D>>) -> Self {
+    pub fn new(cache: Option<ChunkCache>) -> Self {
         let mut client = Self {
             cache,
             cache_error: None,
@@ -335,7 +335,7 @@ impl<D: Disk> SyncClient<D> {
     }
 
     /// A cache that fails is given up.
-    fn with_cache<T>(&mut self, work: impl FnOnce(&mut ChunkCache<D>) -> Result<T, ObjectStoreError>) -> Option<T> {
+    fn with_cache<T>(&mut self, work: impl FnOnce(&mut ChunkCache) -> Result<T, ObjectStoreError>) -> Option<T> {
         match work(self.cache.as_mut()?) {
             Ok(done) => Some(done),
             Err(error) => {

@@ -86,8 +86,8 @@ pub struct SyncServer {
     looked_up: usize,
     ready: VecDeque<ChunkAnswer>,
     ready_bytes: usize,
-    /// Messages that wait for bytes of the budget, and the answers in them.
-    held: VecDeque<Vec<u8>>,
+    /// A message that waits for bytes of the budget, and the answers in it.
+    held: Option<Vec<u8>>,
     held_answers: usize,
     budget: Option<Budget>,
     progress: SyncServerProgress,
@@ -139,7 +139,7 @@ impl SyncServer {
             looked_up: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
-            held: VecDeque::from([ServerMessage::Welcome(welcome).encode()]),
+            held: Some(ServerMessage::Welcome(welcome).encode()),
             held_answers: 0,
             budget: None,
             progress: SyncServerProgress::default(),
@@ -206,7 +206,7 @@ impl SyncServer {
     pub fn wanted(&mut self, most: usize) -> Vec<ChunkPos> {
         let mut wanted = Vec::new();
         while self.ready_bytes < READY_BYTES
-            && self.held.is_empty()
+            && self.held.is_none()
             && self.looked_up < most
             && let Some((.., chunk)) = self.queue.pop_first()
         {
@@ -308,44 +308,45 @@ impl SyncServer {
             self.looked_again = now;
             self.look_again();
         }
-        let budget = self.budget.get_or_insert_with(|| Budget::new(now));
-        budget.refill(now, self.limits.bytes_per_second);
+        self.budget.get_or_insert_with(|| Budget::new(now)).refill(now, self.limits.bytes_per_second);
         let mut messages = Vec::new();
-        loop {
-            if self.held.is_empty() {
-                let (mut answers, mut bytes) = (Vec::new(), 0);
-                while answers.len() < MOST_ANSWERS
-                    && let Some(answer) = self.ready.pop_front()
-                {
-                    let more = answer_bytes(&answer);
-                    if bytes + more > MESSAGE_BYTES && !answers.is_empty() {
-                        self.ready.push_front(answer);
-                        break;
-                    }
-                    match answer.news {
-                        ChunkNews::Current(_) => self.progress.current += 1,
-                        ChunkNews::Chunk { .. } => self.progress.sent += 1,
-                        ChunkNews::Gone | ChunkNews::Unreadable => {}
-                    }
-                    bytes += more;
-                    answers.push(answer);
-                }
-                if answers.is_empty() {
-                    return messages;
-                }
-                self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
-                self.held_answers = answers.len();
-                self.held.push_back(ServerMessage::Answers(answers).encode());
+        while let Some(message) = self.held.take().or_else(|| self.next_answers()) {
+            let bytes = message.len() as u64;
+            if !self.budget.as_mut().is_some_and(|budget| budget.spend(bytes)) {
+                self.held = Some(message);
+                break;
             }
-            let Some(message) = self.held.pop_front() else { return messages };
-            if !budget.spend(message.len() as u64) {
-                self.held.push_front(message);
-                return messages;
-            }
-            self.progress.bytes += message.len() as u64;
+            self.progress.bytes += bytes;
             self.held_answers = 0;
             messages.push(message);
         }
+        messages
+    }
+
+    /// A message of the next answers, if there are any.
+    fn next_answers(&mut self) -> Option<Vec<u8>> {
+        let (mut answers, mut bytes) = (Vec::new(), 0);
+        while answers.len() < MOST_ANSWERS
+            && let Some(answer) = self.ready.front()
+        {
+            let more = answer_bytes(answer);
+            if bytes + more > MESSAGE_BYTES && !answers.is_empty() {
+                break;
+            }
+            match answer.news {
+                ChunkNews::Current(_) => self.progress.current += 1,
+                ChunkNews::Chunk { .. } => self.progress.sent += 1,
+                ChunkNews::Gone | ChunkNews::Unreadable => {}
+            }
+            bytes += more;
+            answers.extend(self.ready.pop_front());
+        }
+        if answers.is_empty() {
+            return None;
+        }
+        self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
+        self.held_answers = answers.len();
+        Some(ServerMessage::Answers(answers).encode())
     }
 
     /// What was done for the client.

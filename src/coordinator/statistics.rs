@@ -118,9 +118,15 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// The region with this id.
+    pub fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
+        let place = self.regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
+        self.regions.get(place.ok()?)
+    }
+
     /// The least ticks a second of all regions that are to tick, over five seconds; `None` before there is enough to
     /// count.
-    pub fn slowest_region(&self) -> Option<f64> {
+    pub fn slowest_tps(&self) -> Option<f64> {
         let ticking = self.regions.iter().filter(|region| !region.halted && !region.paused);
         ticking.filter_map(RegionStatistics::ticks_per_second).min_by(f64::total_cmp)
     }
@@ -131,7 +137,7 @@ impl Statistics {
     }
 
     /// The median of the regions' ticks a second, over five seconds.
-    pub fn median_region(&self) -> Option<f64> {
+    pub fn median_tps(&self) -> Option<f64> {
         let mut rates: Vec<f64> = self.regions.iter().filter_map(RegionStatistics::ticks_per_second).collect();
         rates.sort_by(f64::total_cmp);
         rates.get(rates.len() / 2).copied()
@@ -239,11 +245,7 @@ impl RegionStatistics {
 
     /// Its ticks over one of the windows.
     pub fn window(&self, window: Window) -> &TickWindow {
-        match window {
-            Window::FiveSeconds => &self.windows[0],
-            Window::FifteenSeconds => &self.windows[1],
-            Window::OneMinute => &self.windows[2],
-        }
+        &self.windows[window as usize]
     }
 
     /// Its ticks a second over five seconds; `None` before there is enough to count.
@@ -253,12 +255,15 @@ impl RegionStatistics {
 
     /// The lowest and the highest section on both axes; `None` if it has none.
     pub fn bounds(&self) -> Option<(SectionPos, SectionPos)> {
-        let first = *self.sections.first()?;
-        let join = |(low, high): (SectionPos, SectionPos), at: &SectionPos| {
-            let low = SectionPos::new(low.x.min(at.x), low.z.min(at.z));
-            (low, SectionPos::new(high.x.max(at.x), high.z.max(at.z)))
-        };
-        Some(self.sections.iter().fold((first, first), join))
+        Self::bounds_of(self.sections.iter().copied())
+    }
+
+    /// The lowest and the highest of these sections on both axes; `None` without any.
+    pub(crate) fn bounds_of(sections: impl IntoIterator<Item = SectionPos>) -> Option<(SectionPos, SectionPos)> {
+        sections.into_iter().map(|section| (section, section)).reduce(|(low, high), (section, _)| {
+            let low = SectionPos::new(low.x.min(section.x), low.z.min(section.z));
+            (low, SectionPos::new(high.x.max(section.x), high.z.max(section.z)))
+        })
     }
 
     /// Whether the section is one of its own.
@@ -277,7 +282,7 @@ impl Desk<'_> {
         }
     }
 
-    pub fn statistics(&mut self, tiers: &mut Tiers) -> Statistics {
+    pub fn statistics(&mut self, tiers: &Tiers) -> Statistics {
         let now = self.clock.now;
         let limit = self.config.watchdog_limit;
         let coupled = self.couplings.groups(&self.dimensions);
@@ -358,7 +363,7 @@ impl Desk<'_> {
             save_time: self.saves.time,
             unsaved: self.saves.unwritten_len(),
             backlog: self.saves.backlog(),
-            tiers: tiers.statistics(now),
+            tiers: tiers.statistics.clone(),
             dimensions,
             regions,
             viewers,

@@ -20,11 +20,6 @@ pub trait Disk {
     /// Bytes of the file.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether there is nothing in it.
-    fn is_empty(&self) -> io::Result<bool> {
-        self.len().map(|length| length == 0)
-    }
-
     /// Where it is, for errors.
     fn path(&self) -> &Path;
 }

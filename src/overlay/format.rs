@@ -76,6 +76,20 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// `1,234 of 2,000 (61 %)`: only what is done is told as such.
+pub(super) fn done(done: u64, all: u64, fraction: f64) -> String {
+    format!("{} of {} ({})", count(done), count(all), percent((fraction * 100.0).floor() / 100.0))
+}
+
+/// `120/s, 6.4 s left`.
+pub(super) fn pace(per_second: Option<f64>, left: Option<Duration>) -> String {
+    let rate = per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.0}"));
+    match left {
+        Some(left) => format!("{rate}/s, {} left", duration(left)),
+        None => format!("{rate}/s"),
+    }
+}
+
 /// Ticks a second: `20.0`.
 pub(super) fn rate(ticks_per_second: Option<f64>) -> String {
     ticks_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"))

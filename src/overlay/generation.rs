@@ -1,7 +1,7 @@
 //! How far the ground of a dimension is, what failed, and its cap.
 
 use super::DimensionNames;
-use super::format::{UNKNOWN, count, duration, percent};
+use super::format::{count, done, pace};
 use super::wish::Wish;
 use crate::coordinator::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
 use bevy::prelude::Entity;
@@ -28,18 +28,13 @@ pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, names: &Dimensi
 
 /// `generated 1,234 of 2,000 (61 %), 120/s, 6.4 s left`.
 fn text(dimension: &DimensionStatistics) -> String {
-    let done = dimension.to_generate.total.saturating_sub(dimension.to_generate.missing);
-    // Only what is done is told as such.
-    let share = percent((dimension.to_generate.fraction() * 100.0).floor() / 100.0);
-    let mut text = format!("generated {} of {} ({share})", count(done), count(dimension.to_generate.total));
-    if dimension.to_generate.missing > 0 {
-        let rate = dimension.generated_per_second.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.0}"));
-        text += &format!(", {rate}/s");
-        if let Some(left) = dimension.time_left {
-            text += &format!(", {} left", duration(left));
-        }
+    let ground = dimension.to_generate;
+    let text =
+        format!("generated {}", done(ground.total.saturating_sub(ground.missing), ground.total, ground.fraction()));
+    match ground.missing {
+        0 => text,
+        _ => format!("{text}, {}", pace(dimension.generated_per_second, dimension.time_left)),
     }
-    text
 }
 
 fn controls(ui: &mut Ui, entity: Entity, settings: DimensionGeneration, wishes: &mut Vec<Wish>) {
@@ -88,6 +83,7 @@ fn line(failed: &FailedColumn) -> String {
 mod tests {
     use super::*;
     use crate::generation::Completion;
+    use crate::overlay::format::UNKNOWN;
     use crate::space::ColumnPos;
     use std::time::Duration;
 

@@ -1,12 +1,15 @@
 //! The map of regions.
 
-use super::DimensionNames;
 use super::color::{buffer_color, region_color};
 use super::format::{count, milliseconds, rate};
+use super::table::swatch;
 use super::wish::RegionKey;
-use crate::coordinator::Statistics;
+use super::{DimensionNames, state};
+use crate::coordinator::{RegionStatistics, Statistics};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
-use bevy_egui::egui::{Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, Ui, Vec2, vec2};
+use bevy_egui::egui::{
+    Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
+};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -31,14 +34,7 @@ pub(super) struct MapTransform {
 impl MapTransform {
     /// The largest transform that shows all of these sections in `rect`, centered.
     pub fn fit(sections: impl IntoIterator<Item = SectionPos>, rect: Rect) -> Option<Self> {
-        let mut sections = sections.into_iter();
-        let first = sections.next()?;
-        let (low, high) = sections.fold((first, first), |(low, high), section| {
-            (
-                SectionPos::new(low.x.min(section.x), low.z.min(section.z)),
-                SectionPos::new(high.x.max(section.x), high.z.max(section.z)),
-            )
-        });
+        let (low, high) = RegionStatistics::bounds_of(sections)?;
         let inner = rect.shrink(MARGIN.min(rect.width().min(rect.height()) / 4.0));
         let extent = vec2(distance(low.x, high.x) as f32 + 1.0, distance(low.z, high.z) as f32 + 1.0);
         let scale = (inner.width() / extent.x).min(inner.height() / extent.y).clamp(f32::MIN_POSITIVE, LARGEST_SECTION);
@@ -149,21 +145,14 @@ impl Map {
         selected: &mut Option<RegionKey>,
     ) -> bool {
         let before = self.dimension;
-        let dimensions = dimensions(statistics);
-        if dimensions.len() > 1 {
-            ui.horizontal_wrapped(|ui| {
-                for id in dimensions {
-                    ui.selectable_value(&mut self.dimension, id, names.name(id));
-                }
-            });
-        }
+        self.choose_dimension(ui, statistics, names);
         let (response, painter) = ui.allocate_painter(size, Sense::click());
         let visuals = ui.visuals();
         painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
         let Some(transform) = MapTransform::fit(self.runs.iter().flat_map(Run::ends), response.rect) else {
             let center = response.rect.center();
-            let font = bevy_egui::egui::TextStyle::Body.resolve(ui.style());
-            painter.text(center, bevy_egui::egui::Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
+            let font = TextStyle::Body.resolve(ui.style());
+            painter.text(center, Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
             return before != self.dimension;
         };
         self.paint_sections(&painter, transform);
@@ -174,38 +163,29 @@ impl Map {
 
         let hovered = response.hover_pos().map(|place| transform.section_at(place));
         let region = hovered.and_then(|section| {
-            let here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
-            here.into_iter().find(|region| region.contains(section)).zip(Some(section))
+            let mut here = statistics.regions.iter().filter(|region| region.dimension == self.dimension);
+            here.find(|region| region.contains(section)).zip(Some(section))
         });
         if response.clicked() {
             *selected = region.map(|(region, _)| (region.dimension, region.region));
         }
         if let Some((region, section)) = region {
-            painter.add(bevy_egui::egui::Shape::rect_stroke(
-                transform.section(section),
-                0.0,
-                Stroke::new(1.0, Color32::WHITE),
-                bevy_egui::egui::StrokeKind::Outside,
-            ));
-            response.on_hover_ui_at_pointer(|ui| {
-                ui.horizontal(|ui| {
-                    super::table::swatch(ui, region_color(region.region));
-                    ui.label(RichText::new(region.region.to_string()).strong());
-                    ui.label(super::state::text(region));
-                });
-                ui.label(format!(
-                    "{} TPS, {} ms a tick",
-                    rate(region.ticks_per_second()),
-                    milliseconds(region.windows[0].median)
-                ));
-                ui.label(format!(
-                    "{} columns, {} entities, section {section}",
-                    count(region.columns as u64),
-                    count(region.entities as u64)
-                ));
-            });
+            let stroke = Stroke::new(1.0, Color32::WHITE);
+            painter.rect_stroke(transform.section(section), 0.0, stroke, StrokeKind::Outside);
+            response.on_hover_ui_at_pointer(|ui| hint(ui, region, section));
         }
         before != self.dimension
+    }
+
+    fn choose_dimension(&mut self, ui: &mut Ui, statistics: &Statistics, names: &DimensionNames) {
+        let dimensions = dimensions(statistics);
+        if dimensions.len() > 1 {
+            ui.horizontal_wrapped(|ui| {
+                for id in dimensions {
+                    ui.selectable_value(&mut self.dimension, id, names.name(id));
+                }
+            });
+        }
     }
 
     fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
@@ -256,11 +236,22 @@ impl Map {
     }
 }
 
+/// What is told of the region under the pointer.
+fn hint(ui: &mut Ui, region: &RegionStatistics, section: SectionPos) {
+    ui.horizontal(|ui| {
+        swatch(ui, region_color(region.region));
+        ui.label(RichText::new(region.region.to_string()).strong());
+        ui.label(state::text(region));
+    });
+    let (tps, tick) = (rate(region.ticks_per_second()), milliseconds(region.windows[0].median));
+    ui.label(format!("{tps} TPS, {tick} ms a tick"));
+    let (columns, entities) = (count(region.columns as u64), count(region.entities as u64));
+    ui.label(format!("{columns} columns, {entities} entities, section {section}"));
+}
+
 /// Where the region ends; `None` if there is no such region.
-fn outline(statistics: &Statistics, selected: RegionKey) -> Option<Vec<(SectionPos, Side)>> {
-    let regions = &statistics.regions;
-    let place = regions.binary_search_by_key(&selected, |region| (region.dimension, region.region)).ok()?;
-    let region = &regions[place];
+fn outline(statistics: &Statistics, (dimension, region): RegionKey) -> Option<Vec<(SectionPos, Side)>> {
+    let region = statistics.region(dimension, region)?;
     let sides = |section: &SectionPos| {
         let SectionPos { x, z } = *section;
         let beside = |x: Option<i64>, z: Option<i64>| Some(SectionPos::new(x?, z?));
@@ -295,7 +286,6 @@ fn dimensions(statistics: &Statistics) -> Vec<DimensionId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::RegionStatistics;
     use crate::region::RegionId;
     use bevy_egui::egui::pos2;
     use proptest::prelude::*;

@@ -32,8 +32,7 @@ impl Selected {
         wishes: &mut Vec<Wish>,
     ) {
         let Some(key) = *selected else { return };
-        let region = statistics.regions.binary_search_by_key(&key, |region| (region.dimension, region.region));
-        let region = region.ok().map(|index| &statistics.regions[index]);
+        let region = statistics.region(key.0, key.1);
         let mut is_open = true;
         Window::new(format!("Region {}", key.1.index()))
             .id(Id::new("Terrane region"))

@@ -1,6 +1,6 @@
 //! The list of snapshot jobs.
 
-use super::format::{UNKNOWN, count, duration, percent};
+use super::format::{self, UNKNOWN, count, duration};
 use super::wish::Wish;
 use crate::coordinator::{SnapshotJobState, SnapshotProgress};
 use crate::space::BlockBox;
@@ -25,10 +25,7 @@ impl SnapshotRow {
 
     /// `120 of 576 (20 %)`.
     fn done(&self) -> String {
-        let SnapshotProgress { done, total, .. } = self.progress;
-        // Only what is done is told as such.
-        let share = percent((self.progress.fraction() * 100.0).floor() / 100.0);
-        format!("{} of {} ({share})", count(done as u64), count(total as u64))
+        format::done(self.progress.done as u64, self.progress.total as u64, self.progress.fraction())
     }
 
     /// `120/s, 6.4 s left`, while it runs.
@@ -37,12 +34,8 @@ impl SnapshotRow {
             return UNKNOWN.to_owned();
         }
         let seconds = self.progress.elapsed.as_secs_f64();
-        let rate = (seconds > 0.0).then(|| format!("{:.0}", self.progress.done as f64 / seconds));
-        let rate = rate.unwrap_or_else(|| UNKNOWN.to_owned());
-        match self.progress.time_left() {
-            Some(left) => format!("{rate}/s, {} left", duration(left)),
-            None => format!("{rate}/s"),
-        }
+        let rate = (seconds > 0.0).then(|| self.progress.done as f64 / seconds);
+        format::pace(rate, self.progress.time_left())
     }
 
     /// `1,234 chunks changed, 12.0 ms worked`.

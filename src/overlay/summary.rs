@@ -17,7 +17,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
         ("regions", size(statistics.regions.len())),
         ("saves", count(statistics.saves)),
         ("remaining", size(statistics.remaining)),
-        ("slowest TPS", rate(statistics.slowest_region())),
+        ("slowest TPS", rate(statistics.slowest_tps())),
         ("stored", saved(statistics)),
         ("in flight", format!("{} of {}", size(statistics.in_flight), size(statistics.in_flight_limit))),
         ("median tick", tick(statistics.tick_time_median)),

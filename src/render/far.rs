@@ -5,7 +5,7 @@ mod mesher;
 mod systems;
 mod tiles;
 
-use super::{ChunkMeshSystems, RenderOrigin, add_material};
+use super::{ChunkMeshSystems, MeshProgress, RenderOrigin, add_material};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use bevy::transform::TransformSystems;
@@ -20,32 +20,8 @@ use systems::{FarMesher, apply, dispatch, hear, hide_drawn, move_meshes};
 ///
 /// What has no top that is opaque, such as water that can be seen through, is drawn as if it was opaque. Trees are as wide
 /// down to the ground as from above.
-#[derive(Clone, Debug)]
-pub struct FarRenderPlugin {
-    tasks: usize,
-    meshes_a_frame: usize,
-}
-
-impl Default for FarRenderPlugin {
-    /// 32 tiles in the making; 256 new meshes a frame.
-    fn default() -> Self {
-        Self { tasks: 32, meshes_a_frame: 256 }
-    }
-}
-
-impl FarRenderPlugin {
-    /// For how many tiles meshes may be in the making at a time, at least one; 32 by default.
-    pub fn with_tasks(mut self, tasks: usize) -> Self {
-        self.tasks = tasks.max(1);
-        self
-    }
-
-    /// How many finished meshes are shown in one frame at most, up to those of one tile more, at least one; 256 by default.
-    pub fn with_meshes_a_frame(mut self, meshes: usize) -> Self {
-        self.meshes_a_frame = meshes.max(1);
-        self
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FarRenderPlugin;
 
 /// A mesh of what is seen from afar. The entity also has `Mesh3d`, `MeshMaterial3d`, a `Transform` and a `Visibility`, and
 /// comes and goes as the tile or column does.
@@ -63,23 +39,9 @@ pub struct FarMesh {
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFarView;
 
-/// How far the meshes of what is seen from afar are.
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FarMeshProgress {
-    /// Tiles that wait for new meshes.
-    pub queued: usize,
-    /// Tiles whose meshes are in the making, or made and not shown yet.
-    pub in_flight: usize,
-    /// Meshes that are there, shown or hidden.
-    pub meshes: usize,
-}
-
-impl FarMeshProgress {
-    /// Whether nothing is queued and nothing in flight.
-    pub fn is_done(&self) -> bool {
-        self.queued == 0 && self.in_flight == 0
-    }
-}
+/// How far the meshes of what is seen from afar are: tiles that are queued or in flight, and meshes, shown or hidden.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref)]
+pub struct FarMeshProgress(pub MeshProgress);
 
 /// The parts of making meshes of what is seen from afar, chained, in `PreUpdate`, after those of chunks.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +68,7 @@ impl Plugin for FarRenderPlugin {
             return;
         }
         add_material(app);
-        app.insert_resource(FarMesher::new(self.clone()))
+        app.init_resource::<FarMesher>()
             .configure_sets(
                 PreUpdate,
                 (FarMeshSystems::Hear, FarMeshSystems::Apply, FarMeshSystems::Dispatch)

@@ -2,7 +2,7 @@
 
 use super::looks::BlockLooks;
 use super::queue::{ColumnKey, MeshQueue};
-use super::{ChunkMaterial, ChunkMesh, ChunkRenderPlugin, MeshProgress, RenderOrigin, mesher};
+use super::{ChunkMaterial, ChunkMesh, MeshProgress, RenderOrigin, mesher};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ColumnPos, DimensionId, chunk_heights};
 use crate::view::{
@@ -19,10 +19,15 @@ use std::sync::Arc;
 /// Columns that are looked through in one frame at most: most of their chunks need no mesh, but that has to be found
 /// out.
 const COLUMNS_A_FRAME: usize = 128;
+/// Meshes in the making at a time, at most.
+const TASKS: usize = 256;
+/// Finished meshes that are shown in one frame at most.
+const MESHES_A_FRAME: usize = 128;
 
 #[derive(Resource)]
 pub(super) struct ChunkMesher {
-    settings: ChunkRenderPlugin,
+    /// The names of those that get meshes; `None` for all.
+    dimensions: Option<Vec<String>>,
     pub queue: MeshQueue,
     running: Vec<Running>,
     looks: Option<Arc<BlockLooks>>,
@@ -37,8 +42,8 @@ struct Running {
 }
 
 impl ChunkMesher {
-    pub fn new(settings: ChunkRenderPlugin) -> Self {
-        Self { settings, queue: default(), running: Vec::new(), looks: None }
+    pub fn new(dimensions: Option<Vec<String>>) -> Self {
+        Self { dimensions, queue: default(), running: Vec::new(), looks: None }
     }
 }
 
@@ -53,8 +58,8 @@ impl Dimensions<'_, '_> {
         self.open.iter().find(|(_, open)| open.id == id).map(|(dimension, _)| dimension)
     }
 
-    fn is_wanted(&self, id: DimensionId, settings: &ChunkRenderPlugin) -> bool {
-        let Some(names) = &settings.dimensions else { return true };
+    fn is_wanted(&self, id: DimensionId, names: Option<&[String]>) -> bool {
+        let Some(names) = names else { return true };
         self.with_id(id).is_some_and(|dimension| names.iter().any(|name| name == dimension.name()))
     }
 
@@ -101,13 +106,13 @@ pub(super) fn hear(
     mut unloaded: MessageReader<ColumnUnloaded>,
     mut commands: Commands,
 ) {
-    let ChunkMesher { settings, queue, .. } = &mut *mesher;
+    let ChunkMesher { dimensions: wanted, queue, .. } = &mut *mesher;
     let came = loaded.read().map(|message| (message.dimension, message.column));
     let went = unloaded.read().map(|message| (message.dimension, message.column));
     // What is published now counts, whatever the order of the messages.
     for (dimension, position) in came.chain(went) {
         match published.column(dimension, position) {
-            Some(column) if dimensions.is_wanted(dimension, settings) => queue.load(dimension, column),
+            Some(column) if dimensions.is_wanted(dimension, wanted.as_deref()) => queue.load(dimension, column),
             Some(_) => {}
             None => queue.unload((dimension, position)).for_each(|entity| commands.entity(entity).try_despawn()),
         }
@@ -132,8 +137,8 @@ pub(super) fn apply(
     origin: Res<RenderOrigin>,
     mut commands: Commands,
 ) {
-    let ChunkMesher { settings, queue, running, .. } = &mut *mesher;
-    let mut budget = settings.meshes_a_frame;
+    let ChunkMesher { queue, running, .. } = &mut *mesher;
+    let mut budget = MESHES_A_FRAME;
     for mut run in mem::take(running) {
         let finished = if budget > 0 { check_ready(&mut run.task) } else { None };
         let Some(mesh) = finished else {
@@ -173,18 +178,18 @@ pub(super) fn dispatch(
     mut progress: ResMut<MeshProgress>,
     mut commands: Commands,
 ) {
-    let ChunkMesher { settings, queue, running, looks } = &mut *mesher;
+    let ChunkMesher { queue, running, looks, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
     let eyes = eyes.columns();
     let distance = |column: ColumnPos| eyes.iter().map(|eye| eye.distance_squared(column)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
 
-    let columns = if running.len() < settings.tasks { queue.nearest(COLUMNS_A_FRAME, distance) } else { Vec::new() };
+    let columns = if running.len() < TASKS { queue.nearest(COLUMNS_A_FRAME, distance) } else { Vec::new() };
     'columns: for key in columns {
         let heights = dimensions.heights(key.0);
         for y in queue.waiting(key) {
-            if running.len() >= settings.tasks {
+            if running.len() >= TASKS {
                 break 'columns;
             }
             let neighborhood = queue.neighborhood(key, y, &heights);

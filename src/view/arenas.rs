@@ -52,6 +52,10 @@ impl ArenaCommands for Commands<'_, '_> {
     }
 }
 
+pub(super) fn build(app: &mut App) {
+    app.register_type::<ArenaStatus>();
+}
+
 fn order(world: &World, order: impl FnOnce(&Arenas)) {
     match world.get_resource::<Arenas>() {
         Some(arenas) => order(arenas),

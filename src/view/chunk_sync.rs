@@ -7,5 +7,12 @@ mod worker;
 pub use client::{ChunkSyncClient, SyncCache};
 pub use peer::ChunkSyncPeer;
 
-pub(super) use client::{SyncThreads, end_clients, follow_clients, start_clients, take_in};
+pub(super) use client::{end_clients, follow_clients, start_clients, take_in};
 pub(super) use peer::{ask, hear, send};
+
+use crate::coordinator::AskChunks;
+use bevy::prelude::*;
+
+pub(super) fn build(app: &mut App) {
+    app.init_resource::<client::SyncThreads>().add_message::<AskChunks>();
+}

@@ -79,10 +79,17 @@ pub struct DimensionOpen {
     pub id: DimensionId,
 }
 
-/// New dimensions with the name, or on the entity, of one that goes in the same frame: they are opened after all that was sent to the old
-/// one, and after its end.
+/// New dimensions with the name, or on the entity, of one that goes in the same frame: they are opened after all that
+/// was sent to the old one, and after its end.
 #[derive(Resource, Default)]
 pub(super) struct Reopening(pub Vec<DimensionSpec>);
+
+pub(super) fn build(app: &mut App) {
+    app.register_type::<DimensionClock>()
+        .register_type::<DimensionGeneration>()
+        .add_message::<RemoveDimension>()
+        .init_resource::<Reopening>();
+}
 
 pub(super) fn open(
     link: Res<MainLink>,

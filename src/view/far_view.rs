@@ -1,10 +1,10 @@
 //! What generated columns look like from afar, in the main world.
 
 use super::Dimension;
-use super::requests::place_of;
+use super::viewers::Place;
 use crate::chunk::ColumnSummary;
 use crate::coordinator::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, FromMain, MAX_FAR_RADIUS, MainLink};
-use crate::simulation::{Position, Viewer};
+use crate::simulation::Viewer;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -15,10 +15,11 @@ use uuid::Uuid;
 /// Listens to what generated columns look like from afar, loaded or not: near to far, coarser with distance, and no more
 /// than so many bytes a second.
 ///
-/// It stands beside a [`Viewer`] of the main world, on any entity with a `Transform` or a [`Position`]
-/// ([`in_dimension`](Self::in_dimension)), or follows a viewer that lives in the regions
-/// ([`of_viewer`](Self::of_viewer)): one for a camera, one for each connected player. All of its fields may be changed at any
-/// time. What it gets are [`FarColumnReceived`] and [`FarColumnGone`]; [`FarColumns`] has what is there now.
+/// It stands beside a [`Viewer`] of the main world, on any entity with a `Transform` or a
+/// [`Position`](crate::simulation::Position) ([`in_dimension`](Self::in_dimension)), or follows a viewer that lives in
+/// the regions ([`of_viewer`](Self::of_viewer)): one for a camera, one for each connected player. All of its fields may
+/// be changed at any time. What it gets are [`FarColumnReceived`] and [`FarColumnGone`]; [`FarColumns`] has what is
+/// there now.
 ///
 /// Each column comes once, and again when it looks different, or finer when the listener comes near; what was sent finer
 /// than it has to be is not sent coarser. A change is told of when it is handed out to be saved, with the autosave at the
@@ -85,7 +86,8 @@ impl FarView {
         Self::at(Target::Beside)
     }
 
-    /// For an entity with a `Transform` or a [`Position`], in the dimension of the entity `dimension`.
+    /// For an entity with a `Transform` or a [`Position`](crate::simulation::Position), in the dimension of the entity
+    /// `dimension`.
     pub const fn in_dimension(dimension: Entity) -> Self {
         Self::at(Target::Dimension(dimension))
     }
@@ -136,9 +138,9 @@ pub struct FarColumnReceived {
     pub bytes: u64,
 }
 
-/// What a listener knows of a column does not hold any more: the column is too far away, the listener is in another dimension, or the
-/// dimension closes. A column that changed just beyond the radius is told of so too. A listener that is despawned is not
-/// told.
+/// What a listener knows of a column does not hold any more: the column is too far away, the listener is in another
+/// dimension, or the dimension closes. A column that changed just beyond the radius is told of so too. A listener that
+/// is despawned is not told.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarColumnGone {
     /// The entity with the [`FarView`].
@@ -191,23 +193,16 @@ impl FarColumns {
     }
 }
 
-type ListenerQuery<'w, 's> = Query<
-    'w,
-    's,
-    (
-        Entity,
-        &'static FarView,
-        Option<&'static Viewer>,
-        Option<&'static Position>,
-        Option<&'static Transform>,
-        Option<&'static GlobalTransform>,
-        Has<ChildOf>,
-    ),
->;
+pub(super) fn build(app: &mut App) {
+    app.register_type::<FarView>()
+        .init_resource::<FarColumns>()
+        .add_message::<FarColumnReceived>()
+        .add_message::<FarColumnGone>();
+}
 
 pub(super) fn send_far_views(
     link: Res<MainLink>,
-    listeners: ListenerQuery,
+    listeners: Query<(Entity, &FarView, Option<&Viewer>, Place)>,
     dimensions: Query<(), With<Dimension>>,
     mut removed: RemovedComponents<FarView>,
     mut known: ResMut<FarColumns>,
@@ -217,14 +212,14 @@ pub(super) fn send_far_views(
             link.send(FromMain::RemoveFarView(listener));
         }
     }
-    for (entity, view, viewer, position, transform, global, is_child) in &listeners {
+    for (entity, view, viewer, place) in &listeners {
         let FarView { radius, detail_radius, bytes_per_second, target } = *view;
         let dimension = match target {
             Target::Beside => viewer.and_then(Viewer::dimension),
             Target::Dimension(dimension) => Some(dimension),
             Target::Viewer(_) => None,
         };
-        let column = place_of(position, transform, global, is_child).map(|place| place.column());
+        let column = place.position().map(|position| position.column());
         let center = match (target, dimension.filter(|dimension| dimensions.contains(*dimension)), column) {
             (Target::Viewer(id), ..) => FarCenter::Viewer(id),
             (_, Some(dimension), Some(column)) => FarCenter::Column { dimension, column },

@@ -40,3 +40,10 @@ pub struct ColumnUnloaded {
     /// The column.
     pub column: ColumnPos,
 }
+
+pub(super) fn build(app: &mut App) {
+    app.add_message::<ColumnLoaded>()
+        .add_message::<ColumnChanged>()
+        .add_message::<ColumnHeightsChanged>()
+        .add_message::<ColumnUnloaded>();
+}

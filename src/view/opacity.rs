@@ -4,6 +4,10 @@ use super::{DimensionOpen, PublishedColumns};
 use crate::coordinator::{AskOpacity, FromMain, MainLink};
 use bevy::prelude::*;
 
+pub(super) fn build(app: &mut App) {
+    app.add_message::<AskOpacity>();
+}
+
 /// What is published goes along: the store may not have it yet.
 pub(super) fn send(
     link: Res<MainLink>,

@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An area of a dimension that is to be generated and stored, without being loaded into a region: spawn it in the main
 /// world, and see its [`PregenerationProgress`] beside it.
 ///
-/// Columns that are stored already count as done. Of a sparse dimension the ground around sea level is generated, as far as
-/// a viewer's default vertical radius reaches, in columns of which nothing is stored. Several of one dimension run one after the other, in the order in which
-/// they were spawned; those of several dimensions run beside each other. Viewers come first. A column that cannot be
-/// generated is tried three times, told of by [`ColumnFailed`](super::ColumnFailed) and counted; the rest goes on.
+/// Columns that are stored already count as done. Of a sparse dimension the ground around sea level is generated, as
+/// far as a viewer's default vertical radius reaches, in columns of which nothing is stored. Several of one dimension
+/// run one after the other, in the order in which they were spawned; those of several dimensions run beside each other.
+/// Viewers come first. A column that cannot be generated is tried three times, told of by
+/// [`ColumnFailed`](super::ColumnFailed) and counted; the rest goes on.
 ///
 /// [`ControlPregeneration`] pauses, resumes and cancels it, and so it ends if it is despawned. It is stored until it has
 /// come to its end, which [`PregenerationEnded`] tells: when its dimension is opened again, in a later session too, it
@@ -80,6 +81,13 @@ pub(super) struct PregenerationIndex {
     sent: FxHashMap<Entity, Entity>,
     /// Jobs that were told to stop and whose end was not told yet.
     cancelled: BTreeSet<(DimensionId, u64)>,
+}
+
+pub(super) fn build(app: &mut App) {
+    app.register_type::<PregenerationProgress>()
+        .init_resource::<PregenerationIndex>()
+        .add_message::<ControlPregeneration>()
+        .add_message::<PregenerationEnded>();
 }
 
 impl PregenerationIndex {

@@ -54,9 +54,7 @@ impl Regions<'_, '_> {
 
     /// The region with this id.
     pub fn get(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
-        let regions = &self.statistics.regions;
-        let index = regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
-        regions.get(index.ok()?)
+        self.statistics.region(dimension, region)
     }
 
     /// The region that owns a block, in the dimension with this entity.

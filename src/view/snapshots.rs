@@ -43,6 +43,10 @@ pub struct SnapshotJobEnded {
 #[derive(Resource, Default)]
 pub(super) struct SnapshotJobIndex(FxHashMap<SnapshotJobId, Entity>);
 
+pub(super) fn build(app: &mut App) {
+    app.init_resource::<SnapshotJobIndex>().add_message::<SnapshotJobEnded>();
+}
+
 /// Jobs whose entities were despawned by the game are cancelled.
 pub(super) fn cancel_despawned(
     jobs: Option<Res<SnapshotJobs>>,

@@ -139,7 +139,7 @@ fn far_app() -> (App, Entity, Entity) {
     let mut app = App::new();
     let world = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep);
     app.add_plugins((MinimalPlugins, AssetPlugin::default(), world, ChunkRenderPlugin::default()))
-        .add_plugins(FarRenderPlugin::default())
+        .add_plugins(FarRenderPlugin)
         .init_asset::<Mesh>()
         .init_asset::<StandardMaterial>();
     app.finish();

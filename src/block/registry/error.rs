@@ -100,7 +100,7 @@ pub enum BlockRegistryError {
 
 impl BlockRegistryError {
     /// Whether the game cannot read what the world holds, so that it must not be opened.
-    pub fn is_schema_mismatch(&self) -> bool {
+    pub(crate) fn is_schema_mismatch(&self) -> bool {
         matches!(self, Self::Component(error) if error.is_schema_mismatch())
     }
 }

@@ -160,7 +160,7 @@ pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlo
 
 fn write_component(chunk: &Chunk, ElementSlots { layout, slots }: &ElementSlots, out: &mut Vec<u8>) {
     let arrays = chunk.extras.as_ref().map_or(&[][..], |extras| extras.components.arrays(layout.id));
-    let unset = vec![0; layout.size.unwrap_or(0) as usize];
+    let unset = layout.unset();
     let values = || slots.iter().map(|slot| value(arrays, *slot).unwrap_or(&unset));
     out.extend_from_slice(&layout.id.number().to_le_bytes());
     if layout.size.is_none() {

@@ -156,5 +156,5 @@ impl ModelChunk {
 }
 
 fn unset(layout: &ComponentLayout) -> (ComponentId, Vec<u8>) {
-    (layout.id, vec![0; layout.size.unwrap_or(0) as usize])
+    (layout.id, layout.unset())
 }

@@ -115,7 +115,7 @@ proptest! {
         let (radius, vertical) = reach;
         let welcome = SyncWelcome { dimension: "any".into(), chunk_heights, radius, vertical, blocks, components };
         let message = ServerMessage::Welcome(welcome.clone()).encode();
-        let mut client = SyncClient::<crate::object_store::FileDisk>::new(None);
+        let mut client = SyncClient::new(None);
         let wish = SyncArea { center: ChunkPos::new(0, y, 0), radius: 2, vertical: 3 };
         client.look(wish);
         prop_assert_eq!(client.receive(&message).is_ok(), !welcome.chunk_heights.is_empty());
@@ -140,7 +140,7 @@ proptest! {
             welcome[welcome_at] ^= 1 << bit;
         }
         let _ = server.receive(&asked);
-        let mut client = SyncClient::<crate::object_store::FileDisk>::new(None);
+        let mut client = SyncClient::new(None);
         client.look(area(0, 0, 3));
         let _ = client.receive(&welcome);
         while client.next_news().is_some() {}

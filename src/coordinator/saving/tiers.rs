@@ -9,7 +9,6 @@ mod tests;
 
 use crate::coordinator::collect::Desk;
 use crate::coordinator::exchange::Event;
-use crate::coordinator::statistics::rate::RecentRate;
 use crate::coordinator::streaming::holders::Holder;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{
@@ -40,8 +39,7 @@ pub(in crate::coordinator) struct Tiers {
     decided: Vec<(ChunkGroup, Tier)>,
     walk: Walk,
     heat_saved: Duration,
-    rate: RecentRate,
-    statistics: TierStatistics,
+    pub statistics: TierStatistics,
 }
 
 /// A walk over all warm groups.
@@ -69,8 +67,6 @@ pub struct TierStatistics {
     pub written_bytes: u64,
     /// Groups that could not be moved: too large, or in a damaged cluster.
     pub left: u64,
-    /// Groups moved a second, over the last ten seconds; `None` if there were none, or not for a second yet.
-    pub moved_per_second: Option<f64>,
     /// Groups that have not been loaded for so long that they are to move, as far as they were counted: up to 1,024 a tier.
     pub remaining: usize,
 }
@@ -195,8 +191,6 @@ impl Desk<'_> {
         for damaged in &moves.damaged {
             warn!("found while chunks were moved to another tier: {damaged}");
         }
-        let groups: u64 = moves.groups.iter().sum();
-        tiers.rate.add(now, groups);
         let statistics = &mut tiers.statistics;
         statistics.moved.iter_mut().zip(moves.groups).for_each(|(moved, groups)| *moved += groups);
         statistics.moved_bytes += moves.chunk_bytes;
@@ -254,13 +248,6 @@ impl Desk<'_> {
                 }
             }
         }
-    }
-}
-
-impl Tiers {
-    pub fn statistics(&mut self, now: Duration) -> TierStatistics {
-        self.statistics.moved_per_second = self.rate.per_second(now);
-        self.statistics.clone()
     }
 }
 

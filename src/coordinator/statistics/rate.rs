@@ -22,19 +22,11 @@ pub(in crate::coordinator) struct RecentRate {
 impl RecentRate {
     /// One happened.
     pub fn count(&mut self, now: Duration) {
-        self.add(now, 1);
-    }
-
-    /// So many happened.
-    pub fn add(&mut self, now: Duration, number: u64) {
         self.forget(now);
-        if number == 0 {
-            return;
-        }
         self.since.get_or_insert(now);
         match self.slots.back_mut() {
-            Some((began, count)) if now < *began + SLOT => *count += number,
-            _ => self.slots.push_back((now, number)),
+            Some((began, count)) if now < *began + SLOT => *count += 1,
+            _ => self.slots.push_back((now, 1)),
         }
     }
 

@@ -4,9 +4,9 @@ use super::super::looks::BlockLooks;
 use super::super::mesher::Geometry;
 use super::super::queue::ColumnKey;
 use super::super::systems::{ChunkMesher, Eyes};
-use super::super::{ChunkMaterial, RenderOrigin};
+use super::super::{ChunkMaterial, MeshProgress, RenderOrigin};
 use super::tiles::{FarTiles, Part, TileKey, TileWork};
-use super::{FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView, mesher};
+use super::{FarMesh, FarMeshProgress, HiddenFarView, mesher};
 use crate::chunk::ColumnSummary;
 use crate::simulation::BlockTypes;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
@@ -20,9 +20,13 @@ use bevy::tasks::{AsyncComputeTaskPool, Task, TaskPool};
 use std::mem;
 use std::sync::Arc;
 
-#[derive(Resource)]
+/// Tiles whose meshes are in the making at a time, at most.
+const TASKS: usize = 32;
+/// Finished meshes that are shown in one frame at most, up to those of one tile more.
+const MESHES_A_FRAME: usize = 256;
+
+#[derive(Resource, Default)]
 pub(super) struct FarMesher {
-    settings: FarRenderPlugin,
     tiles: FarTiles,
     running: Vec<Running>,
     looks: Option<Arc<BlockLooks>>,
@@ -40,12 +44,6 @@ struct Running {
 struct Made {
     base: i64,
     meshes: Vec<(Option<ColumnPos>, Mesh)>,
-}
-
-impl FarMesher {
-    pub fn new(settings: FarRenderPlugin) -> Self {
-        Self { settings, tiles: default(), running: Vec::new(), looks: None, drawn_changes: None }
-    }
 }
 
 /// What is known by those listeners whose far view is drawn.
@@ -105,8 +103,8 @@ pub(super) fn apply(
     origin: Res<RenderOrigin>,
     mut commands: Commands,
 ) {
-    let FarMesher { settings, tiles, running, .. } = &mut *mesher;
-    let mut budget = settings.meshes_a_frame;
+    let FarMesher { tiles, running, .. } = &mut *mesher;
+    let mut budget = MESHES_A_FRAME;
     for mut run in mem::take(running) {
         let finished = if budget > 0 { check_ready(&mut run.task) } else { None };
         let Some(Made { base, meshes: made }) = finished else {
@@ -165,13 +163,13 @@ pub(super) fn dispatch(
     eyes: Eyes,
     mut progress: ResMut<FarMeshProgress>,
 ) {
-    let FarMesher { settings, tiles, running, looks, .. } = &mut *mesher;
+    let FarMesher { tiles, running, looks, .. } = &mut *mesher;
     let Some(blocks) = blocks else { return };
     let looks = looks.get_or_insert_with(|| Arc::new(BlockLooks::new(&blocks)));
     let eyes = eyes.columns();
     let distance = |tile: TileKey| eyes.iter().map(|eye| tile.distance_squared(*eye)).min().unwrap_or(0);
     let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
-    let free = settings.tasks.saturating_sub(running.len());
+    let free = TASKS.saturating_sub(running.len());
     let due = if free > 0 { tiles.nearest(free, distance) } else { Vec::new() };
     for tile in due {
         let Some(work) = tiles.begin(tile) else { continue };
@@ -179,7 +177,7 @@ pub(super) fn dispatch(
         running.push(Running { tile, task: pool.spawn(async move { make(tile, &work, &looks) }) });
     }
     let (queued, in_flight, meshes) = (tiles.queued(), running.len(), tiles.meshes());
-    progress.set_if_neq(FarMeshProgress { queued, in_flight, meshes });
+    progress.set_if_neq(FarMeshProgress(MeshProgress { queued, in_flight, meshes }));
 }
 
 fn make(tile: TileKey, TileWork { ground, is_split }: &TileWork, looks: &BlockLooks) -> Made {

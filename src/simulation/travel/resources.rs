@@ -50,17 +50,12 @@ impl RegionShare {
 
     /// Whether the column goes.
     pub fn contains(&self, column: ColumnPos) -> bool {
-        self.contains_section(column.section(self.section_shift))
+        self.sections.contains(&column.section(self.section_shift))
     }
 
     /// Whether the block's column goes.
     pub fn contains_block(&self, block: BlockPos) -> bool {
         self.contains(block.column())
-    }
-
-    /// Whether the section goes.
-    pub fn contains_section(&self, section: SectionPos) -> bool {
-        self.sections.contains(&section)
     }
 }
 

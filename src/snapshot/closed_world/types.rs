@@ -90,5 +90,5 @@ fn variable(lists: &mut RegistryLists, name: &str) -> u64 {
         lists.components.push(record);
         lists.components.len() - 1
     });
-    place as u64 | ComponentId::VARIABLE
+    ComponentId::at(place, None).number()
 }

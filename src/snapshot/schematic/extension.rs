@@ -208,9 +208,9 @@ impl BlockLayout for Layouts {
 }
 
 fn layouts(records: &[ComponentRecord]) -> Layouts {
-    let layout = |(number, record): (u64, &ComponentRecord)| {
-        let id = if record.size.is_some() { number } else { number | ComponentId::VARIABLE };
-        ComponentLayout { id: ComponentId::new(id), size: record.size }
+    let layout = |(place, record): (usize, &ComponentRecord)| ComponentLayout {
+        id: ComponentId::at(place, record.size),
+        size: record.size,
     };
     Layouts((0..).zip(records).map(layout).collect())
 }
@@ -256,7 +256,7 @@ pub(super) fn extension(
             }
             for layer in 0..chunk.layer_count(position).min(256) {
                 for (id, value) in chunk.components(position, layer as u8) {
-                    let number = (id.number() & !ComponentId::VARIABLE) as usize;
+                    let number = id.place() as usize;
                     let record = schematic.components.get(number);
                     let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
                         return Err(SchematicWriteError::Unnamed { what: "component", number: id.number() });

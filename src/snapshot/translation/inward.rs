@@ -251,7 +251,7 @@ impl<'a> Inward<'a> {
     }
 
     fn record(&self, component: ComponentId) -> Result<&ComponentRecord> {
-        let number = component.number() & !ComponentId::VARIABLE;
+        let number = component.place();
         let record = usize::try_from(number).ok().and_then(|number| self.components.get(number));
         record.ok_or(TranslationError::Unnamed { what: "component", number })
     }

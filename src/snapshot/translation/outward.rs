@@ -188,11 +188,10 @@ impl<'a> Outward<'a> {
             return Some(*number);
         }
         let record = self.registry.component_record(component)?;
-        let number = self.schematic.components.len() as u64;
-        let number = if record.size.is_none() { number | ComponentId::VARIABLE } else { number };
+        let number = ComponentId::at(self.schematic.components.len(), record.size);
         self.schematic.components.push(record.clone());
-        self.components.insert(component, ComponentId::new(number));
-        Some(ComponentId::new(number))
+        self.components.insert(component, number);
+        Some(number)
     }
 
     /// Adds an entity whose place counts from the minimum corner.

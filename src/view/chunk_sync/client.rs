@@ -3,10 +3,10 @@
 use super::worker::{self, FromWorker, ToWorker};
 use crate::chunk_sync::{SyncArea, SyncProgress};
 use crate::coordinator::{ColumnUpdate, Published};
-use crate::simulation::{BlockTypes, Position};
+use crate::simulation::BlockTypes;
 use crate::space::DimensionId;
 use crate::view::receive::Backlog;
-use crate::view::requests::place_of;
+use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -29,11 +29,12 @@ pub struct SyncCache {
 /// [`PublishedColumns`](crate::view::PublishedColumns), with the messages and meshes that come of it, as if the dimension were
 /// of this app. What the cache has of it is there at once, before the server has said a word; the rest follows, nearest first.
 ///
-/// The entity needs a `Transform` or a [`Position`]; its [`DimensionOpen`] has the number that was chosen for the dimension. It
-/// has no transport: the game hands it what the server's [`ChunkSyncPeer`](super::ChunkSyncPeer) sent
-/// ([`receive`](Self::receive)), and sends to that what is to be sent ([`take_messages`](Self::take_messages)), reliably and in
-/// order. The app needs a [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world; blocks are
-/// matched by their names, and those that the app does not know are seen as placeholders.
+/// The entity needs a `Transform` or a [`Position`](crate::simulation::Position); its [`DimensionOpen`] has the number
+/// that was chosen for the dimension. It has no transport: the game hands it what the server's
+/// [`ChunkSyncPeer`](super::ChunkSyncPeer) sent ([`receive`](Self::receive)), and sends to that what is to be sent
+/// ([`take_messages`](Self::take_messages)), reliably and in order. The app needs a
+/// [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world; blocks are matched by their
+/// names, and those that the app does not know are seen as placeholders.
 ///
 /// Disk and decoding are on a thread of their own. Despawn it to leave the server; the cache is then written.
 ///
@@ -176,22 +177,10 @@ pub(in crate::view) fn start_clients(
     }
 }
 
-type ClientQuery<'w, 's> = Query<
-    'w,
-    's,
-    (
-        &'static mut ChunkSyncClient,
-        Option<&'static Position>,
-        Option<&'static Transform>,
-        Option<&'static GlobalTransform>,
-        Has<ChildOf>,
-    ),
->;
-
 /// Tells workers where their clients are, and what the server sent.
-pub(in crate::view) fn follow_clients(mut clients: ClientQuery) {
-    for (mut client, position, transform, global, is_child) in &mut clients {
-        if let Some(position) = place_of(position, transform, global, is_child) {
+pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, Place)>) {
+    for (mut client, place) in &mut clients {
+        if let Some(position) = place.position() {
             let ChunkSyncClient { radius, vertical, .. } = *client;
             let area = SyncArea { center: position.block.chunk(), radius, vertical };
             if client.looked.replace(area) != Some(area) {

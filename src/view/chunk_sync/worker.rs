@@ -52,7 +52,7 @@ pub(super) fn run(
 ) {
     let cache = cache.and_then(|cache| open(&cache, PATIENCE));
     let mut client = SyncClient::new(cache);
-    let mut ground = Ground::new(blocks);
+    let mut ground = ShownColumns::new(blocks);
     let mut is_written = true;
     let mut is_busy = false;
     loop {
@@ -109,7 +109,7 @@ fn open(SyncCache { path, most_bytes }: &SyncCache, patience: Duration) -> Optio
 }
 
 /// The columns as the game sees them.
-struct Ground {
+struct ShownColumns {
     /// Those of the game.
     blocks: Arc<BlockRegistry>,
     server: Option<Numbers>,
@@ -127,7 +127,7 @@ struct Numbers {
     renumbering: Renumbering,
 }
 
-impl Ground {
+impl ShownColumns {
     fn new(blocks: Arc<BlockRegistry>) -> Self {
         let (known, shown) = Default::default();
         Self { blocks, server: None, known, shown, has_named_unknown: false }
@@ -272,7 +272,7 @@ mod tests {
 
     /// The ground of a dimension with these heights, and what the game is told of it.
     struct Seen {
-        ground: Ground,
+        ground: ShownColumns,
         told: Sender<FromWorker>,
         hears: Receiver<FromWorker>,
         column: Option<Column>,
@@ -283,7 +283,7 @@ mod tests {
         registry.register(BlockType::new("game:stone")).unwrap();
         let blocks: Vec<BlockRecord> = registry.block_records().collect();
         let dimension = "overworld".into();
-        let mut ground = Ground::new(Arc::new(registry));
+        let mut ground = ShownColumns::new(Arc::new(registry));
         ground.meet(SyncWelcome { dimension, chunk_heights, radius: 9, vertical: 9, blocks, components: Vec::new() });
         let (told, hears) = unbounded();
         Seen { ground, told, hears, column: None }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 fn completed(mut cell: Cell) -> Cell {
     for (block, values) in &mut cell {
         let unset = BLOCKS.components(*block).iter().filter(|layout| values.iter().all(|(id, _)| *id != layout.id));
-        let unset: Vec<_> = unset.map(|layout| (layout.id, vec![0; layout.size.unwrap_or(0) as usize])).collect();
+        let unset: Vec<_> = unset.map(|layout| (layout.id, layout.unset())).collect();
         values.extend(unset);
         values.sort();
     }

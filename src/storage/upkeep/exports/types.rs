@@ -114,7 +114,7 @@ impl Types {
         if let Some(known) = self.known_components.get(&of_export) {
             return Ok(*known);
         }
-        let record = self.components[(of_export.number() & !ComponentId::VARIABLE) as usize].clone();
+        let record = self.components[of_export.place() as usize].clone();
         let is_version = |known: &&ComponentRecord| known.name == record.name && known.version == record.version;
         if let Some(other) = self.lists.components.iter().filter(is_version).find(|known| known.size != record.size) {
             // No game could read a world that has both.
@@ -126,8 +126,7 @@ impl Types {
             self.is_changed = true;
             self.lists.components.len() - 1
         });
-        let kind = if size.is_none() { ComponentId::VARIABLE } else { 0 };
-        let known = ComponentId::new(place as u64 | kind);
+        let known = ComponentId::at(place, size);
         self.known_components.insert(of_export, known);
         Ok(known)
     }

@@ -1,0 +1,161 @@
+//! How the world is opened and the simulation prepared, and what becomes of an app that has none.
+
+use super::TerranePlugin;
+use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
+use crate::coordinator::{CoordinatorApp, CoordinatorError, MainLink, coordinator_app};
+use crate::simulation::{
+    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, SavedVersionError, SplitMix64,
+};
+use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
+use crate::view;
+use bevy::ecs::error::FallbackErrorHandler;
+use bevy::prelude::*;
+use std::mem;
+use std::sync::Arc;
+
+/// Why there is no world. The app that has this resource ends at its first update.
+#[derive(Resource, Debug, thiserror::Error)]
+pub enum WorldFailure {
+    /// The world's folder cannot be used.
+    #[error(transparent)]
+    Open(#[from] WorldOpenError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The lists of blocks and block components in the store are damaged, or the game cannot read what they stand for.
+    #[error("the world's blocks cannot be used: {0}")]
+    Blocks(#[from] BlockRegistryError),
+    /// The world has entities that the game cannot read.
+    #[error(transparent)]
+    SavedVersion(#[from] SavedVersionError),
+    /// Ids that were given out do not hold in this world.
+    #[error(
+        "{name} was registered before TerranePlugin was added, but has another id in this world: add TerranePlugin first"
+    )]
+    BlocksBeforePlugin {
+        /// The first block or block component whose id changed.
+        name: String,
+    },
+    /// The region worlds cannot be made.
+    #[error(transparent)]
+    Template(#[from] RegionTemplateError),
+    /// The simulation cannot begin.
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
+}
+
+/// What the game registers before it runs.
+#[derive(Resource)]
+pub(super) struct Setup {
+    pub plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
+    pub components: RegionComponents,
+    pub blocks: BlockRegistry,
+    /// What was registered before the world was opened is registered again in the order of that.
+    pub registered_components: Vec<BlockComponent>,
+    pub registered: Vec<BlockType>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            plugins: Vec::new(),
+            components: RegionComponents::with_builtin(),
+            blocks: BlockRegistry::new(),
+            registered_components: Vec::new(),
+            registered: Vec::new(),
+        }
+    }
+}
+
+impl Setup {
+    /// Registers once more, in the registry of the world, what was registered before it was opened.
+    fn open(&mut self, mut blocks: BlockRegistry) -> Result<(), WorldFailure> {
+        for component in mem::take(&mut self.registered_components) {
+            let name = component.name().to_owned();
+            if Some(blocks.register_component(component)?) != self.blocks.component(&name) {
+                return Err(WorldFailure::BlocksBeforePlugin { name });
+            }
+        }
+        for block in mem::take(&mut self.registered) {
+            let name = block.name().to_owned();
+            if Some(blocks.register(block)?) != self.blocks.id(&name) {
+                return Err(WorldFailure::BlocksBeforePlugin { name });
+            }
+        }
+        self.blocks = blocks;
+        Ok(())
+    }
+}
+
+/// The opened world, until the simulation begins.
+#[derive(Resource)]
+pub(super) struct Opened(Arc<WorldStore>);
+
+/// The coordinator, until it moves to its thread.
+#[derive(Resource)]
+pub(super) struct Link(pub MainLink);
+
+impl TerranePlugin {
+    pub(super) fn open(&self, app: &mut App) -> Result<(), WorldFailure> {
+        let mut setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
+        let opened = WorldStore::open(&self.storage).map_err(WorldFailure::from).and_then(|store| {
+            let RegistryLists { blocks, components, .. } = store.registry_lists()?;
+            setup.open(match blocks.is_empty() {
+                true => BlockRegistry::new(),
+                false => BlockRegistry::from_records(blocks, components)?,
+            })?;
+            Ok(store)
+        });
+        if self.basic_blocks {
+            setup.blocks.register_basic_blocks();
+        }
+        setup.blocks.register_schematic_blocks();
+        app.insert_resource(setup);
+        app.insert_resource(Opened(Arc::new(opened?)));
+        Ok(())
+    }
+
+    pub(super) fn prepare(&self, app: &mut App) -> Result<(), WorldFailure> {
+        let setup = app.world_mut().remove_resource::<Setup>().unwrap_or_default();
+        let (blocks, components) = (Arc::new(setup.blocks), Arc::new(setup.components));
+        app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
+        // Without a world the game's systems find the blocks all the same, until the app ends.
+        let Some(Opened(store)) = app.world_mut().remove_resource::<Opened>() else { return Ok(()) };
+        let stored = store.registry_lists()?;
+        let lists = RegistryLists {
+            blocks: blocks.block_records().collect(),
+            components: blocks.component_records().cloned().collect(),
+            entity_types: components.entity_types(&stored.entity_types)?,
+            structures: stored.structures.clone(),
+        };
+        if lists != stored {
+            store.save_registry_lists(&lists)?;
+        }
+        store.set_blocks(blocks.clone());
+        let template = RegionTemplate {
+            plugins: setup.plugins,
+            components,
+            blocks,
+            types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
+            parallel_from: self.parallel_from,
+            error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
+            seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
+        };
+        template.check()?;
+        let (coordinator, link) = coordinator_app(self.config.clone(), template, store)?;
+        app.insert_sub_app(CoordinatorApp, coordinator);
+        app.insert_resource(Link(link));
+        Ok(())
+    }
+}
+
+pub(super) fn fail(app: &mut App, failure: WorldFailure) {
+    // What failed first is the reason for what follows.
+    if !app.world().contains_resource::<WorldFailure>() {
+        app.insert_resource(failure);
+    }
+}
+
+pub(super) fn exit_on_failure(mut exit: MessageWriter<AppExit>) {
+    exit.write(AppExit::error());
+}

@@ -1,0 +1,147 @@
+//! What the main world sends to regions: messages, closures, entities.
+
+use crate::coordinator::{FromMain, MainLink};
+use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, RegionMessage, Undeliverable, schedule};
+use crate::space::{BlockPos, DimensionId};
+use bevy::prelude::*;
+use std::mem;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What the main world can send to regions: the same as they send to each other with
+/// [`Post`](crate::simulation::Post), and entities to spawn and despawn.
+///
+/// It is sent at the end of the frame, in the order of the calls, and delivered before the next tick of whoever owns the
+/// target then. A place is loaded if it is not; what waits for its place when the app ends is dropped. Nothing of it is
+/// stored while it is on its way: a crash loses it.
+///
+/// What was handed over in a tick that panics comes back, or is reported, as
+/// [`Undeliverable::Halted`](crate::simulation::Undeliverable::Halted); edits of that tick as
+/// [`BlockRefused`](super::BlockRefused). What still waited in the region waits for its restart.
+pub trait RegionCommands {
+    /// Runs `run` once in the region world that owns `block`.
+    fn run_in_region(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self {
+        self.run_in_region_after(dimension, block, 0, run)
+    }
+
+    /// Runs `run` once in the region world that owns `block` then, `delay` of its ticks after its next one. If the place
+    /// is unloaded meanwhile, it is dropped, and a [`LetterLost`](super::LetterLost) says so.
+    fn run_in_region_after(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        delay: u64,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self;
+
+    /// Runs `run` on the entity with this stable id, in whatever region it is, `delay` of its ticks after the next one.
+    /// If it is gone or not loaded then, `retired` runs in the main world instead.
+    fn run_on_region_entity(
+        &mut self,
+        id: Uuid,
+        delay: u64,
+        run: impl FnOnce(EntityWorldMut) + Send + 'static,
+        retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
+    ) -> &mut Self;
+
+    /// Sends a message to the region that owns `block`.
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self;
+
+    /// Sends a message to an entity by its stable id.
+    fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self;
+
+    /// Sends a message to each region of a dimension, or of all.
+    fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self;
+
+    /// Schedules a [`BlockTick`](crate::simulation::BlockTick) of `kind` for a block, so many ticks after its region has
+    /// heard of it. It is stored with the block's chunk.
+    fn schedule_block_tick(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        kind: impl Into<Arc<str>>,
+        delay: u64,
+    ) -> &mut Self {
+        let kind = kind.into();
+        self.run_in_region(dimension, block, move |region: &mut World| schedule(region, block, kind, delay))
+    }
+
+    /// Spawns an entity in the middle of the floor of `block`. A [`StableId`](crate::simulation::StableId) in the bundle
+    /// says what it can be found by.
+    fn spawn_in_region(&mut self, dimension: Entity, block: BlockPos, bundle: impl Bundle) -> &mut Self {
+        self.run_in_region(dimension, block, move |region: &mut World| {
+            let dimension = region.resource::<RegionInfo>().dimension;
+            region.spawn((Position::new(dimension, block), bundle));
+        })
+    }
+
+    /// Despawns the entity with this stable id, with its children, in whatever region it is. If there is none, nothing
+    /// happens.
+    fn despawn_in_region(&mut self, id: Uuid) -> &mut Self {
+        self.run_on_region_entity(id, 0, |entity| entity.despawn(), |_, _| {})
+    }
+}
+
+impl RegionCommands for Commands<'_, '_> {
+    fn run_in_region_after(
+        &mut self,
+        dimension: Entity,
+        block: BlockPos,
+        delay: u64,
+        run: impl FnOnce(&mut World) + Send + 'static,
+    ) -> &mut Self {
+        let letter = Letter::run(to_place(block), LetterSender::Main, Box::new(run)).with_delay(delay);
+        post(self, FromMain::PostToPlace { dimension, block, letter })
+    }
+
+    fn run_on_region_entity(
+        &mut self,
+        id: Uuid,
+        delay: u64,
+        run: impl FnOnce(EntityWorldMut) + Send + 'static,
+        retired: impl FnOnce(&mut World, Undeliverable) + Send + 'static,
+    ) -> &mut Self {
+        let letter = Letter::run_on(id, LetterSender::Main, Box::new(run), Some(Box::new(retired)));
+        post(self, FromMain::Post(letter.with_delay(delay)))
+    }
+
+    fn send_to_place<M: RegionMessage>(&mut self, dimension: Entity, block: BlockPos, message: M) -> &mut Self {
+        let letter = Letter::message(to_place(block), LetterSender::Main, message);
+        post(self, FromMain::PostToPlace { dimension, block, letter })
+    }
+
+    fn send_to_entity<M: RegionMessage>(&mut self, id: Uuid, message: M) -> &mut Self {
+        post(self, FromMain::Post(Letter::message(Address::Entity(id), LetterSender::Main, message)))
+    }
+
+    fn send_to_regions<M: RegionMessage>(&mut self, only: Option<DimensionId>, message: M) -> &mut Self {
+        post(self, FromMain::Post(Letter::message(Address::Regions(only), LetterSender::Main, message)))
+    }
+}
+
+/// The coordinator knows the dimension's number and puts it in.
+fn to_place(block: BlockPos) -> Address {
+    Address::Place(DimensionId(0), block)
+}
+
+fn post<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>, letter: FromMain) -> &'a mut Commands<'w, 's> {
+    commands.queue(move |world: &mut World| world.get_resource_or_init::<Outgoing>().0.push(letter));
+    commands
+}
+
+/// What is sent to regions at the end of the frame, after the frame's new dimensions.
+#[derive(Resource, Default)]
+pub(super) struct Outgoing(Vec<FromMain>);
+
+pub(super) fn build(app: &mut App) {
+    app.init_resource::<Outgoing>();
+}
+
+pub(super) fn send_letters(link: Res<MainLink>, mut outgoing: ResMut<Outgoing>) {
+    mem::take(&mut outgoing.0).into_iter().for_each(|letter| link.send(letter));
+}

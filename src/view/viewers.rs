@@ -1,0 +1,62 @@
+//! Where the viewers of the main world are.
+
+use super::{Dimension, DimensionOpen};
+use crate::coordinator::{FromMain, MainLink};
+use crate::simulation::{Position, Viewer, ViewerRadii};
+use crate::space::ChunkPos;
+use bevy::ecs::query::QueryData;
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+
+/// Where an entity of the main world is, by its position or else by its transform.
+#[derive(QueryData)]
+pub(super) struct Place {
+    position: Option<&'static Position>,
+    transform: Option<&'static Transform>,
+    global: Option<&'static GlobalTransform>,
+    is_child: Has<ChildOf>,
+}
+
+impl PlaceItem<'_, '_> {
+    pub fn position(&self) -> Option<Position> {
+        let translation = match (self.is_child, self.transform, self.global) {
+            // A root's own transform is this frame's; its global one may be the last frame's.
+            (false, Some(transform), _) | (true, Some(transform), None) => Some(transform.translation),
+            (_, _, global) => global.map(GlobalTransform::translation),
+        };
+        self.position.copied().or(translation.map(|at| Position::from_translation(default(), at)))
+    }
+}
+
+pub(super) fn build(app: &mut App) {
+    app.register_type::<Viewer>().register_type::<Position>();
+}
+
+pub(super) fn send_viewers(
+    link: Res<MainLink>,
+    viewers: Query<(Entity, &Viewer, Place)>,
+    dimensions: Query<(), With<Dimension>>,
+    opened: Query<(), Added<DimensionOpen>>,
+    mut removed: RemovedComponents<Viewer>,
+    mut sent: Local<FxHashMap<Entity, (Entity, ChunkPos, ViewerRadii)>>,
+) {
+    // What was said of a dimension that had to wait until it could be opened is said again.
+    sent.retain(|_, (dimension, ..)| !opened.contains(*dimension));
+    for viewer in removed.read() {
+        if sent.remove(&viewer).is_some() {
+            link.send(FromMain::RemoveViewer(viewer));
+        }
+    }
+    for (entity, viewer, place) in &viewers {
+        let Some(dimension) = viewer.dimension().filter(|dimension| dimensions.contains(*dimension)) else { continue };
+        let Some(position) = place.position() else {
+            warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
+            continue;
+        };
+        let state = (dimension, position.block.chunk(), viewer.radii());
+        if sent.insert(entity, state) != Some(state) {
+            let (_, chunk, radii) = state;
+            link.send(FromMain::MoveViewer { viewer: entity, dimension, chunk, radii });
+        }
+    }
+}
