@@ -213,6 +213,11 @@ impl TerranePlugin {
         self.basic_blocks = false;
         self
     }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_lockstep(&self) -> bool {
+        self.config.mode == TickMode::Lockstep
+    }
 }
 
 /// Why there is no world. The app that has this resource ends at its first update.
