@@ -141,7 +141,7 @@ pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut do
     while !done(app.world_mut()) {
         let began = Instant::now();
         if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-            panic!("there is no world, so in vain it is waited until {what}: {failure}");
+            panic!("there is no world, so nobody waits until {what}: {failure}");
         }
         assert!(began - start < limit, "waited {limit:?} in vain until {what}: {}", state(app.world_mut()));
         app.update();
@@ -164,7 +164,7 @@ fn state(world: &mut World) -> String {
             fault.location.as_deref().unwrap_or("no place")
         ))
     });
-    let state = format!("there are {regions} regions with {columns} columns, {remaining} columns are to come");
+    let state = format!("regions: {regions}, columns: {columns}, columns to come: {remaining}");
     std::iter::once(state).chain(closed).chain(halted).collect::<Vec<_>>().join("; ")
 }
 
