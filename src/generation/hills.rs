@@ -232,6 +232,9 @@ mod tests {
                 column(&hills, &registry, x, z);
             }
         }
+        for (x, z) in [(i64::MIN >> 4, i64::MAX >> 4), (i64::MAX >> 4, 0)] {
+            assert!(column(&Hills::seeded(3), &registry, x, z).chunks().count() > 0, "there is ground at {x}, {z}");
+        }
     }
 
     #[test]

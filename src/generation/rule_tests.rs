@@ -176,7 +176,7 @@ proptest! {
 
 /// A height map that is 10^12 blocks up or down, as far as its settings go.
 #[test]
-fn windows_of_a_height_map_far_from_sea_level() {
+fn windows_of_a_height_map_agree_far_from_sea_level() {
     let registry = basic_blocks();
     let level = map().with_blocks_per_unit(1_048_576.0).unwrap();
     for units in [1_000_000.0, -953_674.0] {

@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 const SIGNATURE: &str = "test 1";
 
 type Store = ObjectStore<PowerDisk>;
-/// How often a test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.
+
+/// How often a test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
 fn rounds(few: u32) -> u32 {
-    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(few)
+    few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u32)
 }
 
 /// What a store should hold.

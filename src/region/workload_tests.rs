@@ -93,8 +93,9 @@ fn the_streams_are_the_standard_ones() {
     assert_eq!(stream_checksum(dense.load.iter().chain(dense.steps.iter().flatten())), 0x1f25_908b_d63f_ef94);
 }
 
+/// Workload R1.
 #[test]
-fn r1_dense() {
+fn a_dense_square_is_one_region_and_leaves_nothing() {
     let mut regionizer = regionizer();
     for column in square() {
         regionizer.add_column(column).expect("it is absent");
@@ -110,8 +111,9 @@ fn r1_dense() {
     regionizer.check_invariants().unwrap();
 }
 
+/// Workloads R2 and R5.
 #[test]
-fn r2_scattered_and_r5_lookups() {
+fn scattered_columns_make_the_known_regions_and_are_found() {
     let walk = &*SCATTERED;
     let mut regionizer = regionizer();
     apply(&mut regionizer, &walk.load);
@@ -124,8 +126,9 @@ fn r2_scattered_and_r5_lookups() {
     assert_eq!(points.into_iter().filter(|&point| regionizer.region_at(point).is_some()).count(), 778_307);
 }
 
+/// Workload R3.
 #[test]
-fn r3_moving() {
+fn moving_crowds_merge_and_split_as_known() {
     let walk = &*SCATTERED;
     let mut regionizer = regionizer();
     apply(&mut regionizer, &walk.load);
@@ -158,8 +161,9 @@ fn overlapped(walk: &Walk, steps: usize, order: impl Fn(usize, &mut Vec<RegionId
     partition_checksum(&regionizer)
 }
 
+/// Workload R3x.
 #[test]
-fn r3x_overlapped_gives_one_result_in_any_order() {
+fn ticks_that_overlap_give_one_result_in_any_order() {
     let scattered = overlapped(&SCATTERED, 50, |_, _| {});
     assert_eq!(scattered, overlapped(&SCATTERED, 50, |_, ids| ids.reverse()));
     // Many merges and few regions: here the order matters most.

@@ -95,8 +95,7 @@ mod tests {
         progress.begin();
         progress.pass(TaskStep::Schedule(1));
         assert_eq!(progress.step(), "RegionTick");
-        std::thread::sleep(Duration::from_millis(2));
-        assert!(progress.running_for() >= Duration::from_millis(2));
+        while progress.running_for() == Duration::ZERO {}
         progress.pass(TaskStep::Schedule(200));
         assert_eq!(progress.step(), "running the game's schedules");
         progress.reset();

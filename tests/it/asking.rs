@@ -7,7 +7,6 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::ColumnError;
 use std::sync::{Arc, Mutex};
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 #[test]

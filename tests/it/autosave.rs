@@ -2,6 +2,7 @@
 
 use crate::disk::Disk;
 use crate::support::*;
+use bevy_terrane::coordinator::CoordinatorConfig;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::WorldStore;
 use std::sync::Arc;
@@ -46,6 +47,11 @@ fn risers(plugin: TerranePlugin) -> (App, Entity) {
     update(&mut app, 3 * PERIOD);
     assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), REGIONS as usize);
     (app, dimension)
+}
+
+#[test]
+fn by_itself_everything_is_saved_within_five_seconds() {
+    assert_eq!(CoordinatorConfig::default().autosave_period, Duration::from_secs(5));
 }
 
 #[test]
@@ -259,7 +265,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     let wait = std::time::Instant::now() + Duration::from_millis(500);
     update_until(&mut app, "nothing ticks", |_| std::time::Instant::now() > wait);
     let (born, ticks) = (births.0.load(Ordering::SeqCst), app.world().resource::<WorldStatistics>().ticks);
-    let wait = std::time::Instant::now() + Duration::from_secs(1);
+    let wait = std::time::Instant::now() + Duration::from_millis(300);
     while std::time::Instant::now() < wait {
         go_on(&mut app, &mut edits);
         app.update();

@@ -89,8 +89,7 @@ fn scheduled_ticks_outlive_the_app_and_come_once() {
 /// Chains of ticks over two areas that merge and split: none is lost, none comes twice.
 #[test]
 fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
-    let (mut app, grown) = growing(lockstep().with_regionizer(config));
+    let (mut app, grown) = growing(lockstep().with_regionizer(parting_soon()));
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     let dimension = flat(&mut app);

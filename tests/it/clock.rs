@@ -1,5 +1,6 @@
 //! Time in dimensions and regions: rates, pauses, single steps, late regions, the watchdog, statistics.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
@@ -7,16 +8,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_millis(50);
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// Far enough to be in a region of its own.
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 const PAUSED: DimensionClock = DimensionClock { ticks_per_second: 20.0, rate: 1.0, paused: true };
-
-/// Dead sections are cleared away soon, so that regions that part do so within a test.
-fn config() -> RegionizerConfig {
-    RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() }
-}
 
 /// A game in lockstep with a region here and one there, and a diary of their ticks.
 fn two_regions(plugin: TerranePlugin) -> (App, Entity, [Entity; 2], Diary) {
@@ -144,7 +139,7 @@ fn every_region_of_a_paused_dimension_makes_exactly_the_steps_that_it_is_told() 
 
 #[test]
 fn regions_that_appear_merge_and_part_during_a_pause_make_the_same_steps() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     clock(&mut app, dimension, PAUSED);
@@ -202,7 +197,7 @@ fn one_region_is_paused_stepped_and_resumed_while_others_go_on() {
 
 #[test]
 fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     // The larger one goes on.
     viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
     update(&mut app, 30);
@@ -221,7 +216,7 @@ fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
 
 #[test]
 fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
-    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
     order(&mut app, dimension, THERE.column(), RegionOrder::Pause);
@@ -277,11 +272,6 @@ fn measure(app: &mut App, diary: &Diary, dimension: Entity) -> (f64, Duration) {
     let mut deltas: Vec<_> = ticks.iter().map(|tick| tick.delta).collect();
     deltas.sort();
     ((ticks.len() - 1) as f64 / span.as_secs_f64(), deltas[deltas.len() / 2])
-}
-
-fn run_for(app: &mut App, span: Duration) {
-    let end = Instant::now() + span;
-    update_until(app, "the time is over", |_| Instant::now() >= end);
 }
 
 #[test]
@@ -408,7 +398,17 @@ fn a_late_region_skips_ticks_and_makes_up_for_them_in_time_alone() {
 #[test]
 fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     let plugin = TerranePlugin::in_memory().with_watchdog_limit(Duration::from_millis(150));
-    let mut app = dawdling(plugin);
+    let mut app = game(plugin);
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>, walkers: Query<&Walker>| {
+            if !walkers.is_empty() {
+                gate.pass();
+            }
+        });
+    });
     listen::<RegionHung>(&mut app);
     let dimension = flat(&mut app);
     let [_, there] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 1));
@@ -421,7 +421,7 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     });
     assert!(heard::<RegionHung>(&app).is_empty());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
-    spawn_in_region(&mut app, dimension, HERE, walker("1200", 0.0));
+    spawn_in_region(&mut app, dimension, HERE, walker("slow", 0.0));
     update_until(&mut app, "it is told twice", |world| world.resource::<Heard<RegionHung>>().0.len() >= 2);
     let hung = heard::<RegionHung>(&app).to_vec();
     for (number, hung) in hung.iter().enumerate() {
@@ -443,6 +443,7 @@ fn the_watchdog_names_a_region_that_hangs_its_place_and_what_it_does() {
     update_until(&mut app, "a region waits for it", |world| {
         world.resource::<Heard<RegionHung>>().0.iter().any(|hung| !hung.waiting.is_empty())
     });
+    gate.open();
 }
 
 #[test]
@@ -453,15 +454,18 @@ fn the_watchdog_tells_a_letter_from_a_schedule() {
     viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
     update_until(&mut app, "it ticks", |world| block_at(world, dimension, HERE).is_some());
-    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_millis(600)));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| copy.pass());
     update_until(&mut app, "it is told", |world| !world.resource::<Heard<RegionHung>>().0.is_empty());
     assert_eq!(heard::<RegionHung>(&app)[0].step, "receiving");
+    gate.open();
 }
 
 #[test]
 fn windows_of_statistics_tell_rates_times_and_utilisation() {
     let (mut app, dimension, _, _) = two_regions(lockstep());
-    app.add_region_plugins(|_| {});
     update(&mut app, 20 * 70);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
     for window in Window::ALL {
@@ -495,7 +499,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
 
 #[test]
 fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_a_copy() {
-    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(config()));
+    let (mut app, dimension, [_, walking], _) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);
     order(&mut app, dimension, HERE.column(), RegionOrder::Pause);

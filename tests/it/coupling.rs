@@ -5,7 +5,6 @@ use bevy_terrane::prelude::*;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const BEYOND: BlockPos = BlockPos::new(16 * 200, 5, 0);
 

@@ -50,14 +50,13 @@ fn jump(mut random: ResMut<RegionRandom>, mut jumpers: Query<(&StableId, &mut Ju
 
 /// A world on this disk, with two dimensions.
 fn world(disk: &Arc<dyn KeyValueStore>, seed: u64) -> (App, [Entity; 2]) {
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
     let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
         .with_tick_mode(TickMode::Lockstep)
         .with_seed(seed)
         // Saved often, they are left to the store while the ground that they went to is coming.
         .with_autosave_period(Duration::from_millis([100, 500, 2_000][seed as usize % 3]))
         .with_columns_in_flight(10_000)
-        .with_regionizer(config);
+        .with_regionizer(parting_soon());
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, plugin)).register_saved_component::<Jumper>().mirror_region_component::<Jumper>();
     let dimensions = ["one", "two"].map(|name| app.world_mut().spawn(Dimension::new(name, Flat::new())).id());
@@ -146,7 +145,7 @@ fn jump_about(entities: u64, ticks: u64, seed: u64, ticks_to_crash: u64) -> usiz
 
 #[test]
 fn a_thousand_entities_jump_about_and_are_there_once_at_the_end() {
-    // The full count, ten rounds, has 10,000 ticks.
+    // `TERRANE_ROUNDS=10` has 10,000 ticks.
     let ticks = 1_000 * rounds(1).min(10);
     let changes = jump_about(1_000, ticks, 1, 400);
     assert!(changes as u64 > ticks / 40, "regions merged and split only {changes} times");

@@ -17,14 +17,10 @@ use bevy_terrane::storage::{
 };
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The path of the world for a test that runs as a process of its own.
-const WORLD: &str = "TERRANE_TEST_WORLD";
 const OVERWORLD: DimensionId = DimensionId(0);
 
 fn open(path: &Path) -> Result<WorldStore, WorldOpenError> {
@@ -89,21 +85,7 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Runs one test of these files as a process of its own, with the world at `path`.
-fn process(test: &str, path: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("damage::{test}"), "--nocapture"])
-        .env(WORLD, path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(process.stdout.take().unwrap());
-    (process, lines)
-}
-
 /// The numbers in the lines that begin with this word.
-fn numbers(lines: impl BufRead, word: &str) -> impl Iterator<Item = u32> {
-    lines.lines().map_while(Result::ok).filter_map(move |line| line.strip_prefix(word)?.trim().parse().ok())
+fn numbers(lines: impl Iterator<Item = String>, word: &str) -> impl Iterator<Item = u32> {
+    lines.filter_map(move |line| line.strip_prefix(word)?.trim().parse().ok())
 }

@@ -1,12 +1,12 @@
 //! A disk that tests can look at, stop, and copy as a crash would leave it.
 
+use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A handle to a store in memory that outlives the world on it.
 #[derive(Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Disk(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     store: MemoryStore,
-    is_stopped: AtomicBool,
+    gate: Gate,
     keeps_copies: AtomicBool,
     log: Mutex<Vec<Wrote>>,
     copies: Mutex<Vec<MemoryStore>>,
@@ -50,7 +50,7 @@ impl Disk {
 
     /// While it is stopped, whoever writes waits.
     pub fn stop(&self, is_stopped: bool) {
-        self.0.is_stopped.store(is_stopped, Ordering::SeqCst);
+        if is_stopped { self.0.gate.close() } else { self.0.gate.open() }
     }
 
     /// From now on it is remembered what it holds after each write.
@@ -91,9 +91,7 @@ impl KeyValueStore for Disk {
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        while self.0.is_stopped.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.0.gate.pass();
         let changes = batch.len();
         self.0.store.write(batch, durability)?;
         self.note(changes, durability == Durability::Sync);

@@ -143,13 +143,9 @@ fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
 #[cfg(feature = "rocksdb")]
 mod killed {
     use super::*;
+    use crate::support::process::{here, kill, process};
     use bevy_terrane::block::BlockRecord;
     use bevy_terrane::storage::{Access, DimensionOrigin, Durability, RegistryLists, SaveBatch};
-    use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
-
-    /// What a process of its own is to do: the folder.
-    const FOLDER: &str = "TERRANE_TEST_EXPORT";
 
     /// Columns with a chunk of noise each: some megabytes.
     fn make_world(path: &Path) {
@@ -198,7 +194,7 @@ mod killed {
     /// Runs only in the processes that the test below starts and kills; by itself it does nothing.
     #[test]
     fn process_that_is_killed() {
-        let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+        let Some(folder) = here() else { return };
         let step = |_: &WalkProgress| {
             println!("step");
             ControlFlow::Continue(())
@@ -218,18 +214,10 @@ mod killed {
         make_world(&at(folder, "world"));
         let mut kills = 0;
         while !at(folder, "imported").exists() {
-            let mut process = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "exports::killed::process_that_is_killed", "--nocapture"])
-                .env(FOLDER, folder)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let (mut process, lines) = process("exports::killed::process_that_is_killed", folder);
             // An export is not written at each step, so that a process comes a little further than the one before.
             let steps = lines.filter(|line| line.ends_with("step")).take(40 + 10 * kills).count();
-            process.kill().unwrap();
-            process.wait().unwrap();
+            kill(&mut process);
             kills += 1;
             assert!(kills < 30 && steps > 0, "it does not come further: {steps} steps");
         }

@@ -1,5 +1,6 @@
 //! A store that cannot write for a while loses nothing: what was to be saved is saved later.
 
+use crate::support::gate::Gate;
 use bevy_terrane::block::BlockRegistry;
 use bevy_terrane::coordinator::{
     CoordinatorConfig, CoordinatorHandle, DimensionSpec, FromMain, MainLink, WorldEvent, coordinator_app,
@@ -15,16 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A disk that is full, or slow, whenever the switch says so.
+/// A disk that is full, or stands still, whenever the switch says so.
 #[derive(Default)]
 pub struct FullDisk {
     pub store: MemoryStore,
     pub is_full: Arc<AtomicBool>,
-    pub is_slow: Arc<AtomicBool>,
     /// Ranges of what it holds cannot be read; single keys can, as a commit does.
     pub is_unreadable: Arc<AtomicBool>,
-    /// A slow write has begun.
-    pub is_writing: Arc<AtomicBool>,
+    /// Whoever writes waits at it.
+    pub gate: Gate,
 }
 
 impl KeyValueStore for FullDisk {
@@ -53,10 +53,7 @@ impl KeyValueStore for FullDisk {
             let (path, reason) = (self.path().to_owned(), "no space left on device".to_owned());
             return Err(StoreError::Backend { operation: Operation::Write, family: None, path, reason });
         }
-        if self.is_slow.load(Ordering::SeqCst) {
-            self.is_writing.store(true, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(200));
-        }
+        self.gate.pass();
         self.store.write(batch, durability)
     }
 
@@ -172,18 +169,19 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
 
 #[test]
 fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
-    let [is_slow, is_writing, has_ticked] = std::array::from_fn(|_| Arc::<AtomicBool>::default());
-    let disk = FullDisk { is_slow: is_slow.clone(), is_writing: is_writing.clone(), ..default() };
+    let [ticks, writes] = [(); 2].map(|()| Gate::default());
+    let has_ticked = Arc::<AtomicBool>::default();
+    let disk = FullDisk { gate: writes.clone(), ..default() };
     let store = Arc::new(WorldStore::from_store(Box::new(disk)).unwrap());
     let mut blocks = BlockRegistry::new();
     blocks.register_basic_blocks();
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| blocks.id(name).unwrap());
-    let ticked = has_ticked.clone();
+    let (gate, ticked) = (ticks.clone(), has_ticked.clone());
     let dawdle = move |region: &mut SubApp| {
-        let ticked = ticked.clone();
+        let (gate, ticked) = (gate.clone(), ticked.clone());
         region.add_systems(RegionTick, move || {
             ticked.store(true, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(500));
+            gate.pass();
         });
     };
     let template = RegionTemplate { plugins: vec![Arc::new(dawdle)], ..RegionTemplate::new(Arc::new(blocks)) };
@@ -200,20 +198,33 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
         chunk: ChunkPos::new(0, 0, 0),
         radii: ViewerRadii::new(0, 0, 0),
     });
+    wait_until("the region ticks", || has_ticked.load(Ordering::SeqCst));
+    writes.close();
     let mut blocks = [stone, grass].into_iter().cycle();
-    let patience = Instant::now() + Duration::from_secs(30);
-    while !is_writing.load(Ordering::SeqCst) {
-        assert!(Instant::now() < patience, "waited in vain until something is written");
+    wait_until("something is written", || {
         let block = blocks.next().unwrap();
         link.send(FromMain::Edit(SetBlock { dimension, position: BlockPos::new(3, 20, 3), block }));
-        is_slow.store(has_ticked.load(Ordering::SeqCst), Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // What is unsaved is handed out at the end of a tick, so the next one has just begun, and takes longer.
+        writes.waiting() > 0
+    });
+    ticks.close();
+    wait_until("the region is in a tick", || ticks.waiting() > 0);
     let (sender, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         coordinator.shut_down();
         sender.send(()).unwrap();
     });
+    // Both are waited for: first the commit ends, then the tick.
+    for gate in [writes, ticks] {
+        assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "it does not wait");
+        gate.open();
+    }
     assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(()), "the end hangs");
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < patience, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

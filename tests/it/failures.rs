@@ -43,26 +43,6 @@ fn played(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_path_that_is_a_file_or_a_foreign_folder_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("notes.txt");
-    fs::write(&file, "mine").unwrap();
-    for path in [file.as_path(), &file.join("below")] {
-        let refusal = refusal(path);
-        assert!(refusal.contains("notes.txt"), "{refusal}");
-    }
-    let refusal = refusal(folder.path());
-    assert!(refusal.contains(&folder.path().display().to_string()), "{refusal}");
-    assert_eq!(contents(folder.path()), BTreeMap::from([(file, b"mine".to_vec())]));
-}
-
-#[test]
-fn a_folder_that_cannot_be_written_is_refused() {
-    let refusal = refusal(Path::new("/proc/terrane"));
-    assert!(refusal.contains("/proc/terrane"), "{refusal}");
-}
-
-#[test]
 fn a_world_of_a_newer_format_is_refused_and_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let path = played(folder.path());
@@ -107,20 +87,4 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     start(&mut app);
     update(&mut app, 10);
     assert!(app.world().resource::<WorldStatistics>().loaded >= 5);
-}
-
-#[test]
-fn blocks_keep_their_ids_when_a_game_registers_them_in_another_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let register = |names: &[&'static str]| {
-        let mut app = game(TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep));
-        let ids: Vec<_> = names.iter().map(|name| app.register_block(BlockType::new(*name)).unwrap()).collect();
-        start(&mut app);
-        app.update();
-        ids
-    };
-    let first = register(&["game:one", "game:two"]);
-    let second = register(&["game:zero", "game:two", "game:one"]);
-    assert_eq!([second[2], second[1]], [first[0], first[1]]);
-    assert!(!first.contains(&second[0]));
 }

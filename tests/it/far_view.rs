@@ -461,7 +461,7 @@ fn a_main_world_that_stands_still_is_sent_no_more_than_it_can_hold() {
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(40).with_bytes_per_second(1 << 30), 0.0);
     app.update();
     // The app stands still, the coordinator does not: it may go on to its limit, and no further.
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_millis(500));
     app.update();
     let first = received(&app, listener).len();
     assert!((100..=4_096).contains(&first) && first < wanted, "{first} of {wanted}");

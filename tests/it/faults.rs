@@ -1,5 +1,6 @@
 //! A fault stays where it happens, and a halted region can be restarted from the store.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::chunk::ColumnSummary;
 use bevy_terrane::prelude::*;
@@ -7,9 +8,8 @@ use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-pub const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// In a region of its own.
 pub const THERE: BlockPos = BlockPos::new(16 * 200, 5, 0);
 
@@ -97,10 +97,6 @@ pub fn restart(app: &mut App, dimension: Entity) {
     });
 }
 
-pub fn names(app: &mut App) -> Vec<String> {
-    walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
-}
-
 /// Puts the walker of this name, which is in the region at `from`, somewhere else.
 pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str, to: BlockPos) {
     in_region(app, dimension, from, move |region| {
@@ -113,11 +109,6 @@ pub fn jump(app: &mut App, dimension: Entity, from: BlockPos, name: &'static str
 
 pub fn is_at(world: &mut World, name: &str, place: BlockPos) -> bool {
     walkers(world).iter().any(|(at, position)| at == name && position.block == place)
-}
-
-pub fn run_for(app: &mut App, span: Duration) {
-    let end = Instant::now() + span;
-    update_until(app, "the time is over", |_| Instant::now() >= end);
 }
 
 #[test]
@@ -258,8 +249,6 @@ fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
     run_for(&mut app, Duration::from_millis(300));
     restart(&mut app, dimension);
     update_until(&mut app, "it arrived", |world| is_at(world, "jumper", HERE));
-    run_for(&mut app, Duration::from_millis(300));
-    assert_eq!(names(&mut app), ["jumper"]);
     save(&mut app);
     assert_eq!(names(&mut app), ["jumper"]);
 }
@@ -326,6 +315,8 @@ fn letters_to_a_halted_region_wait_for_its_restart() {
 #[test]
 fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin());
+    let saved = BlockPos::new(2, 9, 2);
+    set(&mut app, dimension, saved, "terrane:stone");
     spawn_in_region(&mut app, dimension, HERE, walker("saved", 0.0));
     update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
     save(&mut app);
@@ -350,6 +341,8 @@ fn a_viewer_that_walks_into_a_halted_region_finds_what_was_saved() {
     });
     update_until(&mut app, "what was saved is back", |world| is_at(world, "saved", HERE));
     assert_eq!(names(&mut app), ["guest", "saved"]);
+    assert_eq!(block_at(app.world_mut(), dimension, saved), Some(id_of(app.world(), "terrane:stone")));
+    set(&mut app, dimension, BlockPos::new(3, 9, 3), "terrane:stone");
 }
 
 #[test]
@@ -448,15 +441,20 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
 fn a_save_that_was_asked_for_before_a_region_halts_fails_by_its_number() {
     let (mut app, dimension, ..) = two_regions(plugin());
     listen::<SaveFailed>(&mut app);
-    in_region(&mut app, dimension, HERE, |_| {
-        std::thread::sleep(Duration::from_millis(300));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| {
+        copy.pass();
         panic!("too late for a save");
     });
+    update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
     // The second one waits until the first has an answer.
     for request in [7, 8] {
         app.world_mut().write_message(SaveWorld { request });
         run_for(&mut app, Duration::from_millis(100));
     }
+    gate.open();
     update_until(&mut app, "it failed", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
     let failed: Vec<_> = heard::<SaveFailed>(&app).iter().flat_map(|failed| &failed.requests).copied().collect();
     assert_eq!(failed, [7, 8]);
@@ -478,8 +476,11 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     set(&mut app, dimension, saved, "terrane:stone");
     save(&mut app);
     set(&mut app, dimension, lost, "terrane:stone");
-    in_region(&mut app, dimension, HERE, |_| std::thread::sleep(Duration::from_secs(3)));
-    run_for(&mut app, Duration::from_millis(200));
+    let gate = Gate::default();
+    gate.close();
+    let copy = gate.clone();
+    in_region(&mut app, dimension, HERE, move |_| copy.pass());
+    update_until(&mut app, "it hangs", |_| gate.waiting() == 1);
     for position in [waiting, in_the_air] {
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
     }
@@ -492,6 +493,7 @@ fn edits_that_wait_for_a_region_that_hangs_as_the_app_ends_are_stored() {
     assert_eq!(found, [true, true, true, false]);
     let seen_from_afar = store.summaries(id, &[HERE.column()]).unwrap().remove(0);
     assert_eq!(seen_from_afar, Some(ColumnSummary::new(&stored)));
+    gate.open();
 }
 
 #[test]

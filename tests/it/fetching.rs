@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 /// In the section of the column of `HERE`, which a viewer without a radius does not load.
 const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);

@@ -1,9 +1,8 @@
 //! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
 
 use crate::support::*;
-use bevy_terrane::generation::{DistanceGraph, TilePos};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{MemoryStore, WorldStore};
+use bevy_terrane::storage::MemoryStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -98,16 +97,6 @@ fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
     let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
     let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);
     inside.map(|(x, z)| ColumnPos::new(center.x + x, center.z + z)).collect()
-}
-
-/// What a store holds of a dimension, by its graph.
-fn stored_columns(disk: &MemoryStore, dimension: DimensionId) -> BTreeSet<ColumnPos> {
-    let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
-    let mut graph = DistanceGraph::new();
-    for (x, z, masks) in world.stored_tiles(dimension).unwrap() {
-        graph.restore_tile(TilePos::new(x, z), &masks).unwrap();
-    }
-    graph.completed_columns().collect()
 }
 
 fn further_viewer(app: &mut App, dimension: Entity, x: f32, radius: u32, generation_radius: u32) -> Entity {
@@ -369,50 +358,6 @@ fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
 }
 
 #[test]
-fn after_a_crash_nothing_that_is_stored_is_made_again_and_nothing_is_left_out() {
-    let disk = Arc::<MemoryStore>::default();
-    let run = |disk: &Arc<MemoryStore>, watched: &Watched| {
-        let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
-        let plugin = on(disk).with_generation(settings).with_autosave_period(Duration::from_millis(300));
-        let mut app = game(plugin);
-        listen::<DimensionOpened>(&mut app);
-        let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
-        further_viewer(&mut app, dimension, 0.0, 3, 12);
-        start(&mut app);
-        (app, dimension)
-    };
-    let first = Watched::default();
-    let (mut app, dimension) = run(&disk, &first);
-    update(&mut app, 83);
-    let before = progress(app.world(), dimension).to_generate;
-    let crashed = Arc::new(disk.snapshot());
-    let known = stored_columns(&crashed, dimension_id(&app, dimension));
-    assert!(known.iter().all(|column| first.asked().contains(column)));
-    drop(app);
-    assert!(before.missing > 0 && before.missing < before.total);
-
-    let second = Watched::default();
-    let (mut app, dimension) = run(&crashed, &second);
-    update(&mut app, 6);
-    let stored = heard::<DimensionOpened>(&app)[0].stored_columns as usize;
-    let now = progress(app.world(), dimension).to_generate;
-    assert_eq!(stored, known.len());
-    assert!(stored > 50 && now.missing < now.total - 50, "{stored} stored, {now:?}");
-    update_until(&mut app, "all is generated", |world| is_generated(world, dimension));
-    let again = second.take_calls();
-    assert!(again.values().all(|calls| *calls == 1));
-    assert!(known.iter().all(|column| !again.contains_key(column)), "no work is repeated");
-    let all: BTreeSet<_> = known.iter().chain(again.keys()).copied().collect();
-    assert!(all.is_superset(&disc(HOME, 12)), "no hole");
-    drop(app);
-
-    let third = Watched::default();
-    let (mut app, dimension) = run(&crashed, &third);
-    update(&mut app, 60);
-    assert!(is_generated(app.world(), dimension) && third.asked().is_empty());
-}
-
-#[test]
 fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     // Nothing is too slow.
     let pacing = Pacing { frame_budget: Duration::MAX, tick_share: f64::INFINITY, ..default() };
@@ -432,4 +377,25 @@ fn the_number_of_columns_in_flight_follows_the_settings_of_the_main_world() {
     app.insert_resource(Pacing::fixed(77));
     update_until(&mut app, "it is fixed", |world| limit(world) == 77);
     watched.open_gate();
+}
+
+#[test]
+fn a_column_that_failed_and_that_nobody_wants_is_forgotten() {
+    let watched = Watched::default();
+    watched.fail(&[HOME]);
+    let asked = || watched.asked().into_iter().filter(|column| *column == HOME).count();
+    let mut app = game(lockstep());
+    let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
+    let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    // The waits double: 1, 2 and 4 seconds.
+    update(&mut app, 20 * 4);
+    assert_eq!(asked(), 3);
+    move_viewer(&mut app, camera, 5_000.0, 0.0);
+    update(&mut app, 5);
+    move_viewer(&mut app, camera, 0.0, 0.0);
+    update(&mut app, 10);
+    assert_eq!(asked(), 4, "who comes again does not wait for what failed before");
+    update(&mut app, 25);
+    assert_eq!(asked(), 5, "and the waits begin anew");
 }

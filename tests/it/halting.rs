@@ -208,7 +208,7 @@ fn the_ground_of_a_viewer_that_died_unsaved_is_let_go_and_that_of_a_saved_one_is
         let is_gone =
             move |world: &World| world.resource::<Heard<RegionDestroyed>>().0.iter().any(|gone| gone.region == region);
         if is_saved {
-            run_for(&mut app, Duration::from_millis(1_500));
+            run_for(&mut app, Duration::from_millis(300));
             assert!(!is_gone(app.world()));
             restart(&mut app, dimension);
             update_until(&mut app, "it is back", |world| is_at(world, "guest", HERE));
@@ -265,7 +265,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
     update_until(&mut app, "it is fetched", |_| seen.try_recv().is_ok_and(|block| block == stone));
     is_full.store(false, Ordering::SeqCst);
     update_until(&mut app, "all is there", |world| block_at(world, dimension, DUG) == Some(stone));
-    run_for(&mut app, Duration::from_secs(2));
+    run_for(&mut app, Duration::from_millis(300));
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone), "what is read again is not newer");
     assert_eq!(block_at(app.world_mut(), dimension, SAVED), Some(stone));
     assert_eq!(heard::<RegionHalted>(&app).len(), 1);
@@ -326,9 +326,8 @@ fn a_panic_of_an_observer_in_a_save_without_a_tick_stays_there_and_what_was_save
 fn a_panic_of_an_observer_in_a_split_loses_nothing() {
     let armed = Arc::<AtomicBool>::default();
     let trap = armed.clone();
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
     let (mut app, dimension, viewers, bombs) =
-        two_regions_with(plugin().with_regionizer(config), |app| refuse_departures(app, trap));
+        two_regions_with(plugin().with_regionizer(parting_soon()), |app| refuse_departures(app, trap));
     bombs.set(false);
     listen::<RegionSplit>(&mut app);
     // A viewer between them joins the two.

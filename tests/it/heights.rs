@@ -107,6 +107,21 @@ fn only_what_is_near_above_and_below_is_generated_at_any_height() {
 }
 
 #[test]
+fn a_dimension_of_more_than_16_384_blocks_is_sparse() {
+    let mut app = game(lockstep());
+    let dimensions = [("low", 0..16_384), ("high", 0..16_400)].map(|(name, heights)| {
+        let dimension = app.world_mut().spawn(Dimension::new(name, Flat::new()).with_height(heights)).id();
+        viewer_at(&mut app, dimension, BlockPos::new(0, 0, 0));
+        dimension
+    });
+    start(&mut app);
+    update(&mut app, 20);
+    let is_loaded = |dimension, y| seen(&app, dimension, BlockPos::new(0, y, 0)).is_some();
+    assert_eq!(dimensions.map(|dimension| is_loaded(dimension, 0)), [true, true]);
+    assert_eq!(dimensions.map(|dimension| is_loaded(dimension, 16_000)), [true, false]);
+}
+
+#[test]
 fn viewers_at_two_heights_of_a_column_have_both() {
     let strata = Strata::default();
     let mut app = game(lockstep());
@@ -523,9 +538,9 @@ fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_gro
 
 #[test]
 fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
-    /// Fails above a height until it is told not to.
+    /// Fails above a height until it is told not to, and tells when it has.
     #[derive(Clone)]
-    struct Ceiling(Strata, Arc<AtomicBool>);
+    struct Ceiling(Strata, Arc<AtomicBool>, Arc<AtomicBool>);
 
     impl Generator for Ceiling {
         fn identity(&self) -> GeneratorIdentity {
@@ -534,34 +549,30 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
 
         fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
             let fails = request.heights.end > 1_000 && self.1.load(Ordering::Relaxed);
+            self.2.fetch_or(fails, Ordering::Relaxed);
             assert!(!fails, "there is a ceiling");
             self.0.generate(request)
         }
     }
 
-    let fails = Arc::new(AtomicBool::new(true));
+    let [fails, has_failed] = [true, false].map(|is| Arc::new(AtomicBool::new(is)));
     let mut app = game(TerranePlugin::in_memory());
     let heights = i64::MIN..i64::MAX;
-    let generator = Ceiling(Strata::default(), fails.clone());
+    let generator = Ceiling(Strata::default(), fails.clone(), has_failed.clone());
     let dimension = app.world_mut().spawn(Dimension::new("shaft", generator).with_height(heights)).id();
     let [low, high] = [0, 2_000].map(|y| BlockPos::new(0, y, 0));
     let camera = viewer_at(&mut app, dimension, low);
     start(&mut app);
     let is_seen = |app: &App, block| seen(app, dimension, block).is_some();
-    let wait_for = |app: &mut App, what: &str, block| {
-        let patience = std::time::Instant::now() + Duration::from_secs(30);
-        while !is_seen(app, block) {
-            assert!(std::time::Instant::now() < patience, "waited in vain for {what}");
-            update(app, 1);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    let wait_for = |app: &mut App, what: &str, place: BlockPos| {
+        update_until(app, what, |world| {
+            let column = world.resource::<PublishedColumns>().column(DimensionId(0), place.column());
+            column.is_some_and(|column| column.is_loaded(place.chunk().y))
+        });
     };
     wait_for(&mut app, "the ground", low);
     lift(&mut app, camera, high.y);
-    for _ in 0..100 {
-        update(&mut app, 1);
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    update_until(&mut app, "it failed", |_| has_failed.load(Ordering::Relaxed));
     assert!(!is_seen(&app, high));
     viewer_at(&mut app, dimension, low.offset(160, 0, 0));
     wait_for(&mut app, "other ground", low.offset(160, 0, 0));

@@ -2,7 +2,7 @@
 //! saved first, and whoever halts in between, the item is there once.
 
 use crate::disk::Disk;
-use crate::faults::{HERE, THERE};
+use crate::faults::THERE;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -180,12 +180,8 @@ fn a_region_that_halts_and_is_restarted_from_the_store_has_each_item_once() {
 #[cfg(feature = "rocksdb")]
 mod killed {
     use super::*;
-    use std::io::{BufRead, BufReader};
-    use std::path::{Path, PathBuf};
-    use std::process::{Child, Command, Stdio};
+    use crate::support::process::{here, kill, process};
 
-    /// The path of the world for a test that runs as a process of its own.
-    const WORLD: &str = "TERRANE_TEST_WORLD";
     /// What the process writes when it has counted, with what it found.
     const FOUND: &str = "found";
 
@@ -193,7 +189,7 @@ mod killed {
     /// kills; by itself it does nothing.
     #[test]
     fn process_that_plays() {
-        let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+        let Some(path) = here() else { return };
         let is_new = !path.exists();
         // Regions are saved often, and in turns: now the one that gives comes first, now the one that receives.
         let plugin = TerranePlugin::at(&path).with_autosave_period(Duration::from_millis(40));
@@ -219,29 +215,17 @@ mod killed {
         }
     }
 
-    fn process(path: &Path) -> Child {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "items::killed::process_that_plays", "--nocapture"])
-            .env(WORLD, path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
-    }
-
-    /// The full count is 500 rounds.
+    /// `TERRANE_ROUNDS=10` kills 500 times.
     #[test]
     fn a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once() {
         let mut random = bevy_terrane::simulation::SplitMix64::new(rounds(50));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
         for round in 0..=rounds(50) {
-            let mut process = process(&path);
-            let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let (mut process, mut lines) = process("items::killed::process_that_plays", &path);
             let found = lines.find(|line| line.starts_with(FOUND));
             std::thread::sleep(Duration::from_micros(random.below(120_000).into()));
-            process.kill().unwrap();
-            process.wait().unwrap();
+            kill(&mut process);
             assert_eq!(found.as_deref(), Some("found 1 1"), "after {round} kills");
         }
     }

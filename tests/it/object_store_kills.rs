@@ -1,18 +1,14 @@
 //! A process that writes to an object store is killed, again and again, on one file: whatever was acknowledged is there, and
 //! what was under way is there as a whole or not at all.
 
-use crate::support::*;
+use crate::support::process::{here, kill, program, start};
+use crate::support::rounds;
 use bevy_terrane::object_store::{Batch, Object, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::simulation::SplitMix64;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
-
-/// The path of the store for a test that runs as a process of its own.
-const STORE: &str = "TERRANE_TEST_STORE";
 /// The round, which says what the process does.
 const ROUND: &str = "TERRANE_TEST_ROUND";
 const SIGNATURE: &str = "kills 1";
@@ -113,7 +109,7 @@ impl Step {
 /// nothing.
 #[test]
 fn process_that_writes_objects() {
-    let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let round = std::env::var(ROUND).unwrap().parse().unwrap();
     let options = ObjectStoreOptions {
         level: 1,
@@ -129,29 +125,18 @@ fn process_that_writes_objects() {
     }
 }
 
-fn process(path: &Path, round: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "object_store_kills::process_that_writes_objects", "--nocapture"])
-        .env(STORE, path)
-        .env(ROUND, round.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
 /// Lets a process write for a while; gives how many of its steps were acknowledged when it was killed.
 fn kill_one(path: &Path, round: u64, random: &mut SplitMix64) -> usize {
-    let mut process = process(path, round);
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut command = program();
+    command.env(ROUND, round.to_string());
+    let (mut process, mut lines) = start(command, "object_store_kills::process_that_writes_objects", path);
     assert!(lines.any(|line| line == "begins"));
     // Some are killed while they open the file.
     let patience = random.below(60) as usize;
     let heard = lines.by_ref().take(patience).count();
     assert_eq!(heard, patience, "the process ended by itself in round {round}");
     std::thread::sleep(Duration::from_micros(random.below(1_500).into()));
-    process.kill().unwrap();
-    process.wait().unwrap();
+    kill(&mut process);
     heard + lines.count()
 }
 
@@ -161,7 +146,7 @@ fn contents(store: &ObjectStore) -> Model {
     keys.map(|key| (key.clone(), store.read(&key).unwrap().unwrap())).collect()
 }
 
-/// The full count is 200 rounds.
+/// `TERRANE_ROUNDS=10` kills 400 times.
 #[test]
 fn whatever_a_killed_process_was_told_is_written_is_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,6 @@ use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use std::time::Duration;
 
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const SCREEN: Rect = Rect { min: Pos2::ZERO, max: Pos2::new(1280.0, 720.0) };
 

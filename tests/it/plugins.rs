@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use bevy::state::app::StatesPlugin;
+use bevy_terrane::coordinator::{CoordinatorApp, CoordinatorMain, CoordinatorSystems};
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::RegionMain;
 use std::sync::{Arc, Mutex};
 
 #[derive(States, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -113,4 +115,70 @@ fn a_clock_of_its_own_is_refused_with_a_hint() {
     let failure = app.world().resource::<WorldFailure>();
     assert!(failure.to_string().contains("TimePlugin") && failure.to_string().contains("dimension's clock"));
     assert_eq!(app.should_exit(), Some(AppExit::error()));
+}
+
+/// Names of systems, in the order in which they ran.
+#[derive(Resource, Clone, Default)]
+struct Order(Arc<Mutex<Vec<&'static str>>>);
+
+impl Order {
+    fn note(name: &'static str) -> impl Fn(Res<Order>) {
+        move |order| order.0.lock().unwrap().push(name)
+    }
+
+    /// The first `count` names from the first `begin` on.
+    fn from(&self, begin: &str, count: usize) -> Vec<&'static str> {
+        let order = self.0.lock().unwrap();
+        order.iter().skip_while(|name| **name != begin).take(count).copied().collect()
+    }
+}
+
+#[test]
+fn the_public_system_sets_run_in_their_order() {
+    let [in_regions, in_the_coordinator] = [(); 2].map(|()| Order::default());
+    let mut app = game(lockstep());
+    let order = in_regions.clone();
+    app.add_region_plugins(move |region| {
+        region
+            .insert_resource(order.clone())
+            .add_systems(Last, Order::note("Last"))
+            .add_systems(PostUpdate, Order::note("PostUpdate"))
+            .add_systems(Update, Order::note("Update"))
+            .add_systems(RegionTick, Order::note("RegionTick"))
+            .add_systems(FixedUpdate, Order::note("FixedUpdate"))
+            .add_systems(PreUpdate, Order::note("PreUpdate"))
+            .add_systems(First, Order::note("First"))
+            .add_systems(RegionMain, Order::note("Send").in_set(RegionSystems::Send))
+            .add_systems(RegionMain, Order::note("Receive").in_set(RegionSystems::Receive));
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    app.finish();
+    app.sub_app_mut(CoordinatorApp).insert_resource(in_the_coordinator.clone()).add_systems(
+        CoordinatorMain,
+        (
+            Order::note("Publish").in_set(CoordinatorSystems::Publish),
+            Order::note("Dispatch").in_set(CoordinatorSystems::Dispatch),
+            Order::note("Deliver").in_set(CoordinatorSystems::Deliver),
+            Order::note("Stream").in_set(CoordinatorSystems::Stream),
+            Order::note("Collect").in_set(CoordinatorSystems::Collect),
+        ),
+    );
+    app.cleanup();
+    update(&mut app, 20);
+    let tick = [
+        "Receive",
+        "First",
+        "PreUpdate",
+        "FixedUpdate",
+        "RegionTick",
+        "Update",
+        "PostUpdate",
+        "Last",
+        "Send",
+        "Receive",
+    ];
+    assert_eq!(in_regions.from("Receive", 10), tick);
+    let pass = ["Collect", "Stream", "Deliver", "Dispatch", "Publish", "Collect"];
+    assert_eq!(in_the_coordinator.from("Collect", 6), pass);
 }

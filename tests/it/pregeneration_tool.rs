@@ -10,12 +10,15 @@ mod tool;
 use bevy_terrane::storage::WorldStore;
 use clap::Parser;
 use std::path::Path;
+use std::process::ExitCode;
+
+fn parse(world: &Path, arguments: &[&str]) -> Result<tool::Arguments, String> {
+    let line = ["pregenerate", world.to_str().unwrap()].into_iter().chain(arguments.iter().copied());
+    tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())
+}
 
 fn run(world: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
-    let world = world.to_str().unwrap();
-    let line = ["pregenerate", world].into_iter().chain(arguments.iter().copied());
-    let arguments = tool::Arguments::try_parse_from(line).map_err(|error| error.to_string())?;
-    tool::run(&arguments).map(|summary| serde_json::to_value(summary).unwrap())
+    tool::run(&parse(world, arguments)?).map(|summary| serde_json::to_value(summary).unwrap())
 }
 
 #[test]
@@ -60,5 +63,17 @@ fn wrong_arguments_are_refused() {
     ] {
         let error = run(world, arguments).unwrap_err();
         assert!(error.contains(reason), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn the_exit_code_says_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = parse(&folder.path().join("world"), &["--radius", "1"]).unwrap();
+    let mut summary = tool::run(&arguments).unwrap();
+    assert_eq!(summary.outcome, "finished");
+    for (outcome, code) in [("finished", 0), ("incomplete", 3), ("interrupted", 130)] {
+        summary.outcome = outcome;
+        assert_eq!(format!("{:?}", summary.exit_code()), format!("{:?}", ExitCode::from(code)), "{outcome}");
     }
 }

@@ -1,25 +1,26 @@
 //! What is stored of a dimension is searched for while everybody else goes on.
 
+use crate::support::gate::Gate;
 use crate::support::{Heard, heard, listen, start, update_until, viewer};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch, keys};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 const LOST: &str = "lost";
 const SOUND: &str = "sound";
 const LOST_ID: DimensionId = DimensionId(0);
 
-/// A disk that takes its time to read all the chunks of the first dimension.
+/// A disk at whose gate whoever reads all of the first dimension waits.
 #[derive(Default)]
 struct SlowDisk {
     store: MemoryStore,
-    is_stuck: AtomicBool,
-    /// How long each page takes, in milliseconds.
-    page: AtomicUsize,
+    gate: Gate,
+    /// Parts of it that were read.
     pages: AtomicUsize,
 }
 
@@ -34,10 +35,7 @@ impl SlowDisk {
             return;
         }
         self.pages.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(self.page.load(Ordering::SeqCst) as u64));
-        while family == Family::Chunks && self.is_stuck.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.gate.pass();
     }
 }
 
@@ -145,7 +143,7 @@ fn has_saved(world: &World, request: u64) -> bool {
 #[test]
 fn other_dimensions_tick_and_are_saved_while_the_columns_of_one_are_searched_for() {
     let disk = damaged();
-    disk.is_stuck.store(true, Ordering::SeqCst);
+    disk.gate.close();
     let (mut app, lost) = search(&disk);
     let sound = dimension(&mut app, SOUND);
     viewer(&mut app, sound, 0.0, 0.0, 3);
@@ -158,7 +156,7 @@ fn other_dimensions_tick_and_are_saved_while_the_columns_of_one_are_searched_for
     assert!(!is_open(app.world(), lost));
 
     let generated = app.world().resource::<WorldStatistics>().generated;
-    disk.is_stuck.store(false, Ordering::SeqCst);
+    disk.gate.open();
     update_until(&mut app, "the dimension is open", |world| is_open(world, lost));
     update_until(&mut app, "all is loaded", |world| {
         let statistics = world.resource::<WorldStatistics>();
@@ -173,42 +171,48 @@ fn other_dimensions_tick_and_are_saved_while_the_columns_of_one_are_searched_for
 fn the_end_of_the_app_ends_the_search_and_the_next_session_begins_it_again() {
     let disk = damaged();
     add_columns(&disk, 200_000);
-    disk.page.store(20, Ordering::SeqCst);
+    disk.gate.close();
     let (app, _) = search(&disk);
-    let ended = Instant::now();
+    let copy = disk.clone();
+    let opener = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        copy.gate.open();
+    });
     drop(app);
-    assert!(ended.elapsed() < Duration::from_secs(2), "it took {:?}", ended.elapsed());
+    opener.join().unwrap();
+    let pages = disk.pages.load(Ordering::SeqCst);
     assert_eq!(Arc::strong_count(&disk), 1, "the store is in use");
 
-    disk.page.store(0, Ordering::SeqCst);
     let (mut app, lost) = search(&disk);
     update_until(&mut app, "the dimension is open", |world| is_open(world, lost));
+    let all = disk.pages.load(Ordering::SeqCst);
+    assert!(pages < all / 2, "{pages} of {all} were read though the end had begun");
 }
 
 #[test]
 fn a_dimension_that_goes_before_it_is_found_out_leaves_its_name_free() {
     let disk = damaged();
-    add_columns(&disk, 200_000);
-    disk.page.store(20, Ordering::SeqCst);
+    add_columns(&disk, 20_000);
+    disk.gate.close();
     let (mut app, lost) = search(&disk);
     app.world_mut().despawn(lost);
     app.update();
     let again = dimension(&mut app, LOST);
     app.update();
-    disk.page.store(0, Ordering::SeqCst);
+    disk.gate.open();
     update_until(&mut app, "the new one is open", |world| is_open(world, again));
 }
 
 #[test]
 fn a_dimension_can_be_removed_while_its_columns_are_searched_for() {
     let disk = damaged();
-    disk.is_stuck.store(true, Ordering::SeqCst);
+    disk.gate.close();
     let (mut app, lost) = search(&disk);
     app.world_mut().write_message(RemoveDimension { dimension: lost });
     app.update();
     app.world_mut().despawn(lost);
     app.update();
-    disk.is_stuck.store(false, Ordering::SeqCst);
+    disk.gate.open();
     update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
     assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
     assert_eq!(heard::<DimensionRemoved>(&app)[0].error, None);

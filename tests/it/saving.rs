@@ -2,15 +2,17 @@
 
 #![cfg(feature = "rocksdb")]
 
+use crate::disk::Disk;
+use crate::support::gate::Gate;
+use crate::support::process::{here, kill, process, program, start as start_through};
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
-
-/// The path of the world for a test that runs as a process of its own.
-const WORLD: &str = "TERRANE_TEST_WORLD";
 /// What the process writes when its save was acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
@@ -43,21 +45,10 @@ fn edit(app: &mut App, dimension: Entity, round: u32) {
     }
 }
 
-/// Runs one test of this file as a process of its own, with the world at `path`.
-fn process(test: &str, path: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("saving::{test}"), "--nocapture"])
-        .env(WORLD, path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
 /// Runs only in the process that `what_was_acknowledged_survives_a_kill` starts and kills; by itself it does nothing.
 #[test]
 fn process_that_is_killed() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let (mut app, dimension) = open(at(&path));
     for round in 0.. {
         edit(&mut app, dimension, round);
@@ -75,16 +66,14 @@ fn what_was_acknowledged_survives_a_kill() {
     for number in 0..rounds(3) as u32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = process("process_that_is_killed", &path);
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (mut process, mut lines) = process("saving::process_that_is_killed", &path);
         let wanted = 1 + number % 4;
         let acknowledged =
-            lines.by_ref().filter_map(|line| line.unwrap().strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
+            lines.by_ref().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.trim().parse::<u32>().ok());
         let last = acknowledged.take(wanted as usize).last().expect("the process saved");
         // In the middle of the next round, whatever it does then.
-        std::thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
-        process.kill().unwrap();
-        process.wait().unwrap();
+        thread::sleep(Duration::from_millis(u64::from(number * 13 % 60)));
+        kill(&mut process);
 
         let (mut app, dimension) = open(at(&path));
         let stone = id_of(app.world(), "terrane:stone");
@@ -100,7 +89,7 @@ fn what_was_acknowledged_survives_a_kill() {
 /// Runs only in the process that `a_signal_ends_the_app_and_everything_is_saved` starts; by itself it does nothing.
 #[test]
 fn process_that_is_terminated() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let (mut app, dimension) = open(at(&path));
     edit(&mut app, dimension, 0);
     app.update();
@@ -116,9 +105,7 @@ fn a_signal_ends_the_app_and_everything_is_saved() {
     for signal in ["-INT", "-TERM"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
-        let mut process = process("process_that_is_terminated", &path);
-        // Kept until the process has ended: it writes a last line.
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let (mut process, mut lines) = process("saving::process_that_is_terminated", &path);
         assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
         Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
         assert!(process.wait().unwrap().success(), "{signal} is an orderly end");
@@ -154,112 +141,97 @@ fn the_end_of_the_app_saves_blocks_and_entities() {
 }
 
 #[test]
-fn autosave_runs_by_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    let (mut app, dimension) = open(at(&path).with_autosave_period(Duration::from_millis(100)));
-    update_until(&mut app, "the ground is saved", |world| {
-        let statistics = world.resource::<WorldStatistics>();
-        statistics.saves > 0 && statistics.unsaved == 0
-    });
-    let before = app.world().resource::<WorldStatistics>().bytes_saved;
+fn the_order_to_end_the_app_saves_everything_within_the_update() {
+    let disk = Disk::default();
+    let (mut app, dimension) = open(disk.plugin().with_autosave_period(Duration::from_secs(3_600)));
     edit(&mut app, dimension, 0);
-    update_until(&mut app, "the edit is saved", |world| world.resource::<WorldStatistics>().bytes_saved > before);
+    app.world_mut().write_message(AppExit::Success);
+    app.update();
+    // The app is still there: nothing is left to its end.
+    let (mut again, dimension) = open(disk.copy().plugin());
+    let stone = id_of(app.world(), "terrane:stone");
+    assert!(edits(0).all(|position| block_at(again.world_mut(), dimension, position) == Some(stone)));
 }
 
-#[test]
-fn the_end_waits_for_a_slow_region_but_not_for_ever() {
-    fn dawdle(walkers: Query<&Walker>) {
-        let Some(walker) = walkers.iter().find(|walker| walker.name.starts_with("slow")) else { return };
-        let millis = if walker.name == "slow" { 400 } else { 20_000 };
-        std::thread::sleep(Duration::from_millis(millis));
-    }
-    for (name, at_least, at_most) in [("slow", 0, 2_000), ("slow for ever", 900, 4_000)] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("world");
-        let mut app = game(at(&path).with_shutdown_patience(Duration::from_secs(1)));
-        app.add_region_plugins(|region| {
-            region.add_systems(RegionTick, dawdle);
-        });
-        let dimension = flat(&mut app);
-        viewer(&mut app, dimension, 0.0, 0.0, 1);
-        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
-        start(&mut app);
-        let there = BlockPos::new(4_000, 9, 0);
-        update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
-        spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker(name, 0.0));
-        let block = id_of(app.world(), "terrane:stone");
-        app.world_mut().write_message(SetBlock { dimension, position: there, block });
-        let soon = Instant::now() + Duration::from_millis(600);
-        update_until(&mut app, "the slow tick began", |_| Instant::now() > soon);
-        let began = Instant::now();
-        drop(app);
-        let took = began.elapsed().as_millis();
-        assert!((at_least..at_most).contains(&took), "{name}: the end took {took} ms");
+/// A region far from the slow one.
+const THERE: BlockPos = BlockPos::new(4_000, 9, 0);
 
-        let mut app = game(at(&path));
-        let dimension = flat(&mut app);
-        viewer(&mut app, dimension, 4_000.0, 0.0, 1);
-        start(&mut app);
-        update_until(&mut app, "the other region's edit is there", |world| {
-            block_at(world, dimension, there) == Some(block)
-        });
-    }
-}
-
-#[test]
-fn a_viewer_of_a_region_comes_back_with_the_world() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    let plugin = || at(&path).with_tick_mode(TickMode::Lockstep);
-    let mut app = game(plugin());
-    let dimension = flat(&mut app);
-    start(&mut app);
-    update(&mut app, 3);
-    let place = BlockPos::new(777, 5, -333);
-    spawn_in_region(&mut app, dimension, place, (walker("scout", 0.0), Viewer::new().with_radius(2)));
-    update(&mut app, 30);
-    drop(app);
-
-    let mut app = game(plugin());
-    listen::<DimensionOpened>(&mut app);
-    let dimension = flat(&mut app);
-    start(&mut app);
-    update(&mut app, 30);
-    assert_eq!(heard::<DimensionOpened>(&app)[0].viewers, 1);
-    assert!(heard::<DimensionOpened>(&app)[0].stored_columns >= 13);
-    assert_eq!(walkers(app.world_mut()).len(), 1);
-    assert!(block_at(app.world_mut(), dimension, place).is_some());
-}
-
-#[test]
-fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
-    fn hang(walkers: Query<&Walker>) {
-        if walkers.iter().any(|walker| walker.name == "hangs") {
-            std::thread::sleep(Duration::from_secs(3));
+/// A game with a region in whose tick the gate is waited at, which is closed, and another one there.
+fn with_a_slow_region(plugin: TerranePlugin) -> (App, Entity, Gate) {
+    fn dawdle(gate: Res<Gate>, walkers: Query<&Walker>) {
+        if !walkers.is_empty() {
+            gate.pass();
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut app = game(at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO));
-    app.add_region_plugins(|region| {
-        region.add_systems(RegionTick, hang);
+    let gate = Gate::default();
+    let copy = gate.clone();
+    let mut app = game(plugin);
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, dawdle);
     });
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
-    viewer(&mut app, dimension, 4_000.0, 0.0, 1);
+    viewer(&mut app, dimension, THERE.x as f32, 0.0, 1);
     start(&mut app);
-    let there = BlockPos::new(4_000, 9, 0);
-    update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, there).is_some());
-    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("hangs", 0.0));
-    let soon = Instant::now() + Duration::from_millis(300);
-    update_until(&mut app, "the tick hangs", |_| Instant::now() > soon);
+    update_until(&mut app, "the ground is loaded", |world| block_at(world, dimension, THERE).is_some());
+    gate.close();
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("slow", 0.0));
+    update_until(&mut app, "the slow tick began", |_| gate.waiting() == 1);
+    (app, dimension, gate)
+}
+
+#[test]
+fn the_end_waits_for_a_slow_region_but_not_for_ever() {
+    for (is_for_ever, patience) in [(false, 60), (true, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world");
+        let plugin = at(&path).with_shutdown_patience(Duration::from_secs(patience));
+        let (mut app, dimension, gate) = with_a_slow_region(plugin);
+        let block = id_of(app.world(), "terrane:stone");
+        app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
+        app.update();
+        let began = Instant::now();
+        if is_for_ever {
+            drop(app);
+            let took = began.elapsed();
+            assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(20), "the end took {took:?}");
+            gate.open();
+        } else {
+            let is_opened = Arc::<AtomicBool>::default();
+            let (other, gate) = (is_opened.clone(), gate.clone());
+            let opener = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(200));
+                other.store(true, Ordering::SeqCst);
+                gate.open();
+            });
+            drop(app);
+            assert!(is_opened.load(Ordering::SeqCst), "the end did not wait for the region");
+            opener.join().unwrap();
+        }
+
+        let mut app = game(at(&path));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, THERE.x as f32, 0.0, 1);
+        start(&mut app);
+        update_until(&mut app, "the other region's edit is there", |world| {
+            block_at(world, dimension, THERE) == Some(block)
+        });
+    }
+}
+
+#[test]
+fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = at(&folder.path().join("world")).with_shutdown_patience(Duration::ZERO);
+    let (mut app, dimension, gate) = with_a_slow_region(plugin);
     let saves = app.world().resource::<WorldStatistics>().saves;
     let block = id_of(app.world(), "terrane:stone");
-    app.world_mut().write_message(SetBlock { dimension, position: there, block });
+    app.world_mut().write_message(SetBlock { dimension, position: THERE, block });
     app.world_mut().write_message(SaveWorld { request: 7 });
     update_until(&mut app, "the other region is saved", |world| world.resource::<WorldStatistics>().saves > saves);
     assert!(heard::<WorldSaved>(&app).is_empty(), "not everything is saved");
+    gate.open();
     update_until(&mut app, "everything is saved", |world| {
         world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == 7)
     });
@@ -271,21 +243,13 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
 fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
-    let test = ["--exact", "saving::process_that_is_terminated", "--nocapture"];
-    let mut process = Command::new("sh")
-        .args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"])
-        .arg(std::env::current_exe().unwrap())
-        .args(test)
-        .env(WORLD, &path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(program().get_program());
+    let (mut process, mut lines) = start_through(shell, "saving::process_that_is_terminated", &path);
     assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
     for signal in ["-INT", "-TERM"] {
         Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
-        std::thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
     }
     assert!(process.wait().unwrap().success(), "the ignored signal did nothing, the other one is an orderly end");
 

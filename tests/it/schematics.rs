@@ -1,5 +1,5 @@
 //! Schematics in and out of running worlds; and what they take from memory: little more than their chunks, whichever way the
-//! values of a file are ordered.
+//! values of a file are ordered. Tests of files that other programs made are skipped where there are none ([`real_file`]).
 
 use crate::meter::peak_bytes;
 use crate::support::*;
@@ -129,8 +129,8 @@ fn what_a_small_file_can_take_is_limited() {
     }
 }
 
-/// Files that other programs made, which are no part of the project: they are looked for beside it, or where
-/// `TERRANE_SCHEMATICS` says.
+/// Files that other programs made, which are no part of the project: they are looked for in `../shared/schematics`, where
+/// they are when CI runs, or where `TERRANE_SCHEMATICS` says. Whoever finds none here skips what it would have tested.
 pub fn real_file(name: &str) -> Option<std::path::PathBuf> {
     let folder = std::env::var_os("TERRANE_SCHEMATICS").map(std::path::PathBuf::from);
     let beside = || std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/schematics");

@@ -1,6 +1,11 @@
 //! What the tests share beside the harness that users have: a game in a few lines.
 
+pub mod gate;
+mod play;
+pub mod process;
+
 pub use bevy_terrane::testing::*;
+pub use play::*;
 
 use bevy_terrane::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -91,7 +96,7 @@ pub fn clock(app: &mut App, dimension: Entity, clock: DimensionClock) {
     app.world_mut().entity_mut(dimension).insert(clock);
 }
 
-/// How often a long test repeats itself: `few` times, or as often as `TERRANE_ROUNDS` says.
+/// How often a long test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
 pub fn rounds(few: u64) -> u64 {
-    std::env::var("TERRANE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(few)
+    few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u64)
 }

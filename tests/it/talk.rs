@@ -59,12 +59,6 @@ fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
-    app.world_mut().commands().run_in_region(dimension, block, run);
-    app.world_mut().flush();
-}
-
-const HERE: BlockPos = BlockPos::new(0, 5, 0);
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 /// Two regions far apart.
@@ -250,8 +244,7 @@ fn messages_arrive_once_and_in_order_across_merges_splits_and_journeys() {
     let seeds = rounds(3);
     let (mut changes, mut arrived) = (0, 0);
     for seed in 0..seeds {
-        let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
-        let (mut app, regions, _) = talking(lockstep().with_seed(seed).with_regionizer(config));
+        let (mut app, regions, _) = talking(lockstep().with_seed(seed).with_regionizer(parting_soon()));
         app.register_region_component::<Pen>().add_region_plugins(|region| {
             region.add_systems(RegionTick, (jump, write).chain());
         });

@@ -525,6 +525,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);
 }
 
+/// Looks at nothing where there are no such files ([`real_file`]).
 #[test]
 fn files_of_other_programs_go_through_a_world_that_knows_nothing_of_them() {
     for name in ["s4j_v2_green_cottage", "terra_v2_mob_room", "limbo_v2_spawn", "rootwars_v3_depot", "ark_v2_biomes"] {
@@ -574,4 +575,19 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     assert!(matches!(ending(&run(&["schematic", "info", path])), "damaged"));
     fs::write(&file, b"no schematic").unwrap();
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
+}
+
+#[test]
+fn the_exit_code_says_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let [world, new] = ["world", "new"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    make_world(Path::new(&world), 1);
+    assert_eq!(run(&["info", &world]).end.code(), 0);
+    assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
+    let cut = folder.path().join("cut.schem");
+    let mut bytes = Vec::new();
+    Schematic::new([20, 3, 4]).write(&mut bytes, &WriteOptions::default()).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 20]).unwrap();
+    assert_eq!(run(&["schematic", "info", cut.to_str().unwrap()]).end.code(), 3);
+    assert_eq!(Arguments::try_parse_from(["terrane", "dance"]).unwrap_err().exit_code(), 2);
 }

@@ -2,15 +2,16 @@
 
 #![cfg(feature = "rocksdb")]
 
+use crate::support::process::{here, kill, process};
 use crate::support::*;
 use bevy_terrane::chunk::{Chunk, format};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{ChunkGroup, Durability, MemoryStore, SaveBatch, Tier, WorldStore, envelope};
+use bevy_terrane::storage::{
+    ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, Tier, WorldStore, envelope,
+};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,6 +134,65 @@ fn heat_goes_on_after_a_restart() {
 }
 
 #[test]
+fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
+    let disk = Arc::new(MemoryStore::new());
+    let open = || {
+        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()));
+        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let dimension = flat(&mut app);
+        start(&mut app);
+        (app, dimension)
+    };
+    let heat = || disk.scan(Family::Meta, b"heat:"..b"heat;", usize::MAX).unwrap();
+    let (mut app, dimension) = open();
+    viewer(&mut app, dimension, 0.0, 0.0, 3);
+    seconds(&mut app, 2);
+    drop(app);
+    let before = heat();
+    assert!(!before.is_empty());
+    let (mut app, dimension) = open();
+    seconds(&mut app, 10);
+    viewer(&mut app, dimension, 0.0, 0.0, 3);
+    seconds(&mut app, 40);
+    assert!(app.world().resource::<WorldStatistics>().loaded > 0);
+    assert_eq!(heat(), before, "it waits for something that is saved");
+    seconds(&mut app, 11);
+    update_until(&mut app, "it is written", |_| heat() != before);
+    assert!(app.world().resource::<WorldStatistics>().clock < Duration::from_secs(70));
+}
+
+#[test]
+fn moves_take_no_more_bytes_a_second_than_they_may() {
+    const RATE: u64 = 50_000;
+    let disk = Arc::new(MemoryStore::new());
+    let settings = TierSettings { bytes_per_second: RATE, ..default() };
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tiers(settings);
+    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    let dimension = flat(&mut app);
+    start(&mut app);
+    update(&mut app, 3);
+    let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 24 };
+    app.world_mut().spawn(Pregeneration { dimension, area });
+    // When how much had been moved.
+    let mut steps = vec![(Duration::ZERO, 0)];
+    update_until(&mut app, "three steps are made", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        let moved = statistics.tiers.moved_bytes;
+        if moved > steps[steps.len() - 1].1 {
+            steps.push((statistics.clock, moved));
+        }
+        steps.len() == 4
+    });
+    for step in 1..3 {
+        let bytes = steps[step].1 - steps[step - 1].1;
+        let waited = steps[step + 1].0 - steps[step].0;
+        // Statistics come four times a second.
+        let least = Duration::from_millis(bytes * 1_000 / RATE).saturating_sub(Duration::from_millis(300));
+        assert!(waited >= least, "after {bytes} bytes it waited {waited:?}");
+    }
+}
+
+#[test]
 fn pregenerated_ground_starts_cold() {
     let shared = Shared::new();
     let mut app = game(shared.plugin(Promotion::OnSave));
@@ -144,9 +204,6 @@ fn pregenerated_ground_starts_cold() {
     seconds(&mut app, 4);
     assert_eq!(shared.tier(HOME), Some(Tier::Cold), "it waits for nothing but a save and a step");
 }
-
-/// The path of the world for a test that runs as a process of its own.
-const WORLD: &str = "TERRANE_TEST_WORLD";
 
 fn positions() -> impl Iterator<Item = ChunkPos> {
     // Groups of several cubes, some below zero.
@@ -172,7 +229,7 @@ fn save(world: &WorldStore, round: u64) {
 /// Runs only in the process that `a_kill_during_moves_leaves_every_chunk_in_one_tier` starts and kills.
 #[test]
 fn process_that_moves_chunks() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let world = WorldStore::open(&StorageConfig::Path(path)).unwrap();
     save(&world, 0);
     println!("\nmoving");
@@ -190,18 +247,10 @@ fn a_kill_during_moves_leaves_every_chunk_in_one_tier() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..rounds(20) {
         let path = folder.path().join((number / 10).to_string());
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "tiers::process_that_moves_chunks", "--nocapture"])
-            .env(WORLD, &path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let (mut process, mut lines) = process("tiers::process_that_moves_chunks", &path);
         assert!(lines.any(|line| line == "moving"));
         std::thread::sleep(Duration::from_millis(number * 13 % 60));
-        process.kill().unwrap();
-        process.wait().unwrap();
+        kill(&mut process);
         check_world(&path);
     }
 }

@@ -46,8 +46,7 @@ fn bonds(entity: Entity, world: &World) -> Vec<String> {
 }
 
 fn pasture() -> (App, Entity, Told) {
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
-    let mut app = game(lockstep().with_regionizer(config));
+    let mut app = game(lockstep().with_regionizer(parting_soon()));
     let told = Told::default();
     let report = told.clone();
     app.register_region_component::<Target>()

@@ -25,7 +25,8 @@ pub enum End {
 }
 
 impl End {
-    fn code(self) -> u8 {
+    /// The exit code.
+    pub fn code(self) -> u8 {
         match self {
             Self::Well => 0,
             Self::Damaged => 3,

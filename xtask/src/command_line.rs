@@ -20,6 +20,7 @@ Both first install what the build needs and the machine lacks (Debian and Ubuntu
 Environment:
   CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target
   XTASK_SKIP_SETUP=1   do not look for what is missing, and install nothing
+  TERRANE_ROUNDS=10    repeat the long tests (kills, random worlds, damaged bytes) ten times as often
 ";
 
 /// One task with its arguments.

@@ -78,6 +78,42 @@ fn no_more_bytes_are_sent_than_allowed() {
 }
 
 #[test]
+fn a_client_speaks_only_after_the_server_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = client(&folder.path().join("cache"));
+    client.look(area(0, 0, 1));
+    assert_eq!(client.next_message(), None);
+    client.receive(&welcome_of(&mut server(SyncLimits::default()))).unwrap();
+    assert!(client.next_message().is_some());
+}
+
+#[test]
+fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
+    const CHUNK: usize = 2_000;
+    let mut server = server(SyncLimits::default());
+    let welcome = welcome_of(&mut server);
+    assert!(matches!(ServerMessage::decode(&welcome), Ok(ServerMessage::Welcome(_))));
+    let chunks = (0..200).map(|at| ChunkPos::new(at / 20 - 5, 0, at % 20 - 10));
+    let questions = chunks.map(|chunk| ChunkQuestion { chunk, known: None }).collect();
+    server.receive(&ChunkQuestions { area: area(0, 0, 20), questions }.encode()).unwrap();
+    let (mut longest, mut answered) = (0, 0);
+    for second in 10..100 {
+        for chunk in server.wanted(usize::MAX) {
+            let bytes: Arc<[u8]> = vec![7; CHUNK].into();
+            server.found(chunk, Ok(Some(FoundChunk { known: KnownVersion::of(0, &bytes), bytes })));
+        }
+        for message in server.messages(Duration::from_secs(second)) {
+            let Ok(ServerMessage::Answers(answers)) = ServerMessage::decode(&message) else { panic!("no answers") };
+            answered += answers.len();
+            longest = longest.max(answers.len());
+        }
+    }
+    assert_eq!(answered, 200);
+    let most = (48 << 10) / CHUNK;
+    assert!((most - 1..=most + 1).contains(&longest), "{longest} chunks in one message");
+}
+
+#[test]
 fn a_server_that_was_set_back_is_not_believed_to_be_current() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");

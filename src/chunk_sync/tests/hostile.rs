@@ -39,6 +39,27 @@ fn more_answers_than_a_server_sends_are_refused() {
 }
 
 #[test]
+fn lists_of_more_than_a_million_types_are_refused() {
+    let welcome = |blocks: usize, components: usize| {
+        let block = BlockRecord { name: String::new(), components: Vec::new() };
+        let component = crate::block::ComponentRecord { name: String::new(), version: 0, size: None };
+        ServerMessage::Welcome(SyncWelcome {
+            dimension: "any".into(),
+            chunk_heights: 0..1,
+            radius: 1,
+            vertical: 1,
+            blocks: vec![block; blocks],
+            components: vec![component; components],
+        })
+    };
+    for (blocks, components) in [((1 << 20) + 1, 0), (0, (1 << 20) + 1)] {
+        let read = ServerMessage::decode(&welcome(blocks, components).encode());
+        assert!(matches!(read, Err(SyncError::Malformed { .. })));
+    }
+    assert!(ServerMessage::decode(&welcome(1 << 20, 1).encode()).is_ok());
+}
+
+#[test]
 fn a_client_that_runs_to_and_fro_costs_little() {
     let mut server = server(SyncLimits::default());
     for x in -32..=32 {

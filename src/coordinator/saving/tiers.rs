@@ -221,7 +221,7 @@ impl Desk<'_> {
         let has_more = has_more || !tiers.decided.is_empty() || matches!(tiers.walk, Walk::Goes(_));
         let rate = self.config.tiers.bytes_per_second.max(1);
         let pause = Duration::try_from_secs_f64(moves.chunk_bytes as f64 / rate as f64).unwrap_or(Duration::MAX);
-        tiers.next_at = now.saturating_add(if has_more { pause } else { REST });
+        tiers.next_at = now.saturating_add(if has_more { pause } else { pause.max(REST) });
     }
 
     /// Whether some column of the batch is loaded, or on its way.

@@ -148,6 +148,8 @@ fn a_very_high_box_takes_no_more_than_what_is_in_it() {
     let again = read(&stored);
     let column = again.column(ColumnPos::new(0, 0)).unwrap();
     assert!(column.chunks().map(|(y, _)| y).eq(heights));
+    let lowest = format!("0_0_{}.schem", i64::MIN);
+    assert!(files(&folder.path().join("high")).contains_key(&lowest), "a file is named X_Z_Y.schem");
     assert_eq!(Some(column), snapshot.column(ColumnPos::new(0, 0)));
     assert_eq!(files(&folder.path().join("high")).len(), 1 + 6);
 }

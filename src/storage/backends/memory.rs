@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conforms() {
+    fn it_conforms_to_what_a_world_asks_of_a_store() {
         conformance::check(MemoryStore::new).unwrap();
     }
 

@@ -399,11 +399,5 @@ mod tests {
             }
             prop_assert_eq!(OpacityTile::decode(&bytes(&tile)), Ok(tile));
         }
-
-        #[test]
-        fn hostile_bytes_are_an_error_or_a_tile(bytes in vec(any::<u8>(), 0..64), with_version in any::<bool>()) {
-            let bytes = if with_version { [&[1, 0xF0, 0x1F, 0, 16, 1][..], &bytes].concat() } else { bytes };
-            let _ = OpacityTile::decode(&bytes);
-        }
     }
 }

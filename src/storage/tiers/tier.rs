@@ -121,4 +121,10 @@ mod tests {
         assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
+
+    #[test]
+    fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
+        let settings = TierSettings::default();
+        assert_eq!((settings.bytes_per_second, settings.promotion), (32 << 20, Promotion::OnSave));
+    }
 }

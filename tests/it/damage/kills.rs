@@ -1,11 +1,12 @@
 use super::*;
+use crate::support::process::{here, process};
 use crate::support::rounds;
 use std::time::Duration;
 
 /// Runs only in the process that the test below starts and kills; by itself it does nothing.
 #[test]
 fn process_that_is_killed() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let world = open(&path).unwrap();
     world.open_dimension("overworld", &origin()).unwrap();
     for number in stored_round(&world).map_or(0, |last| last + 1).. {
@@ -22,14 +23,14 @@ fn stored_round(world: &WorldStore) -> Option<u32> {
     Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
 }
 
-/// 200 kills with `TERRANE_ROUNDS=200`.
+/// `TERRANE_ROUNDS=10` kills 200 times.
 #[test]
 fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     let mut stored = None;
     for kill in 0..rounds(20) {
-        let (mut process, lines) = process("kills::process_that_is_killed", &path);
+        let (mut process, lines) = process("damage::kills::process_that_is_killed", &path);
         let mut acknowledged = numbers(lines, "acknowledged");
         // From the middle of the first save on to dozens of saves later.
         let mut last = acknowledged.by_ref().take((kill % 5) as usize).last();

@@ -1,10 +1,11 @@
 use super::*;
+use crate::support::process::{here, process};
 use std::io::Write;
 
 /// Runs only in the process that the tests below start; by itself it does nothing.
 #[test]
 fn process_that_has_the_world_open() {
-    let Some(path) = std::env::var_os(WORLD).map(PathBuf::from) else { return };
+    let Some(path) = here() else { return };
     let world = open(&path).unwrap();
     world.commit(&round(1), Durability::Process).unwrap();
     println!("\nopened {}", std::process::id());
@@ -16,7 +17,7 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world");
     for is_killed in [false, true] {
-        let (mut process, lines) = process("locked::process_that_has_the_world_open", &path);
+        let (mut process, lines) = process("damage::locked::process_that_has_the_world_open", &path);
         // Kept until the process has ended: it writes a last line.
         let mut opened = numbers(lines, "opened");
         assert_eq!(opened.next(), Some(process.id()));
@@ -35,26 +36,4 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
         let world = open(&path).unwrap();
         assert_eq!(world.entity(Uuid::from_u128(5)).unwrap(), round(1).entities[&Uuid::from_u128(5)]);
     }
-}
-
-#[test]
-fn a_world_of_a_newer_format_is_refused_and_no_byte_of_it_is_changed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    open(&path).unwrap().commit(&round(1), Durability::Sync).unwrap();
-    let marker = path.join("world.terrane");
-    let ours = fs::read(&marker).unwrap();
-    fs::write(&marker, "bevy_terrane world\nformat = 99\n").unwrap();
-    // The log for people too.
-    let all = |path: &Path| {
-        let logs = fs::read_dir(path.join("db")).unwrap().map(|entry| entry.unwrap().path());
-        let logs: BTreeMap<_, _> = logs.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
-        (files(path), logs)
-    };
-    let before = all(&path);
-    let error = open(&path).unwrap_err();
-    assert!(matches!(error, WorldOpenError::NewerFormat { found: 99, .. }), "{error}");
-    assert!(all(&path) == before, "it was touched");
-    fs::write(&marker, ours).unwrap();
-    assert!(open(&path).unwrap().entity(Uuid::from_u128(5)).unwrap().is_some());
 }

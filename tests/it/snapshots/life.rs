@@ -1,7 +1,7 @@
 //! Jobs in the middle of life: regions merge, split and halt, and players build, while columns are captured and restored.
 
 use super::*;
-use crate::faults::{HERE, bomb, restart, two_regions_with};
+use crate::faults::{bomb, restart, two_regions_with};
 use bevy_terrane::coordinator::ColumnOutcome;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::snapshot::{EditHistory, Recorded};
@@ -17,8 +17,7 @@ fn few(columns: usize, chunks: usize) -> SnapshotSettings {
 
 /// A world without ground, and regions that part soon.
 fn empty_world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
-    let config = RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() };
-    let mut app = game(plugin.with_regionizer(config));
+    let mut app = game(plugin.with_regionizer(parting_soon()));
     listen::<SnapshotJobEnded>(&mut app);
     listen::<RegionMerged>(&mut app);
     listen::<RegionSplit>(&mut app);

@@ -17,8 +17,9 @@ fn the_streams_are_the_standard_ones() {
     assert!(rows().iter().map(place).eq(0..2048 * 2048));
 }
 
+/// Workload G1.
 #[test]
-fn g1_fill_and_window() {
+fn a_fill_hands_out_the_known_batches_with_a_window_or_without() {
     for (radius, batches) in [(64, 850), (128, 3_300), (256, 13_052), (512, 51_832)] {
         let mut graph = DistanceGraph::new();
         assert_eq!(fill(&mut graph, radius), batches);
@@ -36,15 +37,17 @@ fn g1_fill_and_window() {
     }
 }
 
+/// Workload G2.
 #[test]
-fn g2_moving() {
+fn a_walk_hands_out_eight_thousand_batches() {
     let mut graph = DistanceGraph::new();
     assert_eq!(walk(&mut graph), 8_000);
     assert_eq!(graph.completed_count(), 128_000);
 }
 
+/// Workload G3.
 #[test]
-fn g3_mark_in_any_order() {
+fn marked_in_any_order_a_full_ground_is_one_node() {
     for columns in [rows(), shuffled()] {
         let mut graph = DistanceGraph::new();
         assert!(columns.iter().all(|column| graph.mark_completed(*column)));
@@ -54,8 +57,9 @@ fn g3_mark_in_any_order() {
     }
 }
 
+/// Workload G4.
 #[test]
-fn g4_memory_of_figures() {
+fn large_figures_take_little_memory_and_few_bytes() {
     // Row by row the figures take seconds, and so do the random shapes: those are for the benchmark.
     let counts = [49_999_041, 90_003_169, 99_002_500, 49_989_317, 89_987_225, 98_977_749];
     for ((shape, name, goal), count) in Shape::FIGURES.into_iter().zip(counts) {
@@ -74,8 +78,9 @@ fn g4_memory_of_figures() {
     }
 }
 
+/// Workload G5.
 #[test]
-fn g5_count() {
+fn counts_agree_with_a_look_at_each_column() {
     let grounds = [Ground::Empty, Ground::Checkerboard, Ground::Random, Ground::Full];
     for (ground, expected) in grounds.into_iter().zip([829_312, 414_688, 82_755, 0]) {
         let graph = ground.graph();
@@ -85,8 +90,9 @@ fn g5_count() {
     }
 }
 
+/// Workload G6.
 #[test]
-fn g6_collect_in_any_steps() {
+fn columns_are_collected_once_in_steps_of_any_size() {
     let expected = disc(ORIGIN, G6_RADIUS).count();
     assert_eq!(expected, 205_861);
     let (mut graph, listener) = listened();

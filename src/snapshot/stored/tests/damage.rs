@@ -137,7 +137,7 @@ fn a_file_that_is_something_else_is_refused_though_its_checksum_is_right() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds() / 10, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: rounds(200), ..ProptestConfig::default() })]
 
     #[test]
     fn a_column_that_was_changed_and_sealed_again_is_read_or_refused(

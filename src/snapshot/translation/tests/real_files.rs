@@ -1,4 +1,5 @@
-//! Files of other programs go through a world that knows nothing of them, and come out as they were.
+//! Files of other programs go through a world that knows nothing of them, and come out as they were. Where there are none,
+//! this is skipped: see `snapshot::schematic::tests::real_files`.
 
 use super::*;
 use crate::snapshot::schematic::normalized;

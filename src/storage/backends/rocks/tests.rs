@@ -5,7 +5,7 @@ use crate::storage::backends::conformance;
 use std::fs;
 
 #[test]
-fn conforms() {
+fn it_conforms_to_what_a_world_asks_of_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let mut count = 0;
     conformance::check(|| {

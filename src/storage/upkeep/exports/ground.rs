@@ -102,7 +102,7 @@ impl<'a> Ground<'a> {
     }
 
     /// Adds objects, as one if they are to be packed.
-    fn put(&self, name: Name, objects: Vec<Packed>, into: &mut Vec<Packed>) {
+    pub fn put(&self, name: Name, objects: Vec<Packed>, into: &mut Vec<Packed>) {
         let bytes: usize = objects.iter().map(|(_, _, data)| data.len()).sum();
         if objects.is_empty() || !self.header.is_clustered || bytes > LARGEST_PACK {
             into.extend(objects);

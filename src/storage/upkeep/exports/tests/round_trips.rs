@@ -73,6 +73,81 @@ fn starts(files: &[BTreeMap<String, (u64, Vec<u8>)>]) -> Vec<u64> {
     record::decode::<format::Files>(&files[0]["files"].1).unwrap().starts
 }
 
+#[test]
+fn an_object_by_itself_counts_where_others_are_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [packed, single] = ["packed", "single"].map(|name| folder.path().join(name));
+    let (store, dimension) = small_world();
+    let clusters = ExportOptions { layout: ExportLayout::Clusters, ..ExportOptions::default() };
+    export(&store, &packed, &clusters);
+    // The same chunk, later: it is taken from an export that has each by itself.
+    let at = ChunkPos::new(0, 0, 0);
+    let mut save = SaveBatch::default();
+    save.chunks.insert((dimension, at), Arc::new(Chunk::uniform(BlockId::new(2))));
+    store.world().commit(&save, Durability::Process).unwrap();
+    export(&store, &single, &ExportOptions { layout: ExportLayout::Chunks, ..ExportOptions::default() });
+    let (version, bytes) = objects(&single)[0]["chunk/0,0,0/blocks"].clone();
+    let mut file = ObjectStore::open(&packed, EXPORT_SIGNATURE, Default::default()).unwrap();
+    file.write("chunk/0,0,0/blocks", version, &bytes).unwrap();
+    file.close().unwrap();
+
+    let new = TestStore::default();
+    import(&new, &packed, &ImportOptions::default()).unwrap();
+    let expected = contents(&store, NAME);
+    assert_eq!(contents(&new, NAME).chunks, expected.chunks);
+    assert!(expected.chunks[&(0, 0, 0)].1.values().flatten().all(|(name, _)| name == "game:water"));
+}
+
+#[test]
+fn packs_of_more_than_64_mib_are_not_made() {
+    let (store, number) = empty_world(&[0], false);
+    let world = store.world();
+    let header = format::Header {
+        world: (0, 0),
+        dimension: NAME.into(),
+        number,
+        origin: DimensionOrigin { generator: "hills".into(), version: 2, seed: 7 },
+        is_sparse: false,
+        area: BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(63, 63, 63)),
+        is_clustered: true,
+    };
+    let ground = ground::Ground::new(&world, &header, false);
+    let put = |bytes: usize| {
+        let objects = [0, 1].map(|x| (format!("chunk/{x},0,0/blocks"), 0, vec![0; bytes / 2]));
+        let mut made = Vec::new();
+        ground.put(name::Name::Cluster([0; 3]), objects.into(), &mut made);
+        made.len()
+    };
+    assert_eq!((put(1_000), put((64 << 20) + 2)), (1, 2));
+}
+
+#[test]
+fn players_are_not_in_an_export() {
+    let spec = Spec {
+        is_sparse: false,
+        columns: BTreeSet::from([(0, 0)]),
+        edits: Vec::new(),
+        later: Vec::new(),
+        entities: vec![[1, 2, 3]],
+        ticks: Vec::new(),
+        tiers: vec![0],
+        kept: Vec::new(),
+    };
+    let (store, dimension) = spec.make(&[0, 1, 2, 3, 4]);
+    let mut player = entity(2, dimension, [4, 5, 6]);
+    player.components.push(crate::storage::player_component("bob"));
+    let mut save = SaveBatch::default();
+    save.entities.insert(player.id, Some(player));
+    store.world().commit(&save, Durability::Process).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    assert_eq!(export(&store, &path, &ExportOptions::default()).entities, 1);
+    let new = TestStore::default();
+    import(&new, &path, &ImportOptions::default()).unwrap();
+    assert_eq!(contents(&new, NAME).entities.into_keys().collect::<Vec<_>>(), [Uuid::from_u128(1)]);
+    assert_eq!(new.world().player("bob"), Ok(None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

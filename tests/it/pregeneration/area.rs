@@ -1,0 +1,195 @@
+//! What is generated, in which order, and beside whom.
+
+use super::*;
+
+#[test]
+fn each_shape_is_generated_exactly_and_stored_without_a_region() {
+    let areas = [
+        disc(9),
+        disc(0),
+        ColumnArea::Square { center: CENTER, radius: 5 },
+        ColumnArea::Box { min: ColumnPos::new(-3, 2), max: ColumnPos::new(17, 9) },
+        ColumnArea::Square { center: ColumnPos::new(i64::MAX >> 4, i64::MIN >> 4), radius: 3 },
+    ];
+    for mode in [TickMode::Lockstep, TickMode::Independent] {
+        for area in areas {
+            let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+            let mut app = app(in_store(&store).with_tick_mode(mode));
+            let overworld = dimension(&mut app, &generator);
+            let job = pregenerate(&mut app, overworld, area);
+            start(&mut app);
+            wait_for(&mut app, job, PregenerationState::Finished);
+            update(&mut app, 3);
+            let expected = columns(area);
+            let progress = progress(&app, job);
+            assert_eq!((progress.done, progress.total), (expected.len() as u64, expected.len() as u128), "{area}");
+            assert_eq!((progress.failed, progress.remaining(), progress.fraction()), (0, 0, 1.0));
+            let ended = heard::<PregenerationEnded>(&app);
+            assert_eq!(ended.len(), 1);
+            assert_eq!((ended[0].pregeneration, ended[0].area, &ended[0].progress), (job, area, &progress));
+            // Nothing was loaded for it.
+            assert!(heard::<RegionCreated>(&app).is_empty());
+            assert!(app.world().resource::<PublishedColumns>().is_empty());
+            drop(app);
+            assert_eq!(stored(&store), expected);
+            assert_eq!(remembered(&store), 0, "what is finished is forgotten");
+            assert_eq!(generator.calls(), expected.into_iter().map(|column| (column, 1)).collect());
+        }
+    }
+}
+
+#[test]
+fn what_was_generated_is_loaded_when_a_viewer_comes() {
+    let generator = Counting::default();
+    let mut app = app(lockstep());
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(6));
+    start(&mut app);
+    wait_for(&mut app, job, PregenerationState::Finished);
+    let before = generator.count();
+    viewer(&mut app, overworld, CENTER.x as f32 * 16.0, CENTER.z as f32 * 16.0, 4);
+    let ground = CENTER.chunk(-1).min_block();
+    update_until(&mut app, "the ground is there", |world| block_at(world, overworld, ground).is_some());
+    update(&mut app, 10);
+    assert_eq!(generator.count(), before, "nothing is generated again");
+}
+
+#[test]
+fn batches_come_nearest_first() {
+    let generator = Counting::default();
+    let mut app = app(lockstep().with_generation_threads(1));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(20));
+    start(&mut app);
+    wait_for(&mut app, job, PregenerationState::Finished);
+    let expected: Vec<_> = disc(20).batches().map(|(batch, _)| batch).collect();
+    let mut found: Vec<_> = generator.order.lock().unwrap().iter().map(|column| column.batch()).collect();
+    found.dedup();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_same_happens_every_time_in_lockstep() {
+    let run = || {
+        let generator = Counting::default();
+        generator.bad.lock().unwrap().insert(CENTER);
+        let mut app = app(lockstep().with_generation_threads(1));
+        let overworld = dimension(&mut app, &generator);
+        let jobs = [disc(12), ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 6 }]
+            .map(|area| pregenerate(&mut app, overworld, area));
+        viewer(&mut app, overworld, 0.0, 0.0, 3);
+        start(&mut app);
+        let mut told = Vec::new();
+        for _ in 0..120 {
+            app.update();
+            told.push(jobs.map(|job| progress(&app, job)));
+        }
+        assert!(told[119].iter().all(|progress| progress.state == PregenerationState::Finished), "{:?}", told[119]);
+        (told, generator.order.lock().unwrap().clone())
+    };
+    assert!(run() == run());
+}
+
+#[test]
+fn jobs_of_a_dimension_run_one_after_the_other_and_dimensions_beside_each_other() {
+    let [first, second] = [0, 1].map(|_| Counting::default());
+    let mut app = app(lockstep().with_pregeneration_in_flight(32));
+    let overworld = dimension(&mut app, &first);
+    let other = app.world_mut().spawn(Dimension::new("other", second.clone()).with_height(-16..16)).id();
+    let jobs = [disc(12), disc(14)].map(|area| pregenerate(&mut app, overworld, area));
+    let beside = pregenerate(&mut app, other, disc(14));
+    start(&mut app);
+    wait_for_done(&mut app, jobs[0], 100);
+    use PregenerationState::*;
+    assert_eq!([jobs[0], jobs[1], beside].map(|job| state(&app, job)), [Running, Waiting, Running]);
+    let (here, there) = (first.count(), second.count());
+    assert!(there > here / 2 && here > there / 2, "{here} and {there}");
+    // The second sees what the first does for it.
+    update(&mut app, 6);
+    assert!(progress(&app, jobs[1]).done >= 100);
+
+    control(&mut app, jobs[0], PregenerationOrder::Pause);
+    wait_for(&mut app, jobs[0], Paused);
+    wait_for(&mut app, jobs[1], Finished);
+    control(&mut app, jobs[0], PregenerationOrder::Resume);
+    wait_for(&mut app, jobs[0], Finished);
+    wait_for(&mut app, beside, Finished);
+    assert_eq!(first.calls(), columns(disc(14)).into_iter().map(|column| (column, 1)).collect());
+}
+
+#[test]
+fn viewers_come_first() {
+    let generator = Counting { pace: Duration::from_millis(1), ..default() };
+    let plugin = TerranePlugin::in_memory().with_generation_threads(1).with_columns_in_flight(32);
+    let mut app = app(plugin.with_pregeneration_in_flight(32));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(100));
+    start(&mut app);
+    wait_for_done(&mut app, job, 100);
+    // A thousand blocks away from the job.
+    let (place, radius) = (ColumnPos::new(1_000, 1_000), 10);
+    let near = ColumnArea::Disc { center: place, radius };
+    let seen = generator.order.lock().unwrap().len();
+    viewer(&mut app, overworld, place.x as f32 * 16.0, place.z as f32 * 16.0, radius);
+    update_until(&mut app, "the viewer has its ground", |world| {
+        let id = world.get::<DimensionOpen>(overworld).unwrap().id;
+        let published = world.resource::<PublishedColumns>();
+        columns(near).iter().all(|column| published.column(id, *column).is_some())
+    });
+    let order = generator.order.lock().unwrap()[seen..].to_vec();
+    let wanted = order.iter().filter(|column| near.contains(**column)).count();
+    let last = order.iter().rposition(|column| near.contains(*column)).unwrap();
+    let between = order[..last].iter().filter(|column| !near.contains(**column)).count();
+    assert_eq!(wanted, columns(near).len());
+    // What was on order already, what was ordered until the coordinator heard of the viewer, and what fills the last gap.
+    assert!(between <= 200, "{between} columns of the job came before {wanted} of the viewer");
+    wait_for_done(&mut app, job, 200);
+}
+
+#[test]
+fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
+    let generator = Counting { pace: Duration::from_micros(200), ..default() };
+    for mode in [TickMode::Lockstep, TickMode::Independent] {
+        generator.calls.lock().unwrap().clear();
+        let mut app = app(TerranePlugin::in_memory().with_tick_mode(mode));
+        let overworld = dimension(&mut app, &generator);
+        let area = ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 12 };
+        let job = pregenerate(&mut app, overworld, area);
+        viewer(&mut app, overworld, 8.0, 8.0, 8);
+        start(&mut app);
+        wait_for(&mut app, job, PregenerationState::Finished);
+        let within = columns(ColumnArea::Disc { center: ColumnPos::new(0, 0), radius: 8 });
+        update_until(&mut app, "the viewer has its ground", |world| {
+            let id = world.get::<DimensionOpen>(overworld).unwrap().id;
+            let published = world.resource::<PublishedColumns>();
+            within.iter().all(|column| published.column(id, *column).is_some())
+        });
+        assert!(generator.calls().values().all(|calls| *calls == 1), "{:?}", generator.calls());
+        assert_eq!(u128::from(progress(&app, job).done), area.columns());
+    }
+}
+
+#[test]
+fn a_store_that_cannot_keep_up_holds_it_back() {
+    let is_full = Arc::<AtomicBool>::default();
+    let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
+    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tick_mode(TickMode::Lockstep);
+    let generator = Counting::default();
+    let mut app = app(plugin.with_pregeneration_in_flight(4_096));
+    let overworld = dimension(&mut app, &generator);
+    start(&mut app);
+    update(&mut app, 2);
+    is_full.store(true, Ordering::SeqCst);
+    let job = pregenerate(&mut app, overworld, disc(300));
+    let mut before = 1;
+    update_until(&mut app, "it holds", |_| {
+        let calls = generator.count();
+        std::mem::replace(&mut before, calls) == calls && calls > 10_000
+    });
+    update(&mut app, 20);
+    let held = progress(&app, job);
+    // 65,536 things may wait for the store: here a column is a chunk and a summary.
+    assert!((20_000..50_000).contains(&held.done), "{}", held.done);
+    is_full.store(false, Ordering::SeqCst);
+    wait_for_done(&mut app, job, held.done + 1_000);
+}

@@ -1,0 +1,120 @@
+//! Progress, pauses and ends.
+
+use super::*;
+
+#[test]
+fn progress_rises_and_tells_how_long_it_takes() {
+    let generator = Counting { pace: Duration::from_micros(300), ..default() };
+    let mut app = app(TerranePlugin::in_memory().with_generation_threads(1));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(40));
+    assert_eq!(progress(&app, job), PregenerationProgress::default());
+    start(&mut app);
+    let (mut told, mut left) = (Vec::new(), Vec::new());
+    update_until(&mut app, "it is finished", |world| {
+        let progress = world.get::<PregenerationProgress>(job).unwrap().clone();
+        if told.last() != Some(&progress) {
+            left.extend(progress.time_left().filter(|_| progress.state == PregenerationState::Running));
+            told.push(progress.clone());
+        }
+        progress.state == PregenerationState::Finished
+    });
+    let total = disc(40).columns();
+    assert!(told.len() > 4, "{told:?}");
+    assert!(told[1..].iter().all(|progress| progress.total == total));
+    assert!(told.is_sorted_by(|a, b| a.done <= b.done && a.elapsed <= b.elapsed));
+    let last = told.last().unwrap();
+    assert_eq!((u128::from(last.done), last.failed), (total, 0));
+    // It cannot be faster than its generator; how much slower depends on the machine.
+    let rates: Vec<_> = told.iter().filter_map(|progress| progress.columns_per_second).collect();
+    assert!(!rates.is_empty() && rates.iter().all(|rate| *rate < 4_000.0), "{rates:?}");
+    assert!(!left.is_empty() && left.last() < left.first(), "{left:?}");
+    assert!(last.elapsed > Duration::from_secs(1), "{:?}", last.elapsed);
+}
+
+/// Updates until no column was made in 20 updates in a row.
+fn wait_until_nothing_is_made(app: &mut App, generator: &Counting) {
+    let (mut calls, mut still) = (generator.count(), 0);
+    update_until(app, "nothing is made", |_| {
+        let before = std::mem::replace(&mut calls, generator.count());
+        still = if calls == before { still + 1 } else { 0 };
+        still >= 20
+    });
+}
+
+#[test]
+fn it_pauses_resumes_and_is_cancelled() {
+    for mode in [TickMode::Lockstep, TickMode::Independent] {
+        let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+        let mut app = app(in_store(&store).with_tick_mode(mode).with_pregeneration_in_flight(32));
+        let overworld = dimension(&mut app, &generator);
+        let job = pregenerate(&mut app, overworld, disc(200));
+        start(&mut app);
+        wait_for_done(&mut app, job, 100);
+        control(&mut app, job, PregenerationOrder::Pause);
+        wait_for(&mut app, job, PregenerationState::Paused);
+        // What was on its way comes.
+        wait_until_nothing_is_made(&mut app, &generator);
+        let (paused, calls) = (progress(&app, job), generator.count());
+        assert_eq!(paused.columns_per_second, None);
+        wait_until_nothing_is_made(&mut app, &generator);
+        assert_eq!(generator.count(), calls, "{mode:?}");
+        assert_eq!(progress(&app, job).elapsed, paused.elapsed);
+
+        control(&mut app, job, PregenerationOrder::Resume);
+        wait_for_done(&mut app, job, paused.done + 200);
+        assert_eq!(state(&app, job), PregenerationState::Running);
+        control(&mut app, job, PregenerationOrder::Cancel);
+        wait_for(&mut app, job, PregenerationState::Cancelled);
+        wait_until_nothing_is_made(&mut app, &generator);
+        let calls = generator.count();
+        wait_until_nothing_is_made(&mut app, &generator);
+        assert_eq!(generator.count(), calls);
+        assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
+        // There is nothing left to be told.
+        control(&mut app, job, PregenerationOrder::Resume);
+        update(&mut app, 5);
+        assert_eq!(state(&app, job), PregenerationState::Cancelled);
+        drop(app);
+        assert_eq!(stored(&store).len() as u32, calls, "what was done stays");
+        assert_eq!(remembered(&store), 0);
+    }
+}
+
+#[test]
+fn a_job_without_an_open_dimension_waits_and_can_be_controlled_too() {
+    let generator = Counting::default();
+    let mut app = app(lockstep());
+    start(&mut app);
+    let overworld = app.world_mut().spawn_empty().id();
+    let [paused, cancelled, waiting] = [3, 4, 5].map(|radius| pregenerate(&mut app, overworld, disc(radius)));
+    control(&mut app, paused, PregenerationOrder::Pause);
+    control(&mut app, cancelled, PregenerationOrder::Cancel);
+    update(&mut app, 3);
+    use PregenerationState::*;
+    assert_eq!([paused, cancelled, waiting].map(|job| state(&app, job)), [Paused, Cancelled, Waiting]);
+    assert_eq!(heard::<PregenerationEnded>(&app)[0].pregeneration, cancelled);
+    app.world_mut().entity_mut(overworld).insert(Dimension::new("overworld", generator.clone()).with_height(-16..16));
+    wait_for(&mut app, waiting, Finished);
+    assert_eq!([paused, cancelled].map(|job| state(&app, job)), [Paused, Cancelled]);
+    control(&mut app, paused, PregenerationOrder::Resume);
+    wait_for(&mut app, paused, Finished);
+    assert_eq!(generator.calls().len(), columns(disc(5)).len());
+}
+
+#[test]
+fn a_despawned_job_is_cancelled() {
+    let generator = Counting::default();
+    let mut app = app(lockstep().with_pregeneration_in_flight(16));
+    let overworld = dimension(&mut app, &generator);
+    let job = pregenerate(&mut app, overworld, disc(300));
+    start(&mut app);
+    wait_for_done(&mut app, job, 50);
+    app.world_mut().despawn(job);
+    update(&mut app, 10);
+    let calls = generator.count();
+    update(&mut app, 20);
+    assert_eq!(generator.count(), calls);
+    let ended = &heard::<PregenerationEnded>(&app)[0];
+    assert_eq!((ended.pregeneration, ended.progress.state), (job, PregenerationState::Cancelled));
+}

@@ -1,0 +1,158 @@
+//! A dimension that is removed leaves nothing, and its name is free.
+
+use crate::closing::*;
+use crate::failing_store::FullDisk;
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[test]
+fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
+    for leaves in [0, 1, 2, 3, 4, 20] {
+        let disk = Arc::new(MemoryStore::new()) as Arc<dyn KeyValueStore>;
+        let disk = StorageConfig::Custom(disk);
+        let mut app = closing(TerranePlugin::stored_in(disk.clone()).with_tick_mode(TickMode::Lockstep));
+        let [first, other] = two_dimensions(&mut app);
+        let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
+        spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
+        update(&mut app, 5);
+        app.world_mut().write_message(RemoveDimension { dimension: first });
+        app.world_mut().despawn(first);
+        update(&mut app, leaves);
+        send_off(&mut app, other, Position::new(id, HERE));
+        update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
+        update(&mut app, 10);
+        assert_eq!(names(&mut app), [""; 0]);
+        drop(app);
+        let store = WorldStore::open(&disk).unwrap();
+        assert_eq!(store.entity(scout).unwrap(), None, "it left after {leaves} frames");
+    }
+}
+
+#[test]
+fn removing_a_dimension_erases_all_of_it_and_frees_its_name() {
+    for plugin in [lockstep(), TerranePlugin::in_memory()] {
+        let mut app = closing(plugin);
+        let [first, other] = two_dimensions(&mut app);
+        let stone = dig(&mut app, first);
+        dig(&mut app, other);
+        for dimension in [first, other] {
+            spawn_in_region(&mut app, dimension, HERE, (walker("bob", 0.0), Viewer::new().with_radius(1)));
+        }
+        update_until(&mut app, "both are there", |world| walkers(world).len() == 2);
+        let id = dimension_id(&app, first);
+        app.world_mut().write_message(RemoveDimension { dimension: first });
+        app.world_mut().despawn(first);
+        update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
+        let removed = &heard::<DimensionRemoved>(&app)[0];
+        assert_eq!((removed.entity, removed.name.as_str()), (first, "overworld"));
+        assert!(removed.error.is_none() && removed.entries > 0, "{removed:?}");
+        assert_eq!(heard::<DimensionClosed>(&app).len(), 1);
+
+        // Another generator would be refused if anything of the old one were left.
+        let second = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+        viewer(&mut app, second, 0.0, 0.0, 1);
+        update_until(&mut app, "it is loaded", |world| block_at(world, second, DUG).is_some());
+        assert_eq!(block_at(app.world_mut(), second, DUG), Some(BlockId::AIR));
+        assert_ne!(dimension_id(&app, second), id);
+        let opened = heard::<DimensionOpened>(&app).last().unwrap();
+        assert_eq!((opened.stored_columns, opened.viewers), (0, 0));
+        assert_eq!(block_at(app.world_mut(), other, DUG), Some(stone), "the other has what it had");
+        update(&mut app, 20);
+        assert_eq!(names(&mut app), ["bob"]);
+    }
+}
+
+#[test]
+fn a_dimension_can_be_made_anew_in_the_frame_of_its_removal() {
+    let mut app = closing(lockstep());
+    let [first, _] = two_dimensions(&mut app);
+    dig(&mut app, first);
+    app.world_mut().write_message(RemoveDimension { dimension: first });
+    let second = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+    viewer(&mut app, second, 0.0, 0.0, 1);
+    update_until(&mut app, "it is loaded", |world| block_at(world, second, DUG) == Some(BlockId::AIR));
+    assert!(heard::<DimensionFailed>(&app).is_empty());
+    assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn a_removal_that_the_end_of_the_app_broke_off_goes_on_when_the_name_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let mut app = closing(TerranePlugin::at(&path));
+    let [first, other] = two_dimensions(&mut app);
+    let stone = dig(&mut app, first);
+    dig(&mut app, other);
+    drop(app);
+    let store = WorldStore::open(&StorageConfig::Path(path.clone())).unwrap();
+    let removed = store.remove_dimension("overworld", |_| ControlFlow::Break(())).unwrap();
+    assert!(!removed.finished, "the end came in the middle of it");
+    drop(store);
+
+    let mut app = closing(TerranePlugin::at(&path));
+    let [first, other] = two_dimensions(&mut app);
+    assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+    assert!(heard::<DimensionFailed>(&app).is_empty());
+    assert_eq!(block_at(app.world_mut(), first, DUG), Some(BlockId::AIR));
+    assert_eq!(block_at(app.world_mut(), other, DUG), Some(stone));
+}
+
+#[test]
+fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
+    let mut app = closing(lockstep());
+    let [first, _] = two_dimensions(&mut app);
+    dig(&mut app, first);
+    app.world_mut().despawn(first);
+    let second = named(&mut app, "overworld");
+    app.update();
+    assert!(heard::<DimensionClosed>(&app).is_empty(), "it still waits");
+    app.world_mut().write_message(RemoveDimension { dimension: second });
+    app.world_mut().despawn(second);
+    update_until(&mut app, "it is removed", |world| {
+        world.resource::<Heard<DimensionRemoved>>().0.iter().any(|removed| removed.entity == second)
+    });
+    let third = app.world_mut().spawn(Dimension::new("overworld", Void)).id();
+    viewer(&mut app, third, 0.0, 0.0, 1);
+    update_until(&mut app, "nothing is left", |world| block_at(world, third, DUG) == Some(BlockId::AIR));
+    assert!(heard::<DimensionFailed>(&app).is_empty());
+}
+
+#[test]
+fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
+    let disk = FullDisk::default();
+    let is_full = disk.is_full.clone();
+    let disk = StorageConfig::Custom(Arc::new(disk) as Arc<dyn KeyValueStore>);
+    // One that has something in it, so that a removal can be broken off.
+    let mut app = closing(TerranePlugin::stored_in(disk.clone()));
+    let first = named(&mut app, "overworld");
+    viewer(&mut app, first, 0.0, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "it is loaded", |world| block_at(world, first, HERE).is_some());
+    drop(app);
+    let store = WorldStore::open(&disk).unwrap();
+    assert!(!store.remove_dimension("overworld", |_| ControlFlow::Break(())).unwrap().finished);
+    drop(store);
+
+    let mut app = closing(TerranePlugin::stored_in(disk));
+    start(&mut app);
+    update(&mut app, 3);
+    is_full.store(true, Ordering::SeqCst);
+    let second = named(&mut app, "overworld");
+    update_until(&mut app, "it failed", |world| !world.resource::<Heard<DimensionFailed>>().0.is_empty());
+    let clock = |world: &World| world.resource::<WorldStatistics>().clock;
+    let soon = clock(app.world()) + std::time::Duration::from_secs(1);
+    update_until(&mut app, "it could have been tried again", |world| clock(world) > soon);
+    assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
+    let failed = heard::<DimensionFailed>(&app);
+    assert_eq!((failed.len(), failed[0].entity), (1, second));
+    assert!(failed[0].error.to_string().contains("no space left"), "{}", failed[0].error);
+    is_full.store(false, Ordering::SeqCst);
+    app.world_mut().despawn(second);
+    let third = named(&mut app, "overworld");
+    update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(third).is_some());
+}

@@ -1,0 +1,24 @@
+//! What many tests do with a running game.
+
+use super::{update_until, walkers};
+use bevy_terrane::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Where most of it happens.
+pub const HERE: BlockPos = BlockPos::new(0, 5, 0);
+
+/// Dead sections are cleared away soon, so that regions that part do so within a test.
+pub fn parting_soon() -> RegionizerConfig {
+    RegionizerConfig { recalculation_section_count: 4, max_dead_section_percent: 0.1, ..default() }
+}
+
+/// Updates for so long.
+pub fn run_for(app: &mut App, span: Duration) {
+    let end = Instant::now() + span;
+    update_until(app, "the time is over", |_| Instant::now() >= end);
+}
+
+/// The names of the mirrored walkers, sorted.
+pub fn names(app: &mut App) -> Vec<String> {
+    walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect()
+}
