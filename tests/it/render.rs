@@ -9,7 +9,7 @@ use bevy_terrane::render::{
     ChunkMaterial, ChunkMesh, FarMesh, FarMeshProgress, HiddenFarView, MeshProgress, RenderOrigin,
 };
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, Entity, Entity) {
     let mut app = headless(lockstep());
@@ -138,12 +138,14 @@ fn far_app() -> (App, Entity, Entity) {
     (app, dimension, viewer)
 }
 
+/// Until nothing was to be meshed for a while.
 fn update_until_calm(app: &mut App) {
-    let mut calm = 0;
+    let mut calm_since = Instant::now();
     update_until(app, "it is calm", |world| {
-        let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<MeshProgress>().is_done();
-        calm = if is_calm { calm + 1 } else { 0 };
-        calm > 100
+        if !world.resource::<FarMeshProgress>().is_done() || !world.resource::<MeshProgress>().is_done() {
+            calm_since = Instant::now();
+        }
+        calm_since.elapsed() > Duration::from_millis(150)
     });
 }
 
