@@ -1,5 +1,5 @@
 //! K5: bytes written to disk for each byte that changed. K7: what saving costs the coordinator and the main thread. `cargo
-//! bench --bench saves` prints the figures; an argument names the one to run.
+//! bench --all-features --bench saves` prints the figures; an argument names the one to run.
 //!
 //! K5, beside the same changes written as plain puts: ten minutes on a simulated clock: 100 bots, each on ground of its own, walk about and place a block in every other
 //! tick. All the ground that they come to see is generated before. Nothing is unsaved for longer than ten seconds. What
@@ -12,6 +12,7 @@
 use bevy_terrane::chunk::format;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
+use bevy_terrane::testing::{dimension_id, flat, headless, spawn_in_region, start, update};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,10 +65,6 @@ fn build(
             }
         }
     }
-}
-
-fn updates(app: &mut App, count: u64) {
-    (0..count).for_each(|_| app.update());
 }
 
 /// A player in the middle of columns of which one after another is changed.
@@ -124,19 +121,16 @@ fn time_on_a_core() -> Duration {
 
 fn builders(autosave_period: Duration) -> Cost {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut app = App::new();
-    let plugin = TerranePlugin::at(folder.path().join("world")).with_autosave_period(autosave_period);
-    app.add_plugins((MinimalPlugins, plugin)).register_region_component::<Builder>();
-    app.add_region_plugins(|region| {
+    let mut app = headless(TerranePlugin::at(folder.path().join("world")).with_autosave_period(autosave_period));
+    app.register_region_component::<Builder>().add_region_plugins(|region| {
         region.add_systems(RegionTick, build_around);
     });
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
-    app.finish();
-    app.cleanup();
+    let dimension = flat(&mut app);
+    start(&mut app);
     for number in 0..BUILDERS {
         let home = BlockPos::new(number % 7 * 1_024, 5, number / 7 * 1_024);
         let builder = (Builder { home }, Viewer::new().with_radius(REACH as u32));
-        app.world_mut().commands().spawn_in_region(dimension, home, builder);
+        spawn_in_region(&mut app, dimension, home, builder);
     }
     let mut run = |seconds: u64| {
         let (mut times, mut own_times, mut passes) = (Vec::new(), Vec::new(), Vec::new());
@@ -205,36 +199,35 @@ fn main() {
 fn bytes_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let changed = Changed::default();
-    let mut app = App::new();
     let plugin = TerranePlugin::at(folder.path().join("world"))
         .with_tick_mode(TickMode::Lockstep)
         .with_autosave_period(PERIOD)
         .with_columns_in_flight(10_000);
-    app.add_plugins((MinimalPlugins, plugin)).register_region_component::<Bot>();
+    let mut app = headless(plugin);
+    app.register_region_component::<Bot>();
     let copy = changed.clone();
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, build);
     });
     let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(42))).id();
-    app.finish();
-    app.cleanup();
-    updates(&mut app, 3);
+    start(&mut app);
+    update(&mut app, 3);
     for number in 0..BOTS {
         let home = home(number);
         let radius = SIDE as u32 / 16 + 1;
-        app.world_mut().commands().spawn_in_region(dimension, home, (Bot { home }, Viewer::new().with_radius(radius)));
+        spawn_in_region(&mut app, dimension, home, (Bot { home }, Viewer::new().with_radius(radius)));
         // All that a bot comes to see is there before: new ground is no change.
         let middle = BlockPos::new(home.x + SIDE / 2, home.y, home.z + SIDE / 2);
         let wide = Viewer::new().with_radius(radius + SIDE as u32 / 32 + 1);
-        app.world_mut().commands().spawn_in_region(dimension, middle, wide);
+        spawn_in_region(&mut app, dimension, middle, wide);
     }
-    updates(&mut app, 60);
+    update(&mut app, 60);
     while app.world().resource::<WorldStatistics>().remaining > 0 {
-        updates(&mut app, 20);
+        update(&mut app, 20);
     }
     // The new ground is saved and what it left to tidy up is done.
-    updates(&mut app, 3 * WINDOW);
-    let id = app.world().get::<DimensionOpen>(dimension).expect("an open dimension").id;
+    update(&mut app, 3 * WINDOW as usize);
+    let id = dimension_id(&app, dimension);
 
     let plain = RocksStore::open(&folder.path().join("plain"), true).expect("a database");
     changed.0.lock().unwrap().clear();
@@ -264,7 +257,7 @@ fn bytes_written() {
         }
     }
     // What was changed last is saved, as it is counted.
-    updates(&mut app, 2);
+    update(&mut app, 2);
     let after = statistics(&app);
     let took = began.elapsed();
     drop(app);

@@ -1,11 +1,14 @@
-//! The workloads T: region ticks, the whole plugin, headless. `cargo bench --bench ticks` prints each figure beside its
-//! goal; an argument names the ones to run.
+//! The workloads T: region ticks, the whole plugin, headless. `cargo bench --all-features --bench ticks` prints each
+//! figure beside its goal; an argument names the ones to run.
 //!
 //! These are measurements of a running system, not of a function: each prints what it saw over several seconds.
 
 use bevy_terrane::coordinator::{RegionStatistics, Window};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::testing::{
+    Patience, flat, headless, in_region, spawn_in_region, start, update, update_until_within, viewer,
+};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -66,32 +69,24 @@ fn five_systems(region: &mut SubApp) {
 
 /// An app with this many regions in a grid, each with one column and so many creatures.
 fn regions(plugin: TerranePlugin, count: i64, creatures: u32, systems: fn(&mut SubApp)) -> (App, Entity) {
-    let mut app = App::new();
-    app.add_plugins((MinimalPlugins, plugin.with_columns_in_flight(4_096)))
-        .register_region_component::<Creature>()
-        .add_region_plugins(systems);
-    let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
-    app.finish();
-    app.cleanup();
+    let mut app = headless(plugin.with_columns_in_flight(4_096));
+    app.register_region_component::<Creature>().add_region_plugins(systems);
+    let dimension = flat(&mut app);
+    start(&mut app);
     let side = (count as f64).sqrt().ceil() as i64;
     for number in 0..count {
         let place = BlockPos::new(number % side * APART, 5, number / side * APART);
-        app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+        in_region(&mut app, dimension, place, move |region| {
             let id = region.resource::<RegionInfo>().dimension;
             region.spawn((Position::new(id, place), Viewer::new().with_radius(0)));
             region.spawn_batch((0..creatures).map(move |_| (Position::new(id, place), Creature(0))));
         });
     }
-    let patience = Instant::now() + Duration::from_secs(120);
-    let settled = |app: &App| {
-        let regions = &app.world().resource::<WorldStatistics>().regions;
+    let patience = Patience { limit: Duration::from_secs(120), frame: Duration::from_millis(5) };
+    update_until_within(&mut app, patience, "all regions have their entities", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
         regions.len() == count as usize && regions.iter().all(|region| region.entities == creatures as usize + 1)
-    };
-    while !settled(&app) {
-        assert!(Instant::now() < patience, "the regions did not come to be");
-        app.update();
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    });
     (app, dimension)
 }
 
@@ -119,8 +114,8 @@ fn overhead() {
     let (mut app, _) = regions(plugin, REGIONS, 50, five_systems);
     let rounds = 300;
     let began = cpu_time();
-    (0..rounds).for_each(|_| app.update());
-    let ours = (cpu_time() - began) / f64::from(rounds) / REGIONS as f64;
+    update(&mut app, rounds);
+    let ours = (cpu_time() - began) / rounds as f64 / REGIONS as f64;
     drop(app);
 
     // The same schedules and entities, without a plugin around them.
@@ -162,7 +157,7 @@ fn scaling() {
         let plugin = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep).with_region_threads(threads);
         let (mut app, _) = regions(plugin, 200, 0, busy);
         let began = Instant::now();
-        (0..30).for_each(|_| app.update());
+        update(&mut app, 30);
         200.0 * 30.0 / began.elapsed().as_secs_f64()
     };
     let (one, two) = (ticks_a_second(1), ticks_a_second(2));
@@ -246,30 +241,26 @@ fn end_exchange(mut exchanges: ResMut<Exchanges>) {
 /// World D with its players as entities in the region worlds: a flat world of one chunk a column.
 fn crowd() {
     const SIDE: u64 = 2_000;
-    let mut app = App::new();
-    app.add_plugins((
-        MinimalPlugins,
-        TerranePlugin::in_memory().with_region_threads(2).with_columns_in_flight(8_192).with_generation_threads(1),
-    ))
-    .init_resource::<Exchanges>()
-    .add_systems(First, begin_exchange.before(ViewSystems::Receive))
-    .add_systems(First, end_exchange.after(ViewSystems::Receive))
-    .add_systems(Last, begin_exchange.before(ViewSystems::Send))
-    .add_systems(Last, end_exchange.after(ViewSystems::Send))
-    .register_region_component::<Walking>()
-    .add_region_plugins(|region| {
-        region.add_systems(RegionTick, walk);
-    });
+    let plugin = TerranePlugin::in_memory().with_region_threads(2).with_columns_in_flight(8_192);
+    let mut app = headless(plugin.with_generation_threads(1));
+    app.init_resource::<Exchanges>()
+        .add_systems(First, begin_exchange.before(ViewSystems::Receive))
+        .add_systems(First, end_exchange.after(ViewSystems::Receive))
+        .add_systems(Last, begin_exchange.before(ViewSystems::Send))
+        .add_systems(Last, end_exchange.after(ViewSystems::Send))
+        .register_region_component::<Walking>()
+        .add_region_plugins(|region| {
+            region.add_systems(RegionTick, walk);
+        });
     let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new()).with_height(-16..0)).id();
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     let mut random = SplitMix64::new(42);
     let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;
     for number in 0..1_000 {
         let mut axis = || (below(SIDE) as i64 - SIDE as i64 / 2) * 16;
         let place = BlockPos::new(axis(), -1, axis());
         let player = Walking { number, ticks: 0, random: number };
-        app.world_mut().commands().spawn_in_region(dimension, place, (player, Viewer::new().with_radius(10)));
+        spawn_in_region(&mut app, dimension, place, (player, Viewer::new().with_radius(10)));
     }
     let began = Instant::now();
     let loaded = loop {
@@ -337,19 +328,17 @@ fn crowded_region() {
     }
     let tick_time = |parallel_from: usize| {
         let plugin = TerranePlugin::in_memory().with_parallel_systems_from(parallel_from);
-        let mut app = App::new();
-        app.add_plugins((MinimalPlugins, plugin))
-            .register_region_component::<Part<0>>()
+        let mut app = headless(plugin);
+        app.register_region_component::<Part<0>>()
             .register_region_component::<Part<1>>()
             .register_region_component::<Part<2>>()
             .register_region_component::<Part<3>>()
             .add_region_plugins(systems);
-        let dimension = app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id();
-        app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(2), Transform::default()));
-        app.finish();
-        app.cleanup();
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 2);
+        start(&mut app);
         let place = BlockPos::new(0, 5, 0);
-        app.world_mut().commands().run_in_region(dimension, place, move |region: &mut World| {
+        in_region(&mut app, dimension, place, move |region| {
             let id = region.resource::<RegionInfo>().dimension;
             let creature =
                 move |_| (Position::new(id, place), Part::<0>(0.0), Part::<1>(0.0), Part::<2>(0.0), Part::<3>(0.0));

@@ -1,10 +1,11 @@
-//! The coordinator's work for many viewers, in a running system. `cargo bench --bench viewers` prints each figure; an
-//! argument names the ones to run.
+//! The coordinator's work for many viewers, in a running system. `cargo bench --all-features --bench viewers` prints each
+//! figure; an argument names the ones to run.
 //!
 //! Beside each there is the one with a single viewer, so that the figures can be compared on any machine.
 
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::testing::{Patience, headless, start, update_until_within};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -32,8 +33,7 @@ fn coordinator_time() -> Duration {
 
 /// An app with so many viewers in a crowd 60 columns wide, that load next to nothing and generate far.
 fn crowd(viewers: usize) -> (App, Vec<Entity>) {
-    let mut app = App::new();
-    app.add_plugins((MinimalPlugins, TerranePlugin::in_memory().with_columns_in_flight(256)));
+    let mut app = headless(TerranePlugin::in_memory().with_columns_in_flight(256));
     let dimension = app.world_mut().spawn(Dimension::new("void", Void).with_height(0..16)).id();
     let mut random = SplitMix64::new(7);
     let mut place = || (random.next_u64() % 960) as f32 - 480.0;
@@ -42,23 +42,29 @@ fn crowd(viewers: usize) -> (App, Vec<Entity>) {
         app.world_mut().spawn((viewer, Transform::from_xyz(place(), 0.0, place()))).id()
     });
     let entities = entities.collect();
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     (app, entities)
 }
 
-/// Updates until `done` says so, or for a minute.
-fn run_until(app: &mut App, mut done: impl FnMut(&mut App) -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !done(app) && Instant::now() < patience {
-        app.update();
-        std::thread::sleep(Duration::from_millis(5));
-    }
+const FRAME: Duration = Duration::from_millis(5);
+
+/// Waits until all ground is generated.
+fn settle(app: &mut App) {
+    let patience = Patience { limit: Duration::from_secs(600), frame: FRAME };
+    update_until_within(app, patience, "all ground is generated", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        statistics.generated > 1_000 && statistics.dimensions.iter().all(|dimension| dimension.to_generate.missing == 0)
+    });
 }
 
-fn is_done(app: &mut App) -> bool {
-    let statistics = app.world().resource::<WorldStatistics>();
-    statistics.generated > 1_000 && statistics.dimensions.iter().all(|dimension| dimension.to_generate.missing == 0)
+/// Updates for so long; `each` is called before each update.
+fn run_for(app: &mut App, time: Duration, mut each: impl FnMut(&mut World)) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        each(app.world_mut());
+        app.update();
+        std::thread::sleep(FRAME);
+    }
 }
 
 /// What the coordinator needs for each column that is generated for viewers who stand.
@@ -66,7 +72,7 @@ fn standing() {
     let mut alone = None;
     for viewers in [1, 30, 300, 1_000] {
         let (mut app, _) = crowd(viewers);
-        run_until(&mut app, is_done);
+        settle(&mut app);
         let columns = app.world().resource::<WorldStatistics>().generated as f64;
         let each = coordinator_time().as_secs_f64() * 1e6 / columns;
         let ratio = each / *alone.get_or_insert(each);
@@ -79,19 +85,18 @@ fn walking() {
     let mut alone = None;
     for viewers in [1, 30, 300, 1_000] {
         let (mut app, entities) = crowd(viewers);
-        run_until(&mut app, is_done);
+        settle(&mut app);
         let (began, start) = (coordinator_time(), Instant::now());
         let mut last = start;
-        run_until(&mut app, |app| {
+        run_for(&mut app, Duration::from_secs(5), |world| {
             let step = last.elapsed().as_secs_f32() * 64.0;
             last = Instant::now();
             for (number, viewer) in entities.iter().enumerate() {
                 let direction = Vec2::from_angle(number as f32) * step;
-                if let Some(mut place) = app.world_mut().get_mut::<Transform>(*viewer) {
+                if let Some(mut place) = world.get_mut::<Transform>(*viewer) {
                     place.translation += Vec3::new(direction.x, 0.0, direction.y);
                 }
             }
-            start.elapsed() > Duration::from_secs(5)
         });
         let share = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64();
         let (percent, ratio) = (share * 100.0, share / *alone.get_or_insert(share));
@@ -103,9 +108,9 @@ fn walking() {
 fn waiting() {
     for viewers in [1, 1_000] {
         let (mut app, _) = crowd(viewers);
-        run_until(&mut app, is_done);
+        settle(&mut app);
         let (began, start) = (coordinator_time(), Instant::now());
-        run_until(&mut app, |_| start.elapsed() > Duration::from_secs(3));
+        run_for(&mut app, Duration::from_secs(3), |_| ());
         let percent = (coordinator_time() - began).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
         println!("{viewers:>5} viewers wait  {percent:>9.2} % of its time");
     }

@@ -1,5 +1,5 @@
-//! The workloads V: the whole path, headless, on disk. `cargo bench --bench whole_path` prints each figure beside its goal; an
-//! argument names the ones to run. V1 beside its peer is in `benches/peers`.
+//! The workloads V: the whole path, headless, on disk. `cargo bench --all-features --bench whole_path` prints each figure
+//! beside its goal; an argument names the ones to run. V1 beside its peer is in `benches/peers`.
 
 #[path = "worlds/square.rs"]
 mod square;
@@ -8,6 +8,7 @@ use bevy::prelude::*;
 use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::testing::{headless, spawn_in_region, start};
 use square::{Seen, terrane, watch};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -70,8 +71,7 @@ fn flight() {
     let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
     let dimension = app.world_mut().spawn(hills).id();
     let viewer = app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(12), Transform::default())).id();
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     frames(&mut app, Duration::from_secs(10), |_, _| ());
     let standing = frames(&mut app, Duration::from_secs(20), |_, _| ());
     let flying = frames(&mut app, Duration::from_secs(20), |world, seconds| {
@@ -111,22 +111,20 @@ fn walk(mut bots: Query<(&mut Bot, &mut Position)>) {
 /// An app in which so many bots walk over world S.
 fn world_s(path: &Path, bots: u64) -> App {
     const SIDE: u64 = 20_000;
-    let mut app = App::new();
-    app.add_plugins((MinimalPlugins, TerranePlugin::at(path))).register_region_component::<Bot>();
-    app.add_region_plugins(|region| {
+    let mut app = headless(TerranePlugin::at(path));
+    app.register_region_component::<Bot>().add_region_plugins(|region| {
         region.add_systems(RegionTick, walk);
     });
     let hills = Dimension::new("hills", Hills::seeded(42)).with_height(-64..64);
     let dimension = app.world_mut().spawn(hills).id();
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     let mut random = SplitMix64::new(42);
     let mut below = |n: u64| ((random.next_u64() >> 32) * n) >> 32;
     for number in 0..bots {
         let mut axis = || (below(SIDE) as i64 - SIDE as i64 / 2) * 16;
         let place = BlockPos::new(axis(), 60, axis());
         let bot = Bot { number, ticks: 0, random: number };
-        app.world_mut().commands().spawn_in_region(dimension, place, (bot, Viewer::new().with_radius(4)));
+        spawn_in_region(&mut app, dimension, place, (bot, Viewer::new().with_radius(4)));
     }
     app
 }

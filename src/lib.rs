@@ -20,6 +20,7 @@
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): puts the rooms together |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
 #![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
+#![cfg_attr(feature = "testing", doc = "| [`testing`] | a harness for tests of a game |")]
 
 pub mod block;
 mod bytes;
@@ -38,6 +39,8 @@ pub mod simulation;
 pub mod snapshot;
 pub mod space;
 pub mod storage;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod view;
 pub mod work;
 

@@ -209,6 +209,11 @@ impl TerranePlugin {
         self.basic_blocks = false;
         self
     }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_lockstep(&self) -> bool {
+        self.config.mode == TickMode::Lockstep
+    }
 }
 
 impl Plugin for TerranePlugin {

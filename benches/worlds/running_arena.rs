@@ -4,11 +4,12 @@ use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
 use bevy_terrane::coordinator::SnapshotJobId;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::ColumnPos;
+use bevy_terrane::testing::{Patience, dimension_id, headless, in_region, start, update_until_within};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-const FRAME: Duration = Duration::from_micros(16_667);
+const PATIENCE: Patience = Patience { limit: Duration::from_secs(600), frame: Duration::from_micros(16_667) };
 
 pub struct RunningArena {
     app: App,
@@ -28,8 +29,7 @@ pub struct Took {
 impl RunningArena {
     /// A flat world with these blocks, loaded around the box.
     pub fn new(area: BlockBox, names: &[&'static str]) -> Self {
-        let mut app = App::new();
-        app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()));
+        let mut app = headless(TerranePlugin::in_memory());
         for name in names.iter().filter(|name| **name != "minecraft:air") {
             app.register_block(BlockType::new(*name)).expect("each has a name of its own");
         }
@@ -38,17 +38,15 @@ impl RunningArena {
         let [x, z] = [(area.min.x + area.max.x) / 2, (area.min.z + area.max.z) / 2];
         let viewer = Viewer::in_dimension(dimension).with_radius(18);
         app.world_mut().spawn((viewer, Transform::from_xyz(x as f32, 0.0, z as f32)));
-        app.finish();
-        app.cleanup();
+        start(&mut app);
         let mut arena = Self { app, dimension, area };
-        arena.update_until(|world| {
+        arena.update_until("the arena is loaded", |world| {
             let Some(open) = world.get::<DimensionOpen>(dimension) else { return false };
             let columns = world.resource::<PublishedColumns>();
             area.columns().all(|column| columns.column(open.id, column).is_some())
         });
         // Whatever is still saved and generated around it is none of the workload's business.
-        let settled = Instant::now() + Duration::from_secs(8);
-        arena.update_until(|_| Instant::now() >= settled);
+        arena.run_for(8);
         arena
     }
 
@@ -62,17 +60,18 @@ impl RunningArena {
         self.blocks().id(name).unwrap_or_default()
     }
 
-    fn update_until(&mut self, mut done: impl FnMut(&mut World) -> bool) {
-        while !done(self.app.world_mut()) {
-            let began = Instant::now();
-            self.app.update();
-            std::thread::sleep(FRAME.saturating_sub(began.elapsed()));
-        }
+    fn update_until(&mut self, what: &str, done: impl FnMut(&mut World) -> bool) {
+        update_until_within(&mut self.app, PATIENCE, what, done);
+    }
+
+    fn run_for(&mut self, seconds: u64) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        self.update_until("the time is over", |_| Instant::now() >= end);
     }
 
     /// Restores what is ordered.
     pub fn restore(&mut self, order: impl FnOnce(DimensionId) -> RestoreSnapshot) -> Took {
-        let id = self.app.world().get::<DimensionOpen>(self.dimension).expect("it is open").id;
+        let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
         let job = self.app.world().resource::<SnapshotJobs>().restore(order(id));
         let ended = self.end_of(job);
@@ -83,7 +82,7 @@ impl RunningArena {
 
     /// Captures the arena.
     pub fn capture(&mut self) -> (Arc<Snapshot>, Took) {
-        let id = self.app.world().get::<DimensionOpen>(self.dimension).expect("it is open").id;
+        let id = dimension_id(&self.app, self.dimension);
         let began = Instant::now();
         let job = self.app.world().resource::<SnapshotJobs>().capture(CaptureSnapshot::new(id, self.area));
         let ended = self.end_of(job);
@@ -93,14 +92,13 @@ impl RunningArena {
 
     /// The longest tick of the last seconds.
     pub fn worst_tick(&mut self) -> Duration {
-        let settled = Instant::now() + Duration::from_secs(1);
-        self.update_until(|_| Instant::now() >= settled);
+        self.run_for(1);
         self.app.world().resource::<WorldStatistics>().tick_time_worst
     }
 
     fn end_of(&mut self, job: SnapshotJobId) -> SnapshotJobEnded {
         let mut ended = None;
-        self.update_until(|world| {
+        self.update_until("the job has ended", |world| {
             let mut messages = world.resource_mut::<Messages<SnapshotJobEnded>>();
             ended = messages.drain().find(|ended| ended.job.id == job);
             ended.is_some()
@@ -115,18 +113,17 @@ impl RunningArena {
         for column in columns {
             let sender = sender.clone();
             let place = column.chunk(0).min_block();
-            self.app.world_mut().commands().run_in_region(self.dimension, place, move |region: &mut World| {
+            in_region(&mut self.app, self.dimension, place, move |region| {
                 change(&mut region.resource_mut::<RegionColumns>(), column);
                 // Nobody waits for it if the workload has ended.
                 let _ = sender.send(());
             });
             left += 1;
         }
-        self.update_until(|_| {
+        self.update_until("the columns are changed", |_| {
             left -= changed.try_iter().count();
             left == 0
         });
-        let settled = Instant::now() + Duration::from_secs(6);
-        self.update_until(|_| Instant::now() >= settled);
+        self.run_for(6);
     }
 }

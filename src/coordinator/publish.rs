@@ -34,11 +34,11 @@ pub(super) struct Publisher {
 /// The time between two statistics.
 const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
 
-pub(super) fn publish(mut desk: Desk, mut tiers: ResMut<Tiers>) {
+pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
     let now = desk.clock.now;
     if now >= desk.publisher.statistics_due {
         desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
-        let statistics = desk.statistics(&mut tiers);
+        let statistics = desk.statistics(&tiers);
         desk.publisher.news.statistics = Some(Arc::new(statistics));
     }
     desk.publisher.hand_over();

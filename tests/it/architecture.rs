@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from top to bottom. A room may name only rooms of the levels below its own.
 const LEVELS: &[&[&str]] = &[
+    &["testing"],
     &["plugin"],
     &["overlay", "render"],
     &["view"],

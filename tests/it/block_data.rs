@@ -35,8 +35,8 @@ fn components(types: &BlockTypes) -> [ComponentId; 2] {
 type Found = (BlockId, Option<u32>, Option<Vec<u8>>, usize);
 
 fn look(app: &mut App, dimension: Entity, place: BlockPos) -> Found {
-    ask_region(app, dimension, CHEST, move |blocks, types| {
-        let [lock, items] = components(types);
+    ask_region(app, dimension, CHEST, move |blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let [lock, items] = components(&types);
         let items = blocks.component(place, 0, items).unwrap().map(<[u8]>::to_vec);
         let lock = blocks.component_as(place, 0, lock).unwrap();
         (blocks.block(place).unwrap(), lock, items, blocks.layer_count(place).unwrap())
@@ -53,8 +53,8 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
     app.world_mut().write_message(placed);
     update(&mut app, 3);
     assert_eq!(look(&mut app, dimension, CHEST), (chest, Some(0), Some(vec![]), 1), "a new one is empty");
-    ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
-        let [lock, items] = components(types);
+    ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let [lock, items] = components(&types);
         blocks.set_component_as(CHEST, 0, lock, &77_u32).unwrap();
         blocks.set_component(CHEST, 0, items, b"a map and a spade").unwrap();
         let water = types.id("terrane:water").unwrap();
@@ -73,7 +73,7 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
     let column = app.world().resource::<PublishedColumns>().column(id, CHEST.column()).unwrap();
     assert_eq!(column.chunk(CHEST.chunk().y).unwrap().component_as(CHEST.in_chunk(), 0, lock), Ok(Some(77_u32)));
     // Another block has none of it.
-    let above = ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
+    let above = ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
         blocks.set_block(CHEST, types.id("terrane:stone").unwrap()).unwrap();
         blocks.remove_block(CHEST, 0).unwrap();
         blocks.block(CHEST).unwrap()
@@ -89,8 +89,8 @@ fn layers_and_components_that_a_region_sets_are_there_after_a_restart() {
 fn what_does_not_fit_is_an_error_and_changes_nothing() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     play(&mut app, dimension);
-    let errors = ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
-        let [lock, _] = components(types);
+    let errors = ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let [lock, _] = components(&types);
         let (chest, far) = (types.id("game:chest").unwrap(), BlockPos::new(1 << 20, 0, 0));
         let air = blocks.set_component_as(CHEST, 0, lock, &1_u32).unwrap_err();
         let gap = blocks.set_block_at(CHEST, 2, chest).unwrap_err();
@@ -159,8 +159,8 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     let (mut app, dimension) = chests(&disk, Flat::new());
     play(&mut app, dimension);
     let other = CHEST.offset(0, 0, 1);
-    ask_region(&mut app, dimension, CHEST, move |mut blocks, types| {
-        let [lock, _] = components(types);
+    ask_region(&mut app, dimension, CHEST, move |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let [lock, _] = components(&types);
         for (place, value) in [(CHEST, 5_u32), (other, 6)] {
             blocks.set_block(place, types.id("game:chest").unwrap()).unwrap();
             blocks.set_component_as(place, 0, lock, &value).unwrap();
@@ -194,7 +194,7 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     drop(app);
     let (mut app, dimension) = later(255);
     update(&mut app, 20);
-    let found = ask_region(&mut app, dimension, CHEST, move |blocks, types| {
+    let found = ask_region(&mut app, dimension, CHEST, move |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let [lock, label] = ["game:lock", "game:label"].map(|name| types.component(name).unwrap());
         let items = types.component("game:items");
         let locks = [CHEST, other].map(|place| blocks.component_as::<u64>(place, 0, lock).unwrap());
@@ -208,7 +208,7 @@ fn a_region_knows_what_is_covered() {
     let (mut app, dimension) = chests(&Arc::default(), Flat::new());
     app.register_block(BlockType::new("game:glass").transparent()).unwrap();
     play(&mut app, dimension);
-    ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
+    ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
         let [ground, roof, cellar] = [0, 20, -3].map(|y| BlockPos::new(3, y, -5));
         assert_eq!(blocks.highest_opaque(3, -5), Some(ground));
         assert!(blocks.sees_sky(ground).unwrap() && !blocks.sees_sky(cellar).unwrap());

@@ -35,7 +35,7 @@ fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity
 
 /// The names of three blocks and of the one above the second, and the items of the chest.
 fn look(app: &mut App, dimension: Entity) -> (Vec<String>, Vec<u8>) {
-    ask_region(app, dimension, CHEST, |blocks, types| {
+    ask_region(app, dimension, CHEST, |blocks: RegionBlocks, types: Res<BlockTypes>| {
         let name = |block| types.block(block).name().to_owned();
         let mut names = [CHEST, STATUE, FENCE].map(|place| name(blocks.block(place).unwrap())).to_vec();
         names.extend(blocks.block_at(FENCE, 1).unwrap().map(name));
@@ -50,7 +50,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     viewer(&mut app, dimension, 0.0, 0.0, 2);
     start(&mut app);
     update(&mut app, 20);
-    ask_region(&mut app, dimension, CHEST, |mut blocks, types| {
+    ask_region(&mut app, dimension, CHEST, |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
         for (place, name) in [(CHEST, "game:chest"), (STATUE, "game:statue"), (FENCE, "game:fence")] {
             blocks.set_block(place, types.id(name).unwrap()).unwrap();
         }

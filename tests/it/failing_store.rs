@@ -6,7 +6,7 @@ use bevy_terrane::coordinator::{
     CoordinatorConfig, CoordinatorHandle, DimensionSpec, FromMain, MainLink, WorldEvent, coordinator_app,
 };
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::{RegionComponents, RegionTemplate, ViewerRadii};
+use bevy_terrane::simulation::{RegionTemplate, ViewerRadii};
 use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::{
     Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
@@ -89,15 +89,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     let mut blocks = BlockRegistry::new();
     blocks.register_basic_blocks();
     let stone = blocks.id("terrane:stone").unwrap();
-    let template = RegionTemplate {
-        plugins: Vec::new(),
-        components: Arc::new(RegionComponents::with_builtin()),
-        blocks: Arc::new(blocks),
-        types: AppTypeRegistry::default(),
-        error_handler: None,
-        parallel_from: usize::MAX,
-        seed: 0,
-    };
+    let template = RegionTemplate::new(Arc::new(blocks));
     let config = CoordinatorConfig {
         mode: TickMode::Lockstep,
         region_threads: 1,
@@ -196,15 +188,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
             gate.pass();
         });
     };
-    let template = RegionTemplate {
-        plugins: vec![Arc::new(dawdle)],
-        components: Arc::new(RegionComponents::with_builtin()),
-        blocks: Arc::new(blocks),
-        types: AppTypeRegistry::default(),
-        error_handler: None,
-        parallel_from: usize::MAX,
-        seed: 0,
-    };
+    let template = RegionTemplate { plugins: vec![Arc::new(dawdle)], ..RegionTemplate::new(Arc::new(blocks)) };
     let config = CoordinatorConfig { autosave_period: Duration::from_millis(1), ..default() };
     let (app, link) = coordinator_app(config, template, store).unwrap();
     let mut coordinator = CoordinatorHandle::start(app, link.clone()).unwrap();

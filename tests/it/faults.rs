@@ -66,12 +66,6 @@ pub fn two_regions_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (
     (app, dimension, viewers, armed)
 }
 
-pub fn save(app: &mut App) {
-    let request = heard::<WorldSaved>(app).len() as u64;
-    app.world_mut().write_message(SaveWorld { request });
-    update_until(app, "it is saved", |world| world.resource::<Heard<WorldSaved>>().0.len() as u64 > request);
-}
-
 pub fn set(app: &mut App, dimension: Entity, position: BlockPos, name: &str) {
     let block = id_of(app.world(), name);
     app.world_mut().write_message(SetBlock { dimension, position, block });

@@ -56,6 +56,7 @@ mod snapshots;
 mod support;
 mod talk;
 mod terrane_tool;
+mod testing;
 mod tiers;
 mod travel;
 mod upgrade;

@@ -2,6 +2,7 @@
 
 #![cfg(feature = "render")]
 
+use crate::support::*;
 use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{
@@ -11,30 +12,15 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, Entity, Entity) {
-    let mut app = App::new();
-    app.add_plugins((
-        MinimalPlugins,
-        AssetPlugin::default(),
-        TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep),
-        plugin,
-    ));
+    let mut app = headless(lockstep());
+    app.add_plugins((AssetPlugin::default(), plugin));
     if has_assets {
         app.init_asset::<Mesh>().init_asset::<StandardMaterial>();
     }
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
-    let viewer = app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(3), Transform::default())).id();
+    let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
     (app, dimension, viewer)
-}
-
-fn update_until(app: &mut App, mut done: impl FnMut(&mut World) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !done(app.world_mut()) {
-        assert!(Instant::now() < deadline, "this takes too long: {:?}", app.world().get_resource::<MeshProgress>());
-        app.update();
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn chunks(world: &mut World) -> BTreeSet<(i64, i64, i64)> {
@@ -62,7 +48,9 @@ fn inner(world: &World) -> BTreeSet<(i64, i64)> {
 fn settle(app: &mut App) -> BTreeSet<(i64, i64)> {
     let disc = (-3i64..=3).flat_map(|x| (-3i64..=3).map(move |z| (x, z))).filter(|(x, z)| x * x + z * z <= 9);
     let disc: BTreeSet<_> = disc.collect();
-    update_until(app, |world| disc.is_subset(&published(world)) && has_meshes(world, inner(world).len()));
+    update_until(app, "all is meshed", |world| {
+        disc.is_subset(&published(world)) && has_meshes(world, inner(world).len())
+    });
     inner(app.world())
 }
 
@@ -86,10 +74,10 @@ fn meshes_come_follow_edits_and_go() {
     // A block in the air beside, at the corner of four columns.
     let stone = world.resource::<BlockTypes>().id("terrane:stone").unwrap();
     world.write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: stone });
-    update_until(&mut app, |world| chunks(world).contains(&(0, 2, 0)));
-    update_until(&mut app, |world| has_meshes(world, inner.len() + 1));
+    update_until(&mut app, "the block has a mesh", |world| chunks(world).contains(&(0, 2, 0)));
+    update_until(&mut app, "nothing else has one", |world| has_meshes(world, inner.len() + 1));
     app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, 40, 0), block: BlockId::AIR });
-    update_until(&mut app, |world| !chunks(world).contains(&(0, 2, 0)));
+    update_until(&mut app, "its mesh is gone", |world| !chunks(world).contains(&(0, 2, 0)));
 
     app.world_mut().insert_resource(RenderOrigin(BlockPos::new(16, 0, 0)));
     app.update();
@@ -99,8 +87,8 @@ fn meshes_come_follow_edits_and_go() {
     }
 
     app.world_mut().despawn(viewer);
-    update_until(&mut app, |world| has_meshes(world, 0) && chunks(world).is_empty());
-    update_until(&mut app, |world| world.resource::<Assets<Mesh>>().is_empty());
+    update_until(&mut app, "all meshes are gone", |world| has_meshes(world, 0) && chunks(world).is_empty());
+    update_until(&mut app, "their assets are gone", |world| world.resource::<Assets<Mesh>>().is_empty());
 }
 
 #[test]
@@ -109,8 +97,8 @@ fn a_hole_on_a_border_shows_the_next_chunk() {
     let inner = settle(&mut app);
     // From the chunk below the surface to the one below that.
     app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, -16, 5), block: BlockId::AIR });
-    update_until(&mut app, |world| chunks(world).contains(&(0, -1, 0)));
-    update_until(&mut app, |world| world.resource::<MeshProgress>().is_done());
+    update_until(&mut app, "the hole has a mesh", |world| chunks(world).contains(&(0, -1, 0)));
+    update_until(&mut app, "everything is meshed", |world| world.resource::<MeshProgress>().is_done());
     let expected = [(0, -1, 0), (0, -2, 0), (-1, -1, 0)];
     let found = chunks(app.world_mut());
     assert!(expected.iter().all(|chunk| found.contains(chunk)), "{found:?}");
@@ -120,47 +108,44 @@ fn a_hole_on_a_border_shows_the_next_chunk() {
 #[test]
 fn other_dimensions_get_no_meshes() {
     let (mut app, _, _) = app(ChunkRenderPlugin::default().with_dimensions(["nether"]), true);
-    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 29);
-    for _ in 0..5 {
-        app.update();
-    }
+    update_until(&mut app, "the ground is there", |world| world.resource::<PublishedColumns>().len() >= 29);
+    update(&mut app, 5);
     assert_eq!(*app.world().resource::<MeshProgress>(), MeshProgress::default());
 }
 
 #[test]
 fn an_app_without_meshes_runs_on() {
     let (mut app, _, _) = app(ChunkRenderPlugin::default(), false);
-    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 29);
+    update_until(&mut app, "the ground is there", |world| world.resource::<PublishedColumns>().len() >= 29);
     assert!(chunks(app.world_mut()).is_empty());
 }
 
 /// An app that draws what is seen from afar too: ten columns around the viewer, of which five are loaded.
 fn far_app() -> (App, Entity, Entity) {
-    let mut app = App::new();
-    let world = TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep);
-    app.add_plugins((MinimalPlugins, AssetPlugin::default(), world, ChunkRenderPlugin::default()))
-        .add_plugins(FarRenderPlugin)
+    let mut app = headless(lockstep());
+    app.add_plugins((AssetPlugin::default(), ChunkRenderPlugin::default(), FarRenderPlugin))
         .init_asset::<Mesh>()
         .init_asset::<StandardMaterial>();
-    app.finish();
-    app.cleanup();
+    start(&mut app);
     let dimension = app.world_mut().spawn(Dimension::new("test", Flat::new()).with_height(-64..64)).id();
     let view = FarView::new().with_radius(10).with_detail_radius(6);
     let viewer = Viewer::in_dimension(dimension).with_radius(10);
     let viewer = app.world_mut().spawn((viewer, view, Transform::default())).id();
     // Everything is generated, then only the middle stays loaded.
-    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() >= 317);
+    update_until(&mut app, "the ground is generated", |world| world.resource::<PublishedColumns>().len() >= 317);
     app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 3;
-    update_until(&mut app, |world| world.resource::<PublishedColumns>().len() <= 81);
+    update_until(&mut app, "only the middle is loaded", |world| world.resource::<PublishedColumns>().len() <= 81);
     (app, dimension, viewer)
 }
 
+/// Until nothing was to be meshed for a while.
 fn update_until_calm(app: &mut App) {
-    let mut calm = 0;
-    update_until(app, |world| {
-        let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<MeshProgress>().is_done();
-        calm = if is_calm { calm + 1 } else { 0 };
-        calm > 100
+    let mut calm_since = Instant::now();
+    update_until(app, "it is calm", |world| {
+        if !world.resource::<FarMeshProgress>().is_done() || !world.resource::<MeshProgress>().is_done() {
+            calm_since = Instant::now();
+        }
+        calm_since.elapsed() > Duration::from_millis(150)
     });
 }
 
@@ -189,7 +174,7 @@ fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
     let (mut app, _, viewer) = far_app();
     update_until_calm(&mut app);
     // On a busy machine it is calm before the first ground has come.
-    update_until(&mut app, |world| shown(world).0.len() >= 9);
+    update_until(&mut app, "the first chunks are drawn", |world| shown(world).0.len() >= 9);
     update_until_calm(&mut app);
     let disc = |radius: i64, center: i64| {
         let disc = (-radius..=radius).flat_map(move |x| (-radius..=radius).map(move |z| (x, z)));
@@ -207,7 +192,7 @@ fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
         let (drawn, far) = shown(app.world_mut());
         assert!(disc(5, 0).all(|column| drawn.contains(&column) || far.contains(&column)), "a hole in step {step}");
     }
-    update_until(&mut app, |world| {
+    update_until(&mut app, "the viewer's ground is drawn", |world| {
         let drawn = shown(world).0;
         !drawn.contains(&(-2, 0)) && drawn.contains(&(7, 0))
     });
@@ -223,15 +208,15 @@ fn meshes_from_afar_go_with_their_listener_or_when_it_is_hidden() {
     let meshes = |app: &App| app.world().resource::<FarMeshProgress>().meshes;
     assert!(meshes(&app) > 0);
     app.world_mut().entity_mut(viewer).insert(HiddenFarView);
-    update_until(&mut app, |world| world.resource::<FarMeshProgress>().meshes == 0);
+    update_until(&mut app, "no mesh is seen", |world| world.resource::<FarMeshProgress>().meshes == 0);
     app.world_mut().entity_mut(viewer).remove::<HiddenFarView>();
-    update_until(&mut app, |world| world.resource::<FarMeshProgress>().meshes > 0);
+    update_until(&mut app, "meshes are seen again", |world| world.resource::<FarMeshProgress>().meshes > 0);
     app.world_mut().insert_resource(RenderOrigin(BlockPos::new(0, 100, 0)));
     app.update();
     let world = app.world_mut();
     let mut far = world.query::<(&FarMesh, &Transform)>();
     assert!(far.iter(world).all(|(mesh, transform)| transform.translation.y == (mesh.corner.y - 100) as f32));
     app.world_mut().despawn(viewer);
-    update_until(&mut app, |world| world.query::<&FarMesh>().iter(world).next().is_none());
-    update_until(&mut app, |world| world.resource::<Assets<Mesh>>().is_empty());
+    update_until(&mut app, "all meshes are gone", |world| world.query::<&FarMesh>().iter(world).next().is_none());
+    update_until(&mut app, "their assets are gone", |world| world.resource::<Assets<Mesh>>().is_empty());
 }

@@ -15,7 +15,7 @@ pub fn run() -> Result<ExitCode, String> {
     step("Formatting", &mut cargo.command(&["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
-    for features in ["", "rocksdb", "render", "overlay"] {
+    for features in ["", "rocksdb", "render", "overlay", "testing"] {
         // Clippy is `cargo check` and more, and denies warnings in this crate alone: RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };

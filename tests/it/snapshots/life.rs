@@ -1,7 +1,7 @@
 //! Jobs in the middle of life: regions merge, split and halt, and players build, while columns are captured and restored.
 
 use super::*;
-use crate::faults::{bomb, restart, save, two_regions_with};
+use crate::faults::{bomb, restart, two_regions_with};
 use bevy_terrane::coordinator::ColumnOutcome;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::snapshot::{EditHistory, Recorded};

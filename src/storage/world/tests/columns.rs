@@ -102,6 +102,23 @@ fn air_replaces_what_is_stored_and_takes_no_room_else() {
 }
 
 #[test]
+fn what_was_air_in_a_stored_column_is_not_taken_for_new_when_the_disk_fails_for_a_moment() {
+    let store = TestStore::default();
+    let world = store.world();
+    let pos = ChunkPos::new(3, 0, 3);
+    let mut masks = [0; 64];
+    mark_stored(&mut masks, pos.column());
+    save(&world, SaveBatch { tiles: [((OVERWORLD, TilePos::new(0, 0)), masks)].into(), ..SaveBatch::default() });
+    let built = SaveBatch { chunks: [((OVERWORLD, pos), chunk(1))].into(), ..SaveBatch::default() };
+    store.fail_reads(true);
+    let failed = world.commit(&built, Durability::Process);
+    assert!(matches!(failed, Err(StoreError::Backend { .. })), "{failed:?}");
+    store.fail_reads(false);
+    save(&world, built);
+    assert_eq!(version(&store, pos), 1);
+}
+
+#[test]
 fn of_a_sparse_dimension_all_that_was_generated_is_known() {
     const FAR: i64 = 1 << 55;
     let store = TestStore::default();

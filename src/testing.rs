@@ -1,0 +1,278 @@
+//! A harness for tests of a game, which the crate's own tests use too: an app in lockstep, waiting with clear words,
+//! questions to regions, and worlds that are saved and opened again. What goes wrong panics.
+//!
+//! For the feature `testing` in a game's `dev-dependencies`. A test builds the game's app on [`lockstep`] or [`lockstep_on`],
+//! spawns what it needs, and calls [`start`]:
+//!
+//! ```
+//! use bevy_terrane::prelude::*;
+//! use bevy_terrane::testing::*;
+//!
+//! #[derive(Component, Clone)]
+//! struct Mole;
+//!
+//! fn dig(mut blocks: RegionBlocks, moles: Query<&Position, With<Mole>>) -> Result {
+//!     moles.iter().try_for_each(|mole| Ok(drop(blocks.set_block(mole.block, BlockId::AIR)?)))
+//! }
+//!
+//! let mut app = headless(lockstep());
+//! app.register_region_component::<Mole>().add_region_plugins(|region| {
+//!     region.add_systems(RegionTick, dig);
+//! });
+//! let dimension = flat(&mut app);
+//! viewer(&mut app, dimension, 0.0, 0.0, 2);
+//! start(&mut app);
+//! let place = BlockPos::new(3, -2, 3);
+//! spawn_in_region(&mut app, dimension, place, Mole);
+//! update_until(&mut app, "the mole has dug", |world| block_at(world, dimension, place) == Some(BlockId::AIR));
+//! let below = ask_region(&mut app, dimension, place, move |blocks: RegionBlocks| blocks.block(place.offset(0, -1, 0)));
+//! assert_ne!(below.unwrap(), BlockId::AIR);
+//! ```
+//!
+//! [`MemoryStore::snapshot`](crate::storage::MemoryStore::snapshot) is what a crash at this moment leaves, for a world that
+//! is opened on it. A store of the game's own is checked by [`conformance`](crate::storage::conformance).
+
+use crate::block::BlockId;
+use crate::coordinator::{RegionStatistics, TickMode};
+use crate::generation::Flat;
+use crate::plugin::{TerranePlugin, WorldFailure};
+use crate::simulation::{BlockTypes, Viewer};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::storage::{KeyValueStore, StorageConfig};
+use crate::view::{
+    ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCommands, RegionOrder, SaveFailed, SaveWorld,
+    WorldSaved, WorldStatistics,
+};
+use bevy::ecs::system::RunSystemOnce;
+use bevy::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A world in memory in which each update ticks each region once: nothing depends on how fast the machine is.
+pub fn lockstep() -> TerranePlugin {
+    TerranePlugin::in_memory().with_tick_mode(TickMode::Lockstep)
+}
+
+/// The same in a store that outlives the app, so that another one can go on with the world.
+pub fn lockstep_on<S: KeyValueStore + 'static>(store: &Arc<S>) -> TerranePlugin {
+    let storage = StorageConfig::Custom(store.clone());
+    TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep)
+}
+
+/// An app without a window and with this world; nothing runs before [`start`].
+pub fn headless(plugin: TerranePlugin) -> App {
+    let mut app = App::new();
+    app.add_plugins((MinimalPlugins, plugin));
+    app
+}
+
+/// Ends the set-up of an app that is updated by hand.
+pub fn start(app: &mut App) {
+    app.finish();
+    app.cleanup();
+}
+
+/// Drops the app, which saves its world, and only then opens the next one.
+pub fn reopen<T>(app: App, open: impl FnOnce() -> T) -> T {
+    drop(app);
+    open()
+}
+
+/// A dimension called `overworld` with [`Flat`] ground, whose top is at y = 0.
+pub fn flat(app: &mut App) -> Entity {
+    app.world_mut().spawn(Dimension::new("overworld", Flat::new())).id()
+}
+
+/// The number of an open dimension.
+#[track_caller]
+pub fn dimension_id(app: &App, dimension: Entity) -> DimensionId {
+    app.world().get::<DimensionOpen>(dimension).expect("the dimension is not open yet").id
+}
+
+/// A viewer of the main world at a block.
+pub fn viewer(app: &mut App, dimension: Entity, x: f32, z: f32, radius: u32) -> Entity {
+    let place = Transform::from_xyz(x, 0.0, z);
+    app.world_mut().spawn((Viewer::in_dimension(dimension).with_radius(radius), place)).id()
+}
+
+/// Moves a viewer of the main world to the block at `x`, `z`.
+#[track_caller]
+pub fn move_viewer(app: &mut App, viewer: Entity, x: f32, z: f32) {
+    app.world_mut().get_mut::<Transform>(viewer).expect("no such viewer").translation = Vec3::new(x, 0.0, z);
+}
+
+/// Updates the app so many times.
+pub fn update(app: &mut App, times: usize) {
+    (0..times).for_each(|_| app.update());
+}
+
+/// How something is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// So long.
+    pub limit: Duration,
+    /// So much time from one update to the next, if an update does not take longer. None is waited for in lockstep.
+    pub frame: Duration,
+}
+
+impl Default for Patience {
+    /// Half a minute, at up to 1,000 frames a second.
+    fn default() -> Self {
+        Self { limit: Duration::from_secs(30), frame: Duration::from_millis(1) }
+    }
+}
+
+/// Updates until `done` says so. After half a minute it panics with `what`, which follows the word "until".
+#[track_caller]
+pub fn update_until(app: &mut App, what: &str, done: impl FnMut(&mut World) -> bool) {
+    update_until_within(app, Patience::default(), what, done);
+}
+
+/// As [`update_until`], with more patience, or with less.
+#[track_caller]
+pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut done: impl FnMut(&mut World) -> bool) {
+    let Patience { limit, frame } = patience;
+    let is_lockstep = app.get_added_plugins::<TerranePlugin>().iter().any(|plugin| plugin.is_lockstep());
+    let frame = if is_lockstep { Duration::ZERO } else { frame };
+    let start = Instant::now();
+    while !done(app.world_mut()) {
+        let began = Instant::now();
+        if let Some(failure) = app.world().get_resource::<WorldFailure>() {
+            panic!("there is no world, so nobody waits until {what}: {failure}");
+        }
+        assert!(began - start < limit, "waited {limit:?} in vain until {what}: {}", state(app.world_mut()));
+        app.update();
+        thread::sleep(frame.saturating_sub(began.elapsed()));
+    }
+}
+
+/// What there is, and what may be the reason that something is waited for in vain.
+fn state(world: &mut World) -> String {
+    let mut closed = world.query_filtered::<&Dimension, Without<DimensionOpen>>();
+    let closed: Vec<_> = closed.iter(world).map(|it| format!("dimension {} is not open", it.name())).collect();
+    let statistics = world.resource::<WorldStatistics>();
+    let (regions, columns, remaining) = (statistics.regions.len(), statistics.columns, statistics.remaining);
+    let halted = statistics.regions.iter().filter_map(|region| {
+        let fault = region.fault.as_ref()?;
+        Some(format!(
+            "{} halted: {} ({})",
+            region.region,
+            fault.reason,
+            fault.location.as_deref().unwrap_or("no place")
+        ))
+    });
+    let state = format!("regions: {regions}, columns: {columns}, columns to come: {remaining}");
+    std::iter::once(state).chain(closed).chain(halted).collect::<Vec<_>>().join("; ")
+}
+
+/// Saves everything, and waits until it is durable.
+#[track_caller]
+pub fn save(app: &mut App) {
+    // No number that a game counts to.
+    static REQUESTS: AtomicU64 = AtomicU64::new(u64::MAX / 2);
+    let request = REQUESTS.fetch_add(1, Ordering::Relaxed);
+    let mut saved = app.world().resource::<Messages<WorldSaved>>().get_cursor_current();
+    let mut failed = app.world().resource::<Messages<SaveFailed>>().get_cursor_current();
+    app.world_mut().write_message(SaveWorld { request });
+    update_until(app, "the world is saved", |world| {
+        let failures = world.resource::<Messages<SaveFailed>>();
+        if let Some(failure) = failed.read(failures).find(|failure| failure.requests.contains(&request)) {
+            panic!("the world is not saved: {}", failure.error);
+        }
+        saved.read(world.resource::<Messages<WorldSaved>>()).any(|answer| answer.request == request)
+    });
+}
+
+/// Spawns an entity in the region that owns the block, with the next update.
+pub fn spawn_in_region(app: &mut App, dimension: Entity, block: BlockPos, bundle: impl Bundle) {
+    app.world_mut().commands().spawn_in_region(dimension, block, bundle);
+    app.world_mut().flush();
+}
+
+/// Has a closure run in the region that owns the block, with the next update; the place is loaded for it.
+pub fn in_region(app: &mut App, dimension: Entity, block: BlockPos, run: impl FnOnce(&mut World) + Send + 'static) {
+    app.world_mut().commands().run_in_region(dimension, block, run);
+    app.world_mut().flush();
+}
+
+/// Updates until a system has run in the region that owns the block, and gives what it returned. The main world sees what it
+/// changed after one update more.
+///
+/// It is any system that needs no input, so also a closure that takes [`RegionBlocks`](crate::simulation::RegionBlocks),
+/// queries or `&mut World`. If it panics, its region halts; in lockstep the test ends with that panic.
+#[track_caller]
+pub fn ask_region<T: Send + 'static, M>(
+    app: &mut App,
+    dimension: Entity,
+    block: BlockPos,
+    ask: impl IntoSystem<(), T, M> + Send + 'static,
+) -> T {
+    let (sender, answers) = channel();
+    in_region(app, dimension, block, move |region: &mut World| {
+        // Nobody listens any more if the test was impatient.
+        let _ = sender.send(region.run_system_once(ask).map_err(|error| error.to_string()));
+    });
+    let mut answer = Err(TryRecvError::Empty);
+    update_until(app, &format!("the region at {block} answers"), |_| {
+        answer = answers.try_recv();
+        !matches!(answer, Err(TryRecvError::Empty))
+    });
+    match answer {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => panic!("the region at {block} cannot run the system: {error}"),
+        Err(_) => panic!("the region at {block} did not answer: {}", state(app.world_mut())),
+    }
+}
+
+/// The block at a place, as it was published last; `None` where nothing is loaded.
+pub fn block_at(world: &World, dimension: Entity, position: BlockPos) -> Option<BlockId> {
+    let id = world.get::<DimensionOpen>(dimension)?.id;
+    Some(world.resource::<PublishedColumns>().column(id, position.column())?.block(position))
+}
+
+/// The number of the block with this name, after [`start`].
+#[track_caller]
+pub fn id_of(world: &World, name: &str) -> BlockId {
+    let id = world.resource::<BlockTypes>().id(name);
+    id.unwrap_or_else(|| panic!("no block is called {name}"))
+}
+
+/// The region that owns the column, as the newest statistics know it: in lockstep they come every fifth update.
+pub fn region_at(world: &World, dimension: Entity, column: ColumnPos) -> Option<RegionStatistics> {
+    let id = world.get::<DimensionOpen>(dimension)?.id;
+    let statistics = world.resource::<WorldStatistics>();
+    let section = column.section(statistics.section_shift);
+    statistics.regions.iter().find(|region| region.dimension == id && region.contains(section)).cloned()
+}
+
+/// Gives an order to the region that owns the column, as far as [`region_at`] knows.
+#[track_caller]
+pub fn order(app: &mut App, dimension: Entity, column: ColumnPos, order: RegionOrder) {
+    let region = region_at(app.world(), dimension, column).unwrap_or_else(|| panic!("no region is known at {column}"));
+    let RegionStatistics { dimension, region, .. } = region;
+    app.world_mut().write_message(ControlRegion { dimension, region, order });
+}
+
+/// Every message of one kind since [`listen`].
+#[derive(Resource)]
+pub struct Heard<M: Message>(pub Vec<M>);
+
+/// From now on every message of this kind is kept.
+pub fn listen<M: Message + Clone>(app: &mut App) {
+    app.insert_resource(Heard::<M>(Vec::new()))
+        .add_systems(Update, |mut reader: MessageReader<M>, mut heard: ResMut<Heard<M>>| {
+            heard.0.extend(reader.read().cloned())
+        });
+}
+
+/// Every message of this kind since [`listen`].
+#[track_caller]
+pub fn heard<M: Message>(app: &App) -> &[M] {
+    match app.world().get_resource::<Heard<M>>() {
+        Some(heard) => &heard.0,
+        None => panic!("nobody listens to {}", std::any::type_name::<M>()),
+    }
+}
