@@ -1,5 +1,6 @@
 //! What the user can choose.
 
+use crate::start::Screen;
 use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
@@ -23,20 +24,6 @@ pub struct Arguments {
     #[arg(long, default_value_t = 400)]
     pub explosions: u32,
 
-    /// Where the pictures go, without a window
-    #[arg(long, default_value = "target/arena")]
-    pub pictures: PathBuf,
-
-    /// Open no window, play one round, and leave pictures
-    #[arg(long)]
-    pub headless: bool,
-}
-
-impl Arguments {
-    /// The same, with `headless` set if there is nothing to open a window on.
-    pub fn parse_for_this_machine() -> Self {
-        let mut arguments = Self::parse();
-        arguments.headless |= crate::start::lacks_display();
-        arguments
-    }
+    #[command(flatten)]
+    pub screen: Screen,
 }

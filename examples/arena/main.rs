@@ -7,50 +7,64 @@
 //! | `rounds.rs` | an arena: created, reverted, and what came of it |
 //! | `fight.rs` | bots in a region, and closures that run where the explosions are |
 //! | `coliseum.rs` | a generator of one's own, and blocks |
-//! | `scene.rs` | light, camera, and bodies for what regions mirror |
+//! | `scene.rs` | camera and viewer |
 //! | `arguments.rs` | the command line |
-//! | `../shared/start.rs` | a window, or none |
-//! | `../shared/picture.rs` | pictures of a run without a window |
+//!
+//! What it has in common with other examples lies beside it, in `../shared`:
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `start.rs` | Bevy with a window, or without one |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `sky.rs` | light and sky |
+//! | `bodies.rs` | bodies for what regions mirror |
+//! | `tell.rs` | the command line read, errors told |
 
 mod arguments;
+#[path = "../shared/bodies.rs"]
+mod bodies;
 mod coliseum;
 mod fight;
 #[path = "../shared/picture.rs"]
 mod picture;
 mod rounds;
 mod scene;
+#[path = "../shared/sky.rs"]
+mod sky;
 #[path = "../shared/start.rs"]
 mod start;
+#[path = "../shared/tell.rs"]
+mod tell;
+#[path = "../shared/watch.rs"]
+mod watch;
 
 use arguments::Arguments;
 use bevy_terrane::prelude::*;
 use std::error::Error;
+use std::process::ExitCode;
 
-fn main() -> AppExit {
-    match build(Arguments::parse_for_this_machine()) {
-        Ok(mut app) => app.run(),
-        Err(error) => {
-            eprintln!("error: {error}");
-            AppExit::error()
-        }
-    }
+/// Where the pictures go.
+const FOLDER: &str = "target/arena";
+
+fn main() -> ExitCode {
+    tell::end(build(tell::arguments()).map(|mut app| app.run()))
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(TerranePlugin::at(&arguments.world));
-    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-        return Err(failure.to_string().into());
-    }
+    start::check_world(&mut app, &arguments.world)?;
     coliseum::register(&mut app)?;
-    start::add_bevy(&mut app, "Arena", arguments.headless);
-    app.add_plugins((ChunkRenderPlugin::default(), scene::ScenePlugin, fight::FightPlugin, rounds::RoundsPlugin));
-    match arguments.headless {
-        true => {
-            app.add_plugins(picture::PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_280, 720) })
-        }
-        false => app.add_systems(Update, scene::circle),
-    };
+    start::add_bevy(&mut app, "Arena", &arguments.screen)?;
+    app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
+        .add_plugins((fight::FightPlugin, bodies::BodyPlugin(scene::body), rounds::RoundsPlugin))
+        .add_systems(Startup, scene::spawn_camera);
+    if arguments.screen.is_headless() {
+        let folder = arguments.screen.pictures.clone();
+        app.add_plugins(picture::PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: true });
+    } else {
+        app.add_systems(Update, scene::circle);
+    }
     app.world_mut().spawn(Dimension::new(coliseum::DIMENSION, coliseum::Coliseum).with_height(-16..64));
     app.insert_resource(arguments);
     Ok(app)

@@ -4,10 +4,12 @@ use crate::arguments::Arguments;
 use crate::coliseum::{AREA, ARENA};
 use crate::fight::{self, Bot, Random};
 use crate::picture::Pictures;
+use crate::start::fail;
+use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::MeshProgress;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time between two explosions.
 const FUSE: Duration = Duration::from_millis(25);
@@ -15,8 +17,6 @@ const FUSE: Duration = Duration::from_millis(25);
 const BREAK: Duration = Duration::from_secs(3);
 /// How long a step may take.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Frames that nothing may change before something has come to rest.
-const CALM: u32 = 15;
 
 /// Plays.
 pub struct RoundsPlugin;
@@ -28,9 +28,10 @@ impl Plugin for RoundsPlugin {
 }
 
 /// What happens at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     /// The ground is generated or loaded.
+    #[default]
     Ground,
     /// The arena is created, or reverted for the first round.
     Opening,
@@ -41,25 +42,18 @@ enum Step {
     After,
 }
 
-#[derive(Resource)]
+#[derive(Resource, Default)]
 struct Round {
     step: Step,
-    since: Instant,
-    calm: u32,
+    watch: Watch,
     explosions: u32,
     /// The arena as it was before.
     before: Vec<Column>,
 }
 
-impl Default for Round {
-    fn default() -> Self {
-        Self { step: Step::Ground, since: Instant::now(), calm: 0, explosions: 0, before: Vec::new() }
-    }
-}
-
 impl Round {
     fn go_on(&mut self, step: Step) {
-        (self.step, self.since, self.calm) = (step, Instant::now(), 0);
+        (self.step, self.watch) = (step, Watch::default());
     }
 }
 
@@ -79,15 +73,13 @@ fn hear(
         let chunks: usize = outcome.columns.iter().map(|column| column.changed.len()).sum();
         eprintln!("arena {name} is reverted: {chunks} chunks in {:.0} ms", took.as_secs_f64() * 1e3);
         if let Some(error) = error {
-            eprintln!("error: {error}");
-            exit.write(AppExit::error());
+            fail(error, &mut exit);
         }
         let next = if round.step == Step::Opening { Step::Before } else { Step::After };
         round.go_on(next);
     }
     for ArenaRefused { error, .. } in refused.read() {
-        eprintln!("error: {error}");
-        exit.write(AppExit::error());
+        fail(error, &mut exit);
     }
 }
 
@@ -105,14 +97,13 @@ fn play(
     mut exit: MessageWriter<AppExit>,
 ) {
     let Some((entity, open)) = dimension.map(|dimension| *dimension) else { return };
-    if round.since.elapsed() > PATIENCE {
-        eprintln!("error: {:?} takes too long", round.step);
-        exit.write(AppExit::error());
+    let elapsed = round.watch.elapsed();
+    if elapsed > PATIENCE {
+        fail(format_args!("{:?} takes too long", round.step), &mut exit);
     }
     let area = || AREA.columns().filter_map(|column| columns.column(open.id, column));
     let is_there = area().count() as u128 == AREA.column_area().columns();
-    round.calm = if is_there && meshes.is_done() { round.calm + 1 } else { 0 };
-    let is_calm = round.calm >= CALM;
+    let is_calm = round.watch.is_calm(is_there && meshes.is_done());
     match round.step {
         Step::Ground if is_calm => {
             match arenas.iter().find(|(arena, _)| arena.name == ARENA) {
@@ -124,20 +115,20 @@ fn play(
             }
             round.go_on(Step::Opening);
         }
-        Step::Before if is_calm && show(&mut pictures, "before", round.since) => {
+        Step::Before if is_calm && show(&mut pictures, "before", elapsed) => {
             round.before = area().cloned().collect();
             eprintln!("{} bots run", bots.iter().count());
             round.explosions = 0;
             round.go_on(Step::Fight);
         }
-        Step::Fight if round.since.elapsed() >= FUSE * round.explosions => {
+        Step::Fight if elapsed >= FUSE * round.explosions => {
             fight::explode(&mut commands, entity, &mut random);
             round.explosions += 1;
             if round.explosions == arguments.explosions {
                 round.go_on(Step::Ruins);
             }
         }
-        Step::Ruins if is_calm && show(&mut pictures, "ruins", round.since) => {
+        Step::Ruins if is_calm && show(&mut pictures, "ruins", elapsed) => {
             let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
             eprintln!(
                 "{} explosions: {torn} columns are torn, {} bots are left",
@@ -150,7 +141,7 @@ fn play(
                 round.go_on(Step::Revert);
             }
         }
-        Step::After if is_calm && show(&mut pictures, "after", round.since) => {
+        Step::After if is_calm && show(&mut pictures, "after", elapsed) => {
             let torn = area().zip(&round.before).filter(|(now, before)| now != before).count();
             eprintln!("{torn} columns differ from before, {} bots run", bots.iter().count());
             if pictures.is_some() {
@@ -163,9 +154,9 @@ fn play(
 }
 
 /// Without a window a picture is taken, with one there is time to look. Says whether that is over.
-fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, since: Instant) -> bool {
+fn show(pictures: &mut Option<ResMut<Pictures>>, name: &str, elapsed: Duration) -> bool {
     match pictures {
         Some(pictures) => pictures.take(name),
-        None => since.elapsed() >= BREAK,
+        None => elapsed >= BREAK,
     }
 }

@@ -1,5 +1,6 @@
 //! What the user can choose.
 
+use crate::start::Screen;
 use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
@@ -40,20 +41,6 @@ pub struct Arguments {
     #[arg(long, num_args = 2, value_names = ["EAST", "DOWN"], default_values_t = [150.0, 13.0], allow_negative_numbers = true)]
     pub look: Vec<f32>,
 
-    /// Where the picture goes, without a window
-    #[arg(long, default_value = "target/horizon")]
-    pub pictures: PathBuf,
-
-    /// Open no window, and leave a picture
-    #[arg(long)]
-    pub headless: bool,
-}
-
-impl Arguments {
-    /// The same, with `headless` set if there is nothing to open a window on.
-    pub fn parse_for_this_machine() -> Self {
-        let mut arguments = Self::parse();
-        arguments.headless |= crate::start::lacks_display();
-        arguments
-    }
+    #[command(flatten)]
+    pub screen: Screen,
 }

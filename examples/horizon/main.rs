@@ -6,55 +6,67 @@
 //! |---|---|
 //! | `main.rs` | a `FarView` beside a `Viewer` that generates as far, and what draws it |
 //! | `land.rs` | a height map |
-//! | `scene.rs` | light, sky, and haze that hides the end of the land |
 //! | `visit.rs` | a run without a window, until all is there |
 //! | `arguments.rs` | the command line |
-//! | `../shared/start.rs` | a window, or none |
-//! | `../shared/picture.rs` | pictures of a run without a window |
+//!
+//! What it has in common with other examples lies beside it, in `../shared`:
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `start.rs` | Bevy with a window, or without one |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `sky.rs` | light, sky, and haze that hides the end of the land |
+//! | `fly.rs` | a camera that flies |
+//! | `fault.rs` | the map of a real place |
+//! | `tell.rs` | the command line read, errors told |
 
 mod arguments;
+#[path = "../shared/fault.rs"]
+mod fault;
+#[path = "../shared/fly.rs"]
+mod fly;
 mod land;
 #[path = "../shared/picture.rs"]
 mod picture;
-mod scene;
+#[path = "../shared/sky.rs"]
+mod sky;
 #[path = "../shared/start.rs"]
 mod start;
+#[path = "../shared/tell.rs"]
+mod tell;
 mod visit;
+#[path = "../shared/watch.rs"]
+mod watch;
 
 use arguments::Arguments;
-use bevy::input::mouse::AccumulatedMouseMotion;
 use bevy_terrane::prelude::*;
 use picture::PicturePlugin;
 use std::error::Error;
+use std::process::ExitCode;
 
-fn main() -> AppExit {
-    match build(Arguments::parse_for_this_machine()) {
-        Ok(mut app) => app.run(),
-        Err(error) => {
-            eprintln!("error: {error}");
-            AppExit::error()
-        }
-    }
+/// Where the pictures go.
+const FOLDER: &str = "target/horizon";
+
+fn main() -> ExitCode {
+    tell::end(build(tell::arguments()).map(|mut app| app.run()))
 }
 
 fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
-    let (ground, heights) = land::land()?;
+    let land = land::land()?;
     let mut app = App::new();
     app.add_plugins(TerranePlugin::at(&arguments.world));
-    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-        return Err(failure.to_string().into());
+    start::check_world(&mut app, &arguments.world)?;
+    start::add_bevy(&mut app, "To the horizon", &arguments.screen)?;
+    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, sky::SkyPlugin { shadows: 1_500.0 }));
+    if arguments.screen.is_headless() {
+        let folder = arguments.screen.pictures.clone();
+        let pictures = PicturePlugin { folder, size: UVec2::new(1_600, 900), shows_land: true };
+        app.add_plugins(pictures).add_systems(Update, visit::visit);
+    } else {
+        app.add_systems(Update, (fly::fly, fly::turn));
     }
-    start::add_bevy(&mut app, "To the horizon", arguments.headless);
-    app.add_plugins((ChunkRenderPlugin::default(), FarRenderPlugin, scene::ScenePlugin));
-    match arguments.headless {
-        true => {
-            let pictures = PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_600, 900) };
-            app.add_plugins((pictures, visit::VisitPlugin))
-        }
-        false => app.add_systems(Update, (fly, turn)),
-    };
-    app.world_mut().spawn(Dimension::new(land::NAME, ground.clone()).with_height(heights));
-    app.insert_resource(Land(ground)).insert_resource(arguments).add_systems(Startup, spawn_camera);
+    app.world_mut().spawn(Dimension::new("horizon", land.clone()).with_height(fault::heights(&land)));
+    app.insert_resource(Land(land)).insert_resource(arguments).add_systems(Startup, spawn_camera);
     Ok(app)
 }
 
@@ -68,8 +80,11 @@ fn spawn_camera(
     arguments: Res<Arguments>,
     land: Res<Land>,
 ) {
+    let reach = arguments.far_radius as f32 * 16.0;
     commands.spawn((
-        scene::camera(&arguments, &land.0),
+        sky::camera(reach * 0.3..reach * 0.99),
+        place(&arguments, &land.0),
+        fly::Flying { speed: 60.0 },
         // What is to be seen must be there: it is generated and stored, and only the middle of it is loaded.
         Viewer::in_dimension(*dimension).with_radius(arguments.radius).with_generation_radius(arguments.far_radius),
         FarView::new()
@@ -79,23 +94,10 @@ fn spawn_camera(
     ));
 }
 
-fn fly(time: Res<Time>, keys: Res<ButtonInput<KeyCode>>, mut camera: Single<&mut Transform, With<Camera3d>>) {
-    let axis = |up: KeyCode, down: KeyCode| f32::from(i8::from(keys.pressed(up)) - i8::from(keys.pressed(down)));
-    let direction = camera.forward() * axis(KeyCode::KeyW, KeyCode::KeyS)
-        + camera.right() * axis(KeyCode::KeyD, KeyCode::KeyA)
-        + Vec3::Y * axis(KeyCode::Space, KeyCode::ShiftLeft);
-    let speed = if keys.pressed(KeyCode::ControlLeft) { 240.0 } else { 60.0 };
-    camera.translation += direction.normalize_or_zero() * speed * time.delta_secs();
-}
-
-fn turn(
-    mouse: Res<ButtonInput<MouseButton>>,
-    motion: Res<AccumulatedMouseMotion>,
-    mut camera: Single<&mut Transform, With<Camera3d>>,
-) {
-    if mouse.pressed(MouseButton::Right) {
-        let (yaw, pitch, _) = camera.rotation.to_euler(EulerRot::YXZ);
-        let pitch = (pitch - motion.delta.y * 0.003).clamp(-1.5, 1.5);
-        camera.rotation = Quat::from_euler(EulerRot::YXZ, yaw - motion.delta.x * 0.003, pitch, 0.0);
-    }
+/// The place that the user chose.
+fn place(arguments: &Arguments, land: &Heightmap) -> Transform {
+    let [x, above, z] = arguments.from[..] else { unreachable!("three numbers") };
+    let [east, down] = arguments.look[..] else { unreachable!("two numbers") };
+    let turn = Quat::from_euler(EulerRot::YXZ, -east.to_radians(), -down.to_radians(), 0.0);
+    Transform::from_xyz(x, land.height_at(x as i64, z as i64) as f32 + above, z).with_rotation(turn)
 }

@@ -2,35 +2,22 @@
 
 use crate::arguments::Arguments;
 use crate::picture::Pictures;
+use crate::start::fail;
+use crate::watch::Watch;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{FarMeshProgress, MeshProgress};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The picture's name.
-pub const PICTURE: &str = "horizon";
-/// How long the land and a picture may take.
+/// How long the land may take.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Frames that nothing may change before the picture is taken.
-const CALM: u32 = 20;
+/// The time between two lines that say how far it is.
+const LINE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Takes the picture and ends the app.
-pub struct VisitPlugin;
-
-impl Plugin for VisitPlugin {
-    fn build(&self, app: &mut App) {
-        app.insert_resource(Visit { since: Instant::now(), calm: 0, told: Instant::now() }).add_systems(Update, go_on);
-    }
-}
-
-#[derive(Resource)]
-struct Visit {
-    since: Instant,
-    calm: u32,
-    told: Instant,
-}
-
-fn go_on(
-    mut visit: ResMut<Visit>,
+pub fn visit(
+    mut watch: Local<Watch>,
+    mut last_line: Local<Duration>,
+    mut was_calm: Local<bool>,
     mut pictures: ResMut<Pictures>,
     camera: Single<Entity, With<Camera3d>>,
     (near, far): (Res<MeshProgress>, Res<FarMeshProgress>),
@@ -38,29 +25,24 @@ fn go_on(
     arguments: Res<Arguments>,
     mut exit: MessageWriter<AppExit>,
 ) {
-    if visit.since.elapsed() > PATIENCE {
-        eprintln!("error: it takes too long");
-        exit.write(AppExit::error());
+    let took = watch.elapsed();
+    if took > PATIENCE {
+        fail("the land takes too long", &mut exit);
     }
+    let disc = |radius: u32| ColumnArea::Disc { center: ColumnPos::new(0, 0), radius }.columns();
     let (loaded, seen) = (columns.len(), known.len(*camera));
-    let has_all = loaded >= disc(arguments.radius) && seen >= disc(arguments.far_radius);
-    visit.calm = if has_all && near.is_done() && far.is_done() { visit.calm + 1 } else { 0 };
-    if visit.calm == CALM || visit.calm == 0 && visit.told.elapsed() > Duration::from_secs(1) {
+    let has_all = loaded as u128 >= disc(arguments.radius) && seen as u128 >= disc(arguments.far_radius);
+    let is_calm = watch.is_calm(has_all && near.is_done() && far.is_done());
+    if is_calm != *was_calm || !is_calm && took > *last_line + LINE_PERIOD {
         eprintln!(
             "{loaded} columns loaded, {} meshes; {seen} seen from afar, {} meshes, after {:.1} s",
             near.meshes,
             far.meshes,
-            visit.since.elapsed().as_secs_f32()
+            took.as_secs_f32()
         );
-        visit.told = Instant::now();
+        (*last_line, *was_calm) = (took, is_calm);
     }
-    if visit.calm >= CALM && pictures.take(PICTURE) {
+    if is_calm && pictures.take("horizon") {
         exit.write(AppExit::Success);
     }
-}
-
-fn disc(radius: u32) -> usize {
-    let radius = i64::from(radius);
-    let columns = (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z)));
-    columns.filter(|(x, z)| x * x + z * z <= radius * radius).count()
 }

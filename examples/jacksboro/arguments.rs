@@ -1,5 +1,6 @@
 //! What the user can choose.
 
+use crate::start::Screen;
 use bevy::prelude::Resource;
 use clap::Parser;
 use std::path::PathBuf;
@@ -39,25 +40,10 @@ pub struct Arguments {
     #[arg(long, value_name = "PNG")]
     pub heightmap: Option<PathBuf>,
 
-    /// Open no window, and leave pictures
-    #[arg(long)]
-    pub headless: bool,
+    #[command(flatten)]
+    pub screen: Screen,
 
     /// Print the summary as one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-impl Arguments {
-    /// The same, with `headless` set if there is nothing to open a window on.
-    pub fn parse_for_this_machine() -> Self {
-        let mut arguments = Self::parse();
-        let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
-            .iter()
-            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-        if cfg!(target_os = "linux") && !has_display {
-            arguments.headless = true;
-        }
-        arguments
-    }
 }

@@ -1,6 +1,7 @@
 //! Bots: entities of the region worlds that ride through the land and keep it loaded around them.
 
 use crate::arguments::Arguments;
+use crate::bodies::{Part, color};
 use crate::landmarks::Landmark;
 use crate::palette::Palette;
 use bevy::math::DVec2;
@@ -98,6 +99,11 @@ impl Bot {
     fn speed(&self) -> f64 {
         10.0 + f64::from(self.number / 2 % 5)
     }
+}
+
+/// A trunk and a head: what a bot looks like in the main world.
+pub fn body(bot: &Bot) -> Vec<Part> {
+    vec![(Vec3::new(1.6, 2.2, 1.6), color(bot.number)), (Vec3::splat(1.1), Color::srgb(0.93, 0.85, 0.74))]
 }
 
 /// Moves each bot over the ground, and waits where the land is not there yet.

@@ -1,29 +1,24 @@
 //! The land: a height map of the real place, and trees on it.
 
 use crate::arguments::Arguments;
+use crate::fault;
 use crate::landmarks::BEACON;
 use crate::palette::{HEATH, LEAVES, MEADOW};
 use bevy_terrane::generation::{HeightBand, HeightmapError};
 use bevy_terrane::prelude::*;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 /// A sample of the map is 74 m by 93 m: this keeps the proportions seen from above.
 const BLOCKS_PER_SAMPLE: [f32; 2] = [4.0, 5.0];
 /// Three times as high as in nature, as panoramas are drawn.
 const BLOCKS_PER_METRE: f32 = 1.0 / 6.0;
-/// The level of Norris Lake as the survey saw it, in metres: y = 0 in the world.
-const LAKE: f32 = 314.0;
 
 /// The height map that the user wants, with the demo's scale and ground.
 pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
-    let path = arguments.heightmap.clone().unwrap_or_else(jacksboro);
-    Heightmap::open(path)?
+    let file = arguments.heightmap.clone().unwrap_or_else(fault::file);
+    fault::land(&file)?
         .with_seed(arguments.seed)
         .with_blocks_per_sample(BLOCKS_PER_SAMPLE)?
         .with_blocks_per_unit(BLOCKS_PER_METRE)?
-        .with_sea_level(LAKE)?
-        .with_water(LAKE, "terrane:water")?
         .with_bands([
             HeightBand::new(322.0, "terrane:sand", "terrane:sand"),
             HeightBand::new(400.0, MEADOW, "terrane:dirt"),
@@ -33,19 +28,6 @@ pub fn heightmap(arguments: &Arguments) -> Result<Heightmap, HeightmapError> {
         ])?
         .with_transition(12.0)?
         .with_cliffs(1.45, "terrane:stone")
-}
-
-/// From below the lowest place to above the highest trees.
-pub fn heights(land: &Heightmap) -> Range<i64> {
-    let surface = land.surface_heights();
-    surface.start() - 20..surface.end() + 20
-}
-
-/// The picture that comes with the project, wherever the demo is started.
-fn jacksboro() -> PathBuf {
-    let asset = Path::new("assets/jacksboro_fault_dem.png");
-    let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).join(asset);
-    if in_project.exists() { in_project } else { asset.to_owned() }
 }
 
 /// The land with its woods.

@@ -10,54 +10,70 @@
 //! | `landscape.rs` | a height map, and a generator around a generator |
 //! | `bots.rs`, `grass.rs` | game logic: ordinary systems in the regions' `RegionTick` |
 //! | `landmarks.rs` | edits from the main world, saved entities, mirrors of them |
-//! | `window.rs` | a camera as a viewer, reading published blocks |
-//! | `scene.rs`, `view.rs` | light, sky, and bodies for mirrored entities |
-//! | `progress.rs`, `summary.rs` | the statistics of the simulation |
+//! | `window.rs`, `view.rs` | a camera as a viewer, reading published blocks |
+//! | `status.rs`, `summary.rs` | the statistics of the simulation |
 //! | `headless.rs` | a run without a window that leaves pictures |
 //! | `rehearsal.rs` | orders to regions: halt, restart, pause |
 //! | `arguments.rs`, `failure.rs` | the command line, and what can go wrong |
+//!
+//! What it has in common with other examples lies beside it, in `../shared`:
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `start.rs` | Bevy with a window, or without one |
+//! | `picture.rs` | pictures of a run without a window |
+//! | `sky.rs` | light, sky, and haze that hides the end of the land |
+//! | `bodies.rs` | bodies for what regions mirror |
+//! | `fly.rs` | a camera that flies |
+//! | `fault.rs` | the map of a real place |
+//! | `tell.rs`, `progress.rs` | the command line read, errors told, and how far it is |
 
 mod arguments;
+#[path = "../shared/bodies.rs"]
+mod bodies;
 mod bots;
 mod failure;
+#[path = "../shared/fault.rs"]
+mod fault;
+#[path = "../shared/fly.rs"]
+mod fly;
 mod grass;
 mod headless;
 mod landmarks;
 mod landscape;
 mod palette;
+#[path = "../shared/picture.rs"]
+mod picture;
+#[path = "../shared/progress.rs"]
 mod progress;
 mod rehearsal;
-mod scene;
+#[path = "../shared/sky.rs"]
+mod sky;
+#[path = "../shared/start.rs"]
+mod start;
+mod status;
 mod summary;
+#[path = "../shared/tell.rs"]
+mod tell;
 mod view;
 mod window;
 
 use arguments::Arguments;
-use bevy::app::ScheduleRunnerPlugin;
-use bevy::log::{Level, LogPlugin};
-use bevy::render::RenderPlugin;
-use bevy::render::settings::{Backends, WgpuSettings};
-use bevy::window::ExitCondition;
-use bevy::winit::WinitPlugin;
-use bevy_terrane::overlay::OverlayPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkRenderPlugin;
-use std::time::Duration;
+use palette::Palette;
+use std::error::Error;
+use std::process::ExitCode;
 
-fn main() -> AppExit {
-    let arguments = Arguments::parse_for_this_machine();
-    match build(arguments) {
-        Ok(mut app) => app.run(),
-        Err(error) => {
-            failure::report(error);
-            AppExit::error()
-        }
-    }
+/// Where the pictures go.
+const FOLDER: &str = "target/demo";
+
+fn main() -> ExitCode {
+    tell::end(build(tell::arguments()).map(|mut app| app.run()))
 }
 
-fn build(arguments: Arguments) -> Result<App, String> {
+fn build(arguments: Arguments) -> Result<App, Box<dyn Error>> {
     // Read before the world is opened: a wrong map leaves no trace.
-    let ground = landscape::heightmap(&arguments).map_err(|error| error.to_string())?;
+    let ground = landscape::heightmap(&arguments)?;
     let mut app = App::new();
 
     app.add_plugins(TerranePlugin::at(&arguments.world).with_regionizer(RegionizerConfig {
@@ -66,66 +82,26 @@ fn build(arguments: Arguments) -> Result<App, String> {
         max_dead_section_percent: 0.05,
         ..default()
     }));
-    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-        return Err(failure.to_string());
-    }
-    palette::register(&mut app).map_err(|error| error.to_string())?;
+    start::check_world(&mut app, &arguments.world)?;
+    palette::register(&mut app)?;
 
-    add_bevy(&mut app, arguments.headless)?;
-    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin::default()))
-        .add_plugins((bots::BotPlugin, landmarks::LandmarkPlugin, scene::ScenePlugin))
-        .add_plugins((progress::ProgressPlugin, summary::SummaryPlugin, failure::FailurePlugin))
+    start::add_bevy(&mut app, "Jacksboro fault - F3 shows the regions", &arguments.screen)?;
+    app.add_plugins((ChunkRenderPlugin::default(), OverlayPlugin::default(), sky::SkyPlugin { shadows: 600.0 }))
+        .add_plugins((bots::BotPlugin, bodies::BodyPlugin(bots::body), landmarks::LandmarkPlugin))
+        .add_plugins((status::StatusPlugin, summary::SummaryPlugin, failure::FailurePlugin))
         .add_region_plugins(|region| {
-            region.init_resource::<palette::Palette>().add_systems(RegionTick, grass::spread_grass);
+            region.init_resource::<Palette>().add_systems(RegionTick, grass::spread_grass);
         })
-        .add_systems(PreStartup, |mut commands: Commands| commands.init_resource::<palette::Palette>());
-    if arguments.headless {
-        app.add_plugins(headless::HeadlessPlugin);
-    } else {
-        app.add_plugins(window::FlyPlugin);
-    }
+        .add_systems(PreStartup, |mut commands: Commands| commands.init_resource::<Palette>());
+    match arguments.screen.is_headless() {
+        true => app.add_plugins(headless::HeadlessPlugin(arguments.screen.pictures.clone())),
+        false => app.add_plugins(window::HandsPlugin),
+    };
 
-    let heights = landscape::heights(&ground);
+    let heights = fault::heights(&ground);
     app.insert_resource(view::Viewpoints::new(&ground, arguments.radius));
-    let woods = landscape::woods(ground, arguments.seed).map_err(|error| error.to_string())?;
+    let woods = landscape::woods(ground, arguments.seed)?;
     app.world_mut().spawn(Dimension::new("jacksboro", woods).with_height(heights));
     app.insert_resource(arguments);
     Ok(app)
-}
-
-/// Bevy's own plugins, with or without a window.
-fn add_bevy(app: &mut App, headless: bool) -> Result<(), String> {
-    let log = LogPlugin {
-        level: Level::ERROR,
-        // The demo says in its own words what is said there.
-        filter: "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
-                 bevy_render::view::window::screenshot=off"
-            .to_owned(),
-        ..default()
-    };
-    // A picture that is taken once must not miss what is still being compiled.
-    let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
-    if headless {
-        // OpenGL wants a display, and complains without one.
-        let backends = Backends::from_env().or(Some(Backends::PRIMARY));
-        render.render_creation = WgpuSettings { backends, ..default() }.into();
-    }
-    let plugins = DefaultPlugins.set(log).set(render);
-    failure::catch(|| {
-        if headless {
-            let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
-            app.add_plugins(plugins.set(no_window).disable::<WinitPlugin>())
-                .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0)));
-        } else {
-            let window = Window { title: "Jacksboro fault - F3 shows the regions".to_owned(), ..default() };
-            app.add_plugins(plugins.set(WindowPlugin { primary_window: Some(window), ..default() }));
-        }
-    })
-    .map_err(|reason| match (headless, reason.starts_with("Failed to build event loop")) {
-        (false, true) => {
-            let display = std::env::var("DISPLAY").unwrap_or_default();
-            format!("no window can be opened: no X11 display answers (DISPLAY={display:?}); run with --headless")
-        }
-        _ => format!("nothing can be drawn: {reason}; Mesa's software driver, lavapipe, is enough for this demo"),
-    })
 }

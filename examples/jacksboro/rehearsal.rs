@@ -20,26 +20,22 @@ impl Rehearsal {
     pub fn is_on(&self) -> bool {
         !self.regions.is_empty()
     }
-
-    /// The region that is halted on the picture.
-    pub fn halted(&self) -> Option<(DimensionId, RegionId)> {
-        self.regions.get(1).or(self.regions.first()).copied()
-    }
 }
 
 /// What it takes to give orders and to see what they do.
 #[derive(SystemParam)]
-pub struct Stage<'w, 's> {
+pub struct Rehearsing<'w, 's> {
     rehearsal: ResMut<'w, Rehearsal>,
     regions: Regions<'w, 's>,
     orders: MessageWriter<'w, ControlRegion>,
     time: Res<'w, Time<Real>>,
 }
 
-impl Stage<'_, '_> {
+impl Rehearsing<'_, '_> {
     /// The region that is halted on the picture.
     pub fn halted(&self) -> Option<(DimensionId, RegionId)> {
-        self.rehearsal.halted()
+        let regions = &self.rehearsal.regions;
+        regions.get(1).or(regions.first()).copied()
     }
 
     /// The region at this block.

@@ -2,7 +2,9 @@
 
 use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
-use crate::{failure, progress};
+use crate::picture::Pictures;
+use crate::start::fail;
+use crate::tell;
 use bevy_terrane::prelude::*;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,7 +33,6 @@ pub struct Record {
     worst_time: Duration,
     /// The figures, once nothing is to be counted any more.
     frozen: Option<Summary>,
-    pictures: Vec<PathBuf>,
 }
 
 /// The figures of a run.
@@ -63,11 +64,6 @@ impl Record {
     /// Nothing that happens from now on belongs to the summary.
     pub fn freeze(&mut self, statistics: &WorldStatistics, checks: &LandmarkChecks) {
         self.frozen.get_or_insert(self.summary(statistics, checks));
-    }
-
-    /// A picture that was left behind.
-    pub fn add_picture(&mut self, path: PathBuf) {
-        self.pictures.push(path);
     }
 
     fn summary(&self, statistics: &WorldStatistics, checks: &LandmarkChecks) -> Summary {
@@ -127,18 +123,19 @@ fn print_at_end(
     statistics: Res<WorldStatistics>,
     checks: Res<LandmarkChecks>,
     arguments: Res<Arguments>,
+    pictures: Option<Res<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
     if record.stored_before.is_none() || std::mem::replace(&mut *printed, true) {
         return;
     }
-    progress::end_line();
+    tell::clear();
     let mut summary = record.frozen.clone().unwrap_or_else(|| record.summary(&statistics, &checks));
-    summary.pictures.clone_from(&record.pictures);
+    summary.pictures = pictures.map(|pictures| pictures.taken.clone()).unwrap_or_default();
     if arguments.json {
         match serde_json::to_string(&summary) {
             Ok(json) => println!("{json}"),
-            Err(error) => failure::report(error),
+            Err(error) => tell::report(error),
         }
     } else {
         print!("{}", table(&summary));
@@ -146,13 +143,8 @@ fn print_at_end(
     let places = checks.lost_places();
     if !places.is_empty() {
         let shown: Vec<_> = places.iter().take(5).map(BlockPos::to_string).collect();
-        failure::report(format_args!(
-            "the world {} lost {} blocks of earlier runs, at {}",
-            arguments.world.display(),
-            checks.lost(),
-            shown.join(", ")
-        ));
-        exit.write(AppExit::error());
+        let (world, lost) = (arguments.world.display(), checks.lost());
+        fail(format_args!("the world {world} lost {lost} blocks of earlier runs, at {}", shown.join(", ")), &mut exit);
     }
 }
 

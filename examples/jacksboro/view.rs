@@ -1,5 +1,6 @@
 //! From where the demo looks at the land.
 
+use crate::sky;
 use bevy::math::I64Vec2;
 use bevy_terrane::prelude::*;
 
@@ -19,8 +20,11 @@ pub struct Viewpoints {
     pub by_the_lake: Transform,
     /// From high above the middle.
     pub from_above: Transform,
-    /// Straight down: so little is seen that a frame costs next to nothing.
-    pub to_the_ground: Transform,
+}
+
+/// A camera that sees the land up to `distance` blocks away.
+pub fn camera(distance: f32) -> impl Bundle {
+    sky::camera(distance * 0.55..distance)
 }
 
 impl Viewpoints {
@@ -41,7 +45,6 @@ impl Viewpoints {
             over_the_lake: look([440.0, 100.0, 520.0], [60.0, -40.0, 0.0]),
             by_the_lake: look([392.0, 36.0, 376.0], [180.0, 20.0, 110.0]),
             from_above: look([250.0, 280.0, 460.0], [150.0, 0.0, 200.0]),
-            to_the_ground: look([326.0, 60.0, 258.0], [326.0, -60.0, 257.0]),
         }
     }
 }

@@ -1,25 +1,20 @@
 //! With a window: a camera that flies, and hands that break and place blocks.
 
 use crate::arguments::Arguments;
+use crate::fly::{Flying, fly, turn};
 use crate::palette::Palette;
-use crate::scene;
-use bevy::input::mouse::AccumulatedMouseMotion;
+use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
 use bevy_egui::input::{egui_wants_any_keyboard_input, egui_wants_any_pointer_input};
 use bevy_terrane::prelude::*;
 
-/// Blocks a second.
-const SPEED: f32 = 40.0;
-const FAST: f32 = 160.0;
-/// Radians for each pixel that the mouse moves.
-const TURN: f32 = 0.003;
 /// How far hands reach, in blocks.
 const REACH: f32 = 200.0;
 
 /// Flies, digs and builds.
-pub struct FlyPlugin;
+pub struct HandsPlugin;
 
-impl Plugin for FlyPlugin {
+impl Plugin for HandsPlugin {
     fn build(&self, app: &mut App) {
         app.add_systems(Startup, spawn_camera).add_systems(
             Update,
@@ -37,39 +32,16 @@ fn spawn_camera(
     mut commands: Commands,
     dimension: Single<Entity, With<Dimension>>,
     arguments: Res<Arguments>,
-    viewpoints: Res<crate::view::Viewpoints>,
+    viewpoints: Res<Viewpoints>,
 ) {
     let radius = arguments.radius;
     commands.spawn((
-        scene::camera(radius as f32 * 16.0 * 0.97),
+        view::camera(radius as f32 * 16.0 * 0.97),
         viewpoints.by_the_lake,
+        Flying { speed: 40.0 },
         Viewer::in_dimension(*dimension).with_radius(radius),
         PrimaryEguiContext,
     ));
-}
-
-fn fly(time: Res<Time>, keys: Res<ButtonInput<KeyCode>>, mut camera: Single<&mut Transform, With<Camera3d>>) {
-    let axis = |up: &[KeyCode], down: &[KeyCode]| {
-        f32::from(i8::from(keys.any_pressed(up.iter().copied())) - i8::from(keys.any_pressed(down.iter().copied())))
-    };
-    let ahead = axis(&[KeyCode::KeyW, KeyCode::ArrowUp], &[KeyCode::KeyS, KeyCode::ArrowDown]);
-    let right = axis(&[KeyCode::KeyD, KeyCode::ArrowRight], &[KeyCode::KeyA, KeyCode::ArrowLeft]);
-    let up = axis(&[KeyCode::Space, KeyCode::KeyE], &[KeyCode::ShiftLeft, KeyCode::KeyQ]);
-    let direction = camera.forward() * ahead + camera.right() * right + Vec3::Y * up;
-    let speed = if keys.pressed(KeyCode::ControlLeft) { FAST } else { SPEED };
-    camera.translation += direction.normalize_or_zero() * speed * time.delta_secs();
-}
-
-fn turn(
-    mouse: Res<ButtonInput<MouseButton>>,
-    motion: Res<AccumulatedMouseMotion>,
-    mut camera: Single<&mut Transform, With<Camera3d>>,
-) {
-    if mouse.pressed(MouseButton::Right) {
-        let (yaw, pitch, _) = camera.rotation.to_euler(EulerRot::YXZ);
-        let pitch = (pitch - motion.delta.y * TURN).clamp(-1.5, 1.5);
-        camera.rotation = Quat::from_euler(EulerRot::YXZ, yaw - motion.delta.x * TURN, pitch, 0.0);
-    }
 }
 
 /// Breaks or places the block under the pointer.

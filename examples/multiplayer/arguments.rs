@@ -1,6 +1,8 @@
 //! What the user can choose.
 
+use crate::FOLDER;
 use crate::rehearsal::Rehearsal;
+use crate::start::Screen;
 use bevy::prelude::Resource;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -19,7 +21,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn role(self) -> Role {
-        self.role.unwrap_or_else(|| Role::Rehearse(Rehearsal::default()))
+        self.role.unwrap_or_else(|| Role::Rehearse(Rehearsal { folder: FOLDER.into() }))
     }
 }
 
@@ -30,7 +32,7 @@ pub enum Role {
     Rehearse(Rehearsal),
     /// Be the server
     Serve(Serve),
-    /// Be a client
+    /// Be a client; without a window it shows the cache, connects, and leaves when all is there, with a picture of each
     Join(Join),
 }
 
@@ -77,11 +79,6 @@ pub struct Join {
     #[arg(long)]
     pub build: bool,
 
-    /// Where the pictures go, without a window
-    #[arg(long, default_value = "target/multiplayer")]
-    pub pictures: PathBuf,
-
-    /// Open no window: show the cache, connect, leave when all is there, with a picture of each
-    #[arg(long)]
-    pub headless: bool,
+    #[command(flatten)]
+    pub screen: Screen,
 }

@@ -3,7 +3,9 @@
 use crate::arguments::Join;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
 use crate::picture::{PicturePlugin, Pictures};
-use crate::{scene, start};
+use crate::sky;
+use crate::start::{self, fail};
+use crate::watch::Watch;
 use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
 use bevy_terrane::prelude::*;
@@ -19,12 +21,13 @@ const MOST_CACHED: u64 = 256 << 20;
 const TOWER: i64 = 24;
 /// How long a step may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Frames that nothing may change before something has come to rest.
-const CALM: u32 = 20;
+/// What everybody looks at.
+const MIDDLE: Vec3 = Vec3::new(8.0, 12.0, 8.0);
+/// From where, in blocks.
+const AWAY: Vec3 = Vec3::new(70.0, 62.0, 100.0);
 
 /// A client that has not connected yet.
-pub fn build(mut arguments: Join) -> Result<App, Box<dyn Error>> {
-    arguments.headless |= start::lacks_display();
+pub fn build(arguments: Join) -> Result<App, Box<dyn Error>> {
     let cache = SyncCache {
         // One for each server.
         path: arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port ")),
@@ -32,17 +35,22 @@ pub fn build(mut arguments: Join) -> Result<App, Box<dyn Error>> {
     };
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
-    start::add_bevy(&mut app, "Multiplayer", arguments.headless);
-    app.add_plugins((ChunkRenderPlugin::default(), RenetClientPlugin, NetcodeClientPlugin, scene::ScenePlugin))
+    start::add_bevy(&mut app, "Multiplayer", &arguments.screen)?;
+    app.add_plugins((ChunkRenderPlugin::default(), sky::SkyPlugin { shadows: 320.0 }))
+        .add_plugins((RenetClientPlugin, NetcodeClientPlugin))
         .init_resource::<Visit>()
         .add_systems(PreUpdate, receive.after(RenetReceive).run_if(resource_exists::<RenetClient>))
         .add_systems(Update, visit)
         .add_systems(PostUpdate, send.before(RenetSend).run_if(resource_exists::<RenetClient>));
-    if arguments.headless {
-        app.add_plugins(PicturePlugin { folder: arguments.pictures.clone(), size: UVec2::new(1_280, 720) });
+    if arguments.screen.is_headless() {
+        let folder = arguments.screen.pictures.clone();
+        // A new cache is empty.
+        app.add_plugins(PicturePlugin { folder, size: UVec2::new(1_280, 720), shows_land: false });
     }
     let view = ChunkSyncClient::new(OVERWORLD).with_radius(arguments.radius).with_cache(cache);
-    app.world_mut().spawn((view, Unsent::default(), Transform::from_translation(scene::MIDDLE)));
+    app.world_mut().spawn((view, Unsent::default(), Transform::from_translation(MIDDLE)));
+    let place = Transform::from_translation(MIDDLE + AWAY).looking_at(MIDDLE, Vec3::Y);
+    app.world_mut().spawn((sky::camera(250.0..1_000.0), place));
     app.insert_resource(arguments);
     Ok(app)
 }
@@ -80,23 +88,21 @@ enum Step {
 #[derive(Resource)]
 struct Visit {
     step: Step,
+    watch: Watch,
     began: Instant,
-    since: Instant,
-    calm: u32,
     /// When the first ground was seen.
     first_seen: Option<Duration>,
 }
 
 impl Default for Visit {
     fn default() -> Self {
-        let now = Instant::now();
-        Self { step: Step::Cache, began: now, since: now, calm: 0, first_seen: None }
+        Self { step: Step::Cache, watch: Watch::default(), began: Instant::now(), first_seen: None }
     }
 }
 
 impl Visit {
     fn go_on(&mut self, step: Step) {
-        (self.step, self.since, self.calm) = (step, Instant::now(), 0);
+        (self.step, self.watch) = (step, Watch::default());
     }
 }
 
@@ -112,43 +118,38 @@ fn visit(
     mut pictures: Option<ResMut<Pictures>>,
     mut exit: MessageWriter<AppExit>,
 ) {
+    let headless = pictures.is_some();
     let progress = view.progress();
     if !columns.is_empty() && visit.first_seen.is_none() {
         visit.first_seen = Some(visit.began.elapsed());
     }
     if client.as_ref().is_some_and(|client| client.is_disconnected()) {
-        eprintln!("error: the server at {} does not answer", arguments.server);
-        exit.write(AppExit::error());
+        fail(format_args!("the server at {} does not answer", arguments.server), &mut exit);
     }
-    if arguments.headless && visit.since.elapsed() > PATIENCE {
-        eprintln!("error: {:?} takes too long: {progress:?}", visit.step);
-        exit.write(AppExit::error());
+    if headless && visit.watch.elapsed() > PATIENCE {
+        fail(format_args!("{:?} takes too long: {progress:?}", visit.step), &mut exit);
     }
     let is_there = match visit.step {
         Step::Cache => true,
         _ => view.is_complete(),
     };
-    visit.calm = if is_there && meshes.is_done() { visit.calm + 1 } else { 0 };
-    let is_calm = visit.calm >= CALM;
+    let is_calm = visit.watch.is_calm(is_there && meshes.is_done());
     let mut taken = |name: &str| {
         pictures.as_mut().is_none_or(|pictures| pictures.take(&format!("{}-{name}", arguments.name.to_lowercase())))
     };
     match visit.step {
-        Step::Cache if !arguments.headless || is_calm && taken("from-the-cache") => {
+        Step::Cache if !headless || is_calm && taken("from-the-cache") => {
             match network::connect(arguments.server, &arguments.name) {
                 Ok((client, transport)) => {
                     commands.insert_resource(client);
                     commands.insert_resource(transport);
                 }
-                Err(error) => {
-                    eprintln!("error: {error}");
-                    exit.write(AppExit::error());
-                }
+                Err(error) => fail(error, &mut exit),
             }
             visit.go_on(Step::Connecting);
         }
         Step::Connecting if client.as_ref().is_some_and(|client| client.is_connected()) => {
-            let Vec3 { x, y, z } = scene::MIDDLE;
+            let Vec3 { x, y, z } = MIDDLE;
             let here = BlockPos::new(x as i64, y as i64, z as i64);
             client.iter_mut().for_each(|client| client.send_message(DEEDS, Deed::Walk(here).encode()));
             visit.go_on(Step::Sync);
@@ -163,7 +164,7 @@ fn visit(
             visit.go_on(Step::Building);
         }
         Step::Building if !arguments.build || stands(&columns) => visit.go_on(Step::There),
-        Step::There if arguments.headless && is_calm && taken("in-the-end") => {
+        Step::There if headless && is_calm && taken("in-the-end") => {
             println!("{}", summary(&arguments.name, visit.first_seen, &view));
             exit.write(AppExit::Success);
         }

@@ -9,10 +9,16 @@
 //! | `client.rs` | a `ChunkSyncClient` with a cache, and what came of it |
 //! | `network.rs` | renet: sockets, channels, and what players say besides |
 //! | `rehearsal.rs` | the processes, one after the other |
-//! | `scene.rs` | light and camera |
 //! | `arguments.rs` | the command line |
-//! | `../shared/start.rs` | a window, or none |
-//! | `../shared/picture.rs` | pictures of a run without a window |
+//!
+//! What it has in common with other examples lies beside it, in `../shared`:
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `start.rs` | Bevy with a window, or without one |
+//! | `picture.rs`, `watch.rs` | pictures of a run without a window, when all has come to rest |
+//! | `sky.rs` | light and sky |
+//! | `tell.rs` | the command line read, errors told |
 
 mod arguments;
 mod client;
@@ -20,24 +26,32 @@ mod network;
 #[path = "../shared/picture.rs"]
 mod picture;
 mod rehearsal;
-mod scene;
 mod server;
+#[path = "../shared/sky.rs"]
+mod sky;
 #[path = "../shared/start.rs"]
 mod start;
+#[path = "../shared/tell.rs"]
+mod tell;
+#[path = "../shared/watch.rs"]
+mod watch;
 
 use arguments::{Arguments, Role};
 use bevy::app::AppExit;
-use clap::Parser;
 use std::error::Error;
+use std::process::ExitCode;
 
-fn main() -> AppExit {
-    let ended = match Arguments::parse().role() {
+/// Where the pictures go.
+const FOLDER: &str = "target/multiplayer";
+
+fn main() -> ExitCode {
+    tell::end(run(tell::arguments()))
+}
+
+fn run(arguments: Arguments) -> Result<AppExit, Box<dyn Error>> {
+    match arguments.role() {
         Role::Rehearse(rehearsal) => rehearsal.run(),
-        Role::Serve(serve) => server::build(serve).map(|mut app| app.run()),
-        Role::Join(join) => client::build(join).map(|mut app| app.run()),
-    };
-    ended.unwrap_or_else(|error: Box<dyn Error>| {
-        eprintln!("error: {error}");
-        AppExit::error()
-    })
+        Role::Serve(serve) => Ok(server::build(serve)?.run()),
+        Role::Join(join) => Ok(client::build(join)?.run()),
+    }
 }

@@ -1,5 +1,6 @@
 //! Plays it through: a server, and clients one after the other, each a process of its own.
 
+use crate::FOLDER;
 use bevy::app::AppExit;
 use clap::Args;
 use std::error::Error;
@@ -11,14 +12,8 @@ use std::process::{Child, Command, Stdio};
 #[derive(Args, Clone, Debug)]
 pub struct Rehearsal {
     /// The folder of the world, the caches and the pictures; what a rehearsal left there is removed first
-    #[arg(long, default_value = "target/multiplayer")]
+    #[arg(long, default_value = FOLDER)]
     pub folder: PathBuf,
-}
-
-impl Default for Rehearsal {
-    fn default() -> Self {
-        Self { folder: "target/multiplayer".into() }
-    }
 }
 
 /// Ends the server with the rehearsal.
@@ -72,11 +67,10 @@ impl Rehearsal {
             second.kib, first.kib, second.chunks, first.chunks
         );
         let status = server.0.wait()?;
-        let is_fine = status.success() && second.chunks > 0 && second.chunks * 50 < first.chunks;
-        if !is_fine {
-            eprintln!("error: that is not what this example is to show");
+        match status.success() && second.chunks > 0 && second.chunks * 50 < first.chunks {
+            true => Ok(AppExit::Success),
+            false => Err("that is not what this example is to show".into()),
         }
-        Ok(if is_fine { AppExit::Success } else { AppExit::error() })
     }
 }
 

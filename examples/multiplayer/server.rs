@@ -2,6 +2,7 @@
 
 use crate::arguments::Serve;
 use crate::network::{self, CHUNKS, DEEDS, Deed, Unsent};
+use crate::start;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::{Level, LogPlugin};
 use bevy::platform::collections::HashMap;
@@ -23,9 +24,7 @@ pub fn build(arguments: Serve) -> Result<App, Box<dyn Error>> {
     app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))))
         .add_plugins(LogPlugin { level: Level::WARN, ..default() })
         .add_plugins(TerranePlugin::at(&arguments.world));
-    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
-        return Err(failure.to_string().into());
-    }
+    start::check_world(&mut app, &arguments.world)?;
     let (server, transport, address) = network::listen(arguments.listen)?;
     println!("listening at {address}");
     std::io::stdout().flush()?;

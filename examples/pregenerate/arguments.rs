@@ -1,11 +1,9 @@
 //! What the user can choose.
 
 use bevy_terrane::prelude::*;
-use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Generates an area of a world and stores it, nearest to its centre first.
 ///
@@ -90,20 +88,6 @@ pub enum Ground {
 pub struct HeightRange(pub Range<i64>);
 
 impl Arguments {
-    /// What the command line says, or the code to exit with when that is said.
-    pub fn from_command_line() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(|error| match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                print!("{error}");
-                ExitCode::SUCCESS
-            }
-            _ => {
-                eprintln!("{}", in_one_line(&error.to_string()));
-                ExitCode::from(2)
-            }
-        })
-    }
-
     /// The area to be generated; `None` to go on with what the world remembers.
     pub fn area(&self) -> Option<ColumnArea> {
         if let (Some(min), Some(max)) = (self.from, self.to) {
@@ -115,12 +99,6 @@ impl Arguments {
             Shape::Square => ColumnArea::Square { center, radius },
         })
     }
-}
-
-/// What is wrong, without the usage that follows it.
-fn in_one_line(error: &str) -> String {
-    let reason: Vec<&str> = error.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    format!("{}; --help lists all arguments", reason.join(" "))
 }
 
 fn column(text: &str) -> Result<ColumnPos, String> {

@@ -1,14 +1,14 @@
-//! How far it is: a bar in a terminal, lines elsewhere.
+//! How far it is, and how much memory and disk that takes.
 
+use super::progress::Progress;
+use super::tell::{self, say};
 use bevy_terrane::prelude::*;
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::HumanDuration;
 use std::fmt::Display as Text;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The time between two lines where there is no terminal.
-const LINE_PERIOD: Duration = Duration::from_secs(5);
 /// The time between two looks at the memory and the size of the world.
 const MEASURE_PERIOD: Duration = Duration::from_secs(1);
 /// Complaints that are shown; the rest is counted in the summary.
@@ -17,9 +17,8 @@ const MOST_COMPLAINTS: u32 = 20;
 /// Shows the progress on the standard error.
 #[derive(Resource)]
 pub struct Display {
-    bar: ProgressBar,
+    progress: Progress,
     world: PathBuf,
-    last_line: Instant,
     measured: Option<Instant>,
     memory: u64,
     peak_memory: u64,
@@ -28,25 +27,16 @@ pub struct Display {
 
 impl Display {
     pub fn new(world: &Path) -> Self {
-        let bar = ProgressBar::new(0);
-        let style = ProgressStyle::with_template("[{wide_bar}] {percent:>3} % {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        let world = world.to_path_buf();
-        let last_line = Instant::now();
-        Self { bar, world, last_line, measured: None, memory: 0, peak_memory: 0, complaints: 0 }
-    }
-
-    /// A line of its own.
-    pub fn say(&self, message: impl Text) {
-        self.bar.suspend(|| eprintln!("{message}"));
+        let progress = Progress::new("[{wide_bar}] {msg}");
+        Self { progress, world: world.to_path_buf(), measured: None, memory: 0, peak_memory: 0, complaints: 0 }
     }
 
     /// A line that says what is wrong, unless there were many.
     pub fn complain(&mut self, message: impl Text) {
         self.complaints += 1;
         match self.complaints {
-            ..MOST_COMPLAINTS => self.say(format_args!("warning: {message}")),
-            MOST_COMPLAINTS => self.say("warning: more of that is only counted"),
+            ..MOST_COMPLAINTS => say(format_args!("warning: {message}")),
+            MOST_COMPLAINTS => say("warning: more of that is only counted"),
             _ => {}
         }
     }
@@ -54,8 +44,7 @@ impl Display {
     /// The newest progress.
     pub fn show(&mut self, progress: &PregenerationProgress) {
         self.measure();
-        let line_is_due = self.bar.is_hidden() && self.last_line.elapsed() >= LINE_PERIOD;
-        if self.bar.is_hidden() && !line_is_due {
+        if !self.progress.is_due() {
             return;
         }
         let rate = progress.columns_per_second.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
@@ -65,25 +54,19 @@ impl Display {
         };
         let failed = if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
         let text = format!(
-            "{}/{} columns{failed}, {rate}/s, {left}, memory {:.0} MB, stored {:.0} MB",
+            "{:5.1} % {}/{} columns{failed}, {rate}/s, {left}, memory {:.0} MB, stored {:.0} MB",
+            progress.fraction() * 100.0,
             progress.done,
             progress.total,
             megabytes(self.memory),
             megabytes(self.stored_bytes()),
         );
-        if line_is_due {
-            self.last_line = Instant::now();
-            eprintln!("{:5.1} % {text}", progress.fraction() * 100.0);
-            return;
-        }
-        self.bar.set_length(u64::try_from(progress.total).unwrap_or(u64::MAX));
-        self.bar.set_position(progress.done);
-        self.bar.set_message(text);
+        self.progress.show(progress.done, u64::try_from(progress.total).unwrap_or(u64::MAX), text);
     }
 
-    /// Leaves the bar as it is.
+    /// Makes room for the summary.
     pub fn end(&mut self) {
-        self.bar.abandon();
+        tell::clear();
         self.measured = None;
         self.measure();
     }

@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::display::Display;
 use super::ground;
 use super::summary::{Record, Summary};
+use super::tell::say;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy_terrane::prelude::*;
 use std::time::Duration;
@@ -55,15 +56,14 @@ fn nothing_to_do(arguments: &Arguments) -> String {
 fn begin(
     mut opened: MessageReader<DimensionOpened>,
     jobs: Query<&Pregeneration>,
-    display: Res<Display>,
     arguments: Res<Arguments>,
     mut trouble: ResMut<Trouble>,
 ) {
     for DimensionOpened { stored_columns, .. } in opened.read() {
         let world = arguments.world.display();
-        display.say(format_args!("{world}: {stored_columns} columns are stored"));
+        say(format_args!("{world}: {stored_columns} columns are stored"));
         for job in &jobs {
-            display.say(format_args!("generating a {}", job.area));
+            say(format_args!("generating a {}", job.area));
         }
         if jobs.is_empty() {
             trouble.0 = Some(nothing_to_do(&arguments));

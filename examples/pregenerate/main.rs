@@ -11,12 +11,18 @@
 //! | `job.rs` | an app without a window that runs a `Pregeneration` to its end |
 //! | `display.rs` | its `PregenerationProgress` as a bar, or as lines |
 //! | `summary.rs` | what the run did |
+//! | `../shared/progress.rs` | a bar, or lines |
+//! | `../shared/tell.rs` | the command line read, errors told |
 
 mod arguments;
 mod display;
 mod ground;
 mod job;
+#[path = "../shared/progress.rs"]
+mod progress;
 mod summary;
+#[path = "../shared/tell.rs"]
+mod tell;
 
 use std::process::ExitCode;
 use summary::Summary;
@@ -24,20 +30,11 @@ use summary::Summary;
 pub use arguments::Arguments;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::from_command_line() {
-        Ok(arguments) => arguments,
-        Err(code) => return code,
-    };
-    match run(&arguments) {
-        Ok(summary) => {
-            summary.print(arguments.json);
-            summary.exit_code()
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let arguments: Arguments = tell::arguments();
+    tell::end(run(&arguments).map(|summary| {
+        summary.print(arguments.json);
+        summary.exit_code()
+    }))
 }
 
 /// All that the tool does but for the command line and the exit code.

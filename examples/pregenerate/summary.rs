@@ -1,6 +1,7 @@
 //! What the run did, told at its end.
 
 use super::display::{Display, megabytes};
+use super::tell;
 use bevy_terrane::coordinator::Statistics;
 use bevy_terrane::prelude::*;
 use serde::Serialize;
@@ -68,7 +69,7 @@ impl Summary {
         if json {
             match serde_json::to_string(self) {
                 Ok(json) => println!("{json}"),
-                Err(error) => eprintln!("error: {error}"),
+                Err(error) => tell::report(error),
             }
             return;
         }

@@ -1,45 +1,84 @@
 //! Pictures without a window.
 
+use super::{start, tell};
 use bevy::camera::RenderTarget;
 use bevy::prelude::*;
 use bevy::render::render_resource::TextureFormat;
 use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Frames drawn before a picture is taken, for shaders to arrive and an overlay to find its size.
+const WARM_UP: u32 = 3;
+/// How long a picture may take.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Takes pictures of this size with the camera, and puts them into a folder.
 pub struct PicturePlugin {
     pub folder: PathBuf,
     pub size: UVec2,
+    /// Whether there is land on each picture: one on which nothing can be seen yet is taken again.
+    pub shows_land: bool,
 }
 
 impl Plugin for PicturePlugin {
     fn build(&self, app: &mut App) {
-        app.insert_resource(Pictures { folder: self.folder.clone(), size: self.size, ..default() })
-            // By then there is a camera.
-            .add_systems(PostStartup, prepare)
-            .add_systems(Update, take);
+        let Self { size, shows_land, .. } = *self;
+        let folder = self.folder.clone();
+        let pictures = Pictures { folder, size, shows_land, wanted: None, taken: Vec::new() };
+        // After `Startup` there is a camera.
+        app.insert_resource(pictures).add_systems(PostStartup, prepare).add_systems(Update, draw);
     }
 }
 
-/// The pictures that are wanted and those that are there, by name.
-#[derive(Resource, Default)]
+/// The picture that is wanted, and those that are there.
+#[derive(Resource)]
 pub struct Pictures {
     folder: PathBuf,
     size: UVec2,
-    wanted: Option<String>,
-    is_taking: bool,
-    taken: BTreeSet<String>,
+    shows_land: bool,
+    wanted: Option<Wanted>,
+    /// In the order in which they were taken.
+    pub taken: Vec<PathBuf>,
+}
+
+struct Wanted {
+    path: PathBuf,
+    since: Instant,
+    frames: u32,
+    /// Where the camera stands.
+    place: Transform,
 }
 
 impl Pictures {
-    /// Asks for a picture; says whether it is there.
+    /// Asks for a picture from where the camera stands; says whether it is there.
     pub fn take(&mut self, name: &str) -> bool {
-        if self.taken.contains(name) {
+        let path = self.folder.join(format!("{name}.png"));
+        if self.taken.contains(&path) {
             return true;
         }
-        self.wanted.get_or_insert_with(|| name.to_owned());
+        let wanted = || Wanted { path, since: Instant::now(), frames: 0, place: default() };
+        self.wanted.get_or_insert_with(wanted);
         false
+    }
+
+    /// Whether the picture is written: it is not if nothing can be seen on it yet.
+    fn store(&mut self, captured: &ScreenshotCaptured) -> Result<bool, Box<dyn Error>> {
+        let image = captured.image.clone().try_into_dynamic()?.to_rgb8();
+        // Sky alone has few colours below the middle.
+        let mut colors: Vec<_> = image.pixels().skip(image.len() / 6).step_by(997).map(|pixel| pixel.0).collect();
+        colors.sort_unstable();
+        colors.dedup();
+        if self.shows_land && colors.len() < 60 {
+            return Ok(false);
+        }
+        fs::create_dir_all(&self.folder)?;
+        if let Some(wanted) = &self.wanted {
+            image.save(&wanted.path)?;
+        }
+        Ok(true)
     }
 }
 
@@ -60,35 +99,47 @@ fn prepare(
     commands.insert_resource(Canvas(canvas));
 }
 
-fn take(
+/// Where a processor does the work of a graphics card, a frame takes seconds: no more than it takes is drawn, and the frames
+/// before it are of the sky.
+fn draw(
     mut commands: Commands,
     mut pictures: ResMut<Pictures>,
-    mut camera: Single<&mut Camera, With<Camera3d>>,
+    camera: Single<(&mut Camera, &mut Transform), With<Camera3d>>,
     canvas: Res<Canvas>,
+    mut exit: MessageWriter<AppExit>,
 ) {
-    camera.is_active = pictures.wanted.is_some();
-    let Some(name) = pictures.wanted.clone().filter(|_| !pictures.is_taking) else { return };
-    pictures.is_taking = true;
-    let path = pictures.folder.join(format!("{name}.png"));
-    commands.spawn(Screenshot::image(canvas.0.clone())).observe(
-        move |captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut exit: MessageWriter<AppExit>| {
-            (pictures.wanted, pictures.is_taking) = (None, false);
-            pictures.taken.insert(name.clone());
-            match store(&captured, &path) {
-                Ok(()) => eprintln!("picture: {}", path.display()),
-                Err(error) => {
-                    eprintln!("error: cannot write {}: {error}", path.display());
-                    exit.write(AppExit::error());
-                }
-            }
-        },
-    );
+    let (mut camera, mut transform) = camera.into_inner();
+    camera.is_active = pictures.wanted.as_ref().is_some_and(|wanted| wanted.frames <= WARM_UP);
+    let Some(wanted) = &mut pictures.wanted else { return };
+    match wanted.frames {
+        0 => {
+            wanted.place = *transform;
+            transform.look_to(Vec3::Y, Vec3::Z);
+        }
+        WARM_UP => {
+            *transform = wanted.place;
+            commands.spawn(Screenshot::image(canvas.0.clone())).observe(keep);
+        }
+        _ => {}
+    }
+    wanted.frames += 1;
+    if wanted.since.elapsed() > PATIENCE {
+        start::fail("no picture could be taken: the graphics adapter draws nothing", &mut exit);
+    }
 }
 
-fn store(captured: &ScreenshotCaptured, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+fn keep(captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut exit: MessageWriter<AppExit>) {
+    let stored = pictures.store(&captured);
+    let Some(mut wanted) = pictures.wanted.take() else { return };
+    match stored {
+        Ok(true) => {
+            tell::say(format_args!("picture: {}", wanted.path.display()));
+            pictures.taken.push(wanted.path);
+        }
+        Ok(false) => {
+            wanted.frames = 0;
+            pictures.wanted = Some(wanted);
+        }
+        Err(error) => start::fail(format_args!("cannot write {}: {error}", wanted.path.display()), &mut exit),
     }
-    captured.image.clone().try_into_dynamic()?.to_rgb8().save(path)?;
-    Ok(())
 }

@@ -1,37 +1,109 @@
 //! How examples start: with a window where there is a display, and without one elsewhere.
 
+use super::tell;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::{Level, LogPlugin};
-use bevy::prelude::*;
 use bevy::render::RenderPlugin;
 use bevy::render::settings::{Backends, WgpuSettings};
 use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
+use bevy_terrane::prelude::*;
+use clap::Args;
+use std::any::Any;
+use std::env;
+use std::fmt::Display;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Whether there is nothing to open a window on.
-pub fn lacks_display() -> bool {
-    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
+/// What is logged: examples say the rest in their own words.
+const LOGGED: &str = "error,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
+                      bevy_render::view::window::screenshot=off";
+
+/// How much is seen: a part of the arguments of each example that can open a window.
+#[derive(Args, Clone, Debug)]
+pub struct Screen {
+    /// Where the pictures go, without a window
+    #[arg(long, default_value = super::FOLDER)]
+    pub pictures: PathBuf,
+
+    /// Open no window, and leave pictures
+    #[arg(long)]
+    headless: bool,
 }
 
-/// Bevy's own plugins, with a window of this title or without one.
-pub fn add_bevy(app: &mut App, title: &str, headless: bool) {
-    let filter = "error,wgpu_hal::vulkan::instance=off".to_owned();
-    let log = LogPlugin { level: Level::ERROR, filter, ..default() };
+impl Screen {
+    /// Whether there is no window: the user wants none, or there is nothing to open one on.
+    pub fn is_headless(&self) -> bool {
+        let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.headless || cfg!(target_os = "linux") && !["DISPLAY", "WAYLAND_DISPLAY"].iter().any(is_set)
+    }
+}
+
+/// An error if the world in this folder could not be opened. Ends the app if it turns out not to fit.
+pub fn check_world(app: &mut App, world: &Path) -> Result<(), String> {
+    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
+        return Err(failure.to_string());
+    }
+    let world = world.display().to_string();
+    app.add_systems(Update, move |mut failed: MessageReader<DimensionFailed>, mut exit: MessageWriter<AppExit>| {
+        for DimensionFailed { error, .. } in failed.read() {
+            let advice = "use the options that it was made with, or another --world";
+            fail(format_args!("the world {world} cannot be continued: {error}; {advice}"), &mut exit);
+        }
+    });
+    Ok(())
+}
+
+/// Says what went wrong, and ends the app with an error.
+pub fn fail(error: impl Display, exit: &mut MessageWriter<AppExit>) {
+    tell::report(error);
+    exit.write(AppExit::error());
+}
+
+/// Bevy's own plugins, with a window of this title or without one; an error says why nothing can be seen.
+pub fn add_bevy(app: &mut App, title: &str, screen: &Screen) -> Result<(), String> {
+    let headless = screen.is_headless();
+    let log = LogPlugin { level: Level::ERROR, filter: LOGGED.to_owned(), ..default() };
     // A picture that is taken once must not miss what is still being compiled.
     let mut render = RenderPlugin { synchronous_pipeline_compilation: headless, ..default() };
-    if !headless {
-        let window = Window { title: title.to_owned(), ..default() };
-        app.add_plugins(
-            DefaultPlugins.set(log).set(render).set(WindowPlugin { primary_window: Some(window), ..default() }),
-        );
-        return;
+    let mut window =
+        WindowPlugin { primary_window: Some(Window { title: title.to_owned(), ..default() }), ..default() };
+    if headless {
+        // OpenGL wants a display, and complains without one.
+        let backends = Backends::from_env().or(Some(Backends::PRIMARY));
+        render.render_creation = WgpuSettings { backends, ..default() }.into();
+        window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
     }
-    // OpenGL wants a display, and complains without one.
-    let backends = Backends::from_env().or(Some(Backends::PRIMARY));
-    render.render_creation = WgpuSettings { backends, ..default() }.into();
-    let no_window = WindowPlugin { primary_window: None, exit_condition: ExitCondition::DontExit, ..default() };
-    app.add_plugins(DefaultPlugins.set(log).set(render).set(no_window).disable::<WinitPlugin>())
-        .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0)));
+    let plugins = DefaultPlugins.set(log).set(render).set(window);
+    let added = catch(|| match headless {
+        true => app
+            .add_plugins(plugins.disable::<WinitPlugin>())
+            .add_plugins(ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 60.0))),
+        false => app.add_plugins(plugins),
+    });
+    match added {
+        Ok(_) => Ok(()),
+        Err(reason) if reason.starts_with("Failed to build event loop") => {
+            let display = env::var("DISPLAY").unwrap_or_default();
+            Err(format!("no window can be opened: no X11 display answers (DISPLAY={display:?}); run with --headless"))
+        }
+        Err(reason) => {
+            Err(format!("nothing can be drawn: {reason}; Mesa's software driver, lavapipe, is enough for this"))
+        }
+    }
+}
+
+/// Some of Bevy's plugins panic where there is no display or no graphics adapter: this makes it an error.
+fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    panic::set_hook(hook);
+    result.map_err(|payload| text(&*payload).lines().next().unwrap_or("unknown reason").to_owned())
+}
+
+fn text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default()
 }

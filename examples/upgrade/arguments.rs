@@ -1,9 +1,7 @@
 //! What the user can choose.
 
 use clap::Parser;
-use clap::error::ErrorKind;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Upgrades all claims of an export: they get the value that the next version of the game wants, and their keys get
 /// another ending.
@@ -24,17 +22,4 @@ pub struct Arguments {
     /// The ending that they have then
     #[arg(long, default_value = "/game:claim")]
     pub to: String,
-}
-
-impl Arguments {
-    /// What the command line says, or the code to exit with when that is said.
-    pub fn from_command_line() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(|error| {
-            let _ = error.print();
-            match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-                _ => ExitCode::from(2),
-            }
-        })
-    }
 }

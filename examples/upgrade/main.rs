@@ -15,15 +15,21 @@
 //! | `claims.rs` | what this game upgrades |
 //! | `keys.rs` | the upgrade of any keys, in atomic batches |
 //! | `rehearsal.rs` | a file to show it with |
-//! | `display.rs` | how far it is, as a bar or as lines |
+//! | `../shared/progress.rs` | how far it is, as a bar or as lines |
+//! | `../shared/tell.rs` | the command line read, errors told |
 
 mod arguments;
 mod claims;
-mod display;
 mod keys;
+#[path = "../shared/progress.rs"]
+mod progress;
 mod rehearsal;
+#[path = "../shared/tell.rs"]
+mod tell;
 
 use bevy_terrane::object_store::{ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use progress::Progress;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,23 +40,15 @@ pub use keys::{Endings, Outcome, upgrade};
 const MOST_NAMED: usize = 20;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::from_command_line() {
-        Ok(arguments) => arguments,
-        Err(code) => return code,
-    };
-    match run(&arguments) {
-        Ok(Outcome { upgraded, left }) => {
-            for (key, reason) in left.iter().take(MOST_NAMED) {
-                eprintln!("warning: {key} stays as it is: {reason}");
-            }
-            println!("{upgraded} objects were upgraded, {} stay as they are", left.len());
-            if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) }
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    tell::end(run(&tell::arguments()).map(tell_outcome))
+}
+
+fn tell_outcome(Outcome { upgraded, left }: Outcome) -> ExitCode {
+    for (key, reason) in left.iter().take(MOST_NAMED) {
+        eprintln!("warning: {key} stays as it is: {reason}");
     }
+    println!("{upgraded} objects were upgraded, {} stay as they are", left.len());
+    if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
 
 /// All that the tool does but for the command line and the exit code.
@@ -80,11 +78,18 @@ fn upgrade_all(first: &Path, endings: Endings<'_>) -> Result<Outcome, ObjectStor
         let mut store = ObjectStore::open(&path, &signature, ObjectStoreOptions::default())?;
         let export = store.read("export")?.map(|object| object.data);
         if *of_first.get_or_insert_with(|| export.clone()) != export {
-            eprintln!("warning: {} is of another export, and stays as it is", path.display());
+            tell::say(format_args!("warning: {} is of another export, and stays as it is", path.display()));
             break;
         }
-        let Outcome { upgraded, left } = upgrade(&mut store, endings, claims::claim_of, display::show())?;
+        let mut progress = Progress::new("[{wide_bar}] {msg}, {eta} left");
+        let Outcome { upgraded, left } = upgrade(&mut store, endings, claims::claim_of, |done, all| {
+            if progress.is_due() {
+                progress.show(done as u64, all as u64, format!("{done} of {all} objects"));
+            }
+            ControlFlow::Continue(())
+        })?;
         store.close()?;
+        tell::clear();
         all.upgraded += upgraded;
         all.left.extend(left);
     }

@@ -2,8 +2,8 @@
 
 #![cfg(feature = "rocksdb")]
 
-// Its `main` is not called here.
-#[allow(dead_code)]
+// Its `main` is not called here, and it shares files with another example.
+#[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../examples/pregenerate/main.rs"]
 mod tool;
 

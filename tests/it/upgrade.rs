@@ -1,7 +1,7 @@
 //! The example `upgrade`: what it makes of a file, and of one that it was killed over.
 
-// Its `main` is not called here.
-#[allow(dead_code)]
+// Its `main` is not called here, and it shares files with another example.
+#[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../examples/upgrade/main.rs"]
 mod tool;
 

@@ -1,0 +1,56 @@
+//! Bodies for those who live in regions: the main world has mirrors of them.
+
+use bevy_terrane::prelude::*;
+
+/// A box of a body: its size and its colour. The first one stands on the ground, each other on the one before.
+pub type Part = (Vec3, Color);
+
+/// Gives the mirrors of all that have the component a body.
+pub struct BodyPlugin<Of>(pub fn(&Of) -> Vec<Part>);
+
+impl<Of: Component> Plugin for BodyPlugin<Of> {
+    fn build(&self, app: &mut App) {
+        app.insert_resource(Plan(self.0)).add_systems(Update, (give_bodies::<Of>, glide::<Of>).chain());
+    }
+}
+
+#[derive(Resource)]
+struct Plan<Of>(fn(&Of) -> Vec<Part>);
+
+/// Another colour for each number.
+pub fn color(number: u32) -> Color {
+    Color::hsl((number as f32 * 137.5) % 360.0, 0.75, 0.5)
+}
+
+fn give_bodies<Of: Component>(
+    mut commands: Commands,
+    new: Query<(Entity, &Of), (With<Mirror>, Added<Of>)>,
+    plan: Res<Plan<Of>>,
+    mut meshes: ResMut<Assets<Mesh>>,
+    mut materials: ResMut<Assets<StandardMaterial>>,
+) {
+    for (entity, of) in &new {
+        commands.entity(entity).insert((Transform::default(), Visibility::default())).with_children(|body| {
+            let mut top = 0.0;
+            for (size, color) in plan.0(of) {
+                let material = StandardMaterial { base_color: color, perceptual_roughness: 0.8, ..default() };
+                body.spawn((
+                    Mesh3d(meshes.add(Cuboid::from_size(size))),
+                    MeshMaterial3d(materials.add(material)),
+                    Transform::from_xyz(0.0, top + size.y / 2.0, 0.0),
+                ));
+                top += size.y;
+            }
+        });
+    }
+}
+
+/// Regions tick less often than frames are drawn: bodies glide to the newest place.
+fn glide<Of: Component>(time: Res<Time>, mut bodies: Query<(&Mirror, &mut Transform), With<Of>>) {
+    let part = 1.0 - (-12.0 * time.delta_secs()).exp();
+    for (mirror, mut transform) in &mut bodies {
+        let newest = mirror.current.0.relative_to(BlockPos::default());
+        let is_near = transform.translation.distance(newest) < 32.0;
+        transform.translation = if is_near { transform.translation.lerp(newest, part) } else { newest };
+    }
+}
