@@ -13,11 +13,11 @@ mod terrain42;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
-use bevy_terrane::coordinator::RestoreSnapshot;
 use bevy_terrane::snapshot::{
     BlockFilter, BlockTurns, Flip, Relocation, Snapshot, StateTurns, StoreOptions, StoredSnapshot, Turn,
 };
 use bevy_terrane::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
+use bevy_terrane::view::RestoreSnapshot;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::ControlFlow;

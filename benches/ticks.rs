@@ -3,12 +3,12 @@
 //!
 //! These are measurements of a running system, not of a function: each prints what it saw over several seconds.
 
-use bevy_terrane::coordinator::{RegionStatistics, Window};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_in_region, start, update, update_until_within, viewer,
 };
+use bevy_terrane::view::Window;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@
 mod square;
 
 use bevy::prelude::*;
-use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_in_region, start};
+use bevy_terrane::view::Window;
 use square::{Seen, terrane, watch};
 use std::path::Path;
 use std::time::{Duration, Instant};

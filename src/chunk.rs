@@ -23,7 +23,7 @@ pub use block_components::ComponentError;
 pub use block_layers::LayerError;
 pub(crate) use cell_parts::CellParts;
 pub use column::Column;
-pub use renumbering::Renumbering;
+pub(crate) use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
 
 use crate::block::BlockId;

@@ -15,7 +15,7 @@
 //! | [`storage`] | key-value stores, keys, the world on disk |
 //! | [`snapshot`] | parts of a world as they were, to be put back there or elsewhere |
 //! | [`simulation`] | region worlds: what your systems run in |
-//! | [`coordinator`] | collect, stream, deliver, dispatch, publish, save |
+//! | `coordinator` | collect, stream, deliver, dispatch, publish, save |
 //! | [`view`] | the main world's side |
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): puts the rooms together |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
@@ -26,7 +26,7 @@ pub mod block;
 mod bytes;
 pub mod chunk;
 pub mod chunk_sync;
-pub mod coordinator;
+mod coordinator;
 pub mod generation;
 pub mod object_store;
 #[cfg(feature = "overlay")]
@@ -48,9 +48,6 @@ pub mod work;
 pub mod prelude {
     pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, ComponentId, Schema};
     pub use crate::chunk::{Chunk, Column};
-    pub use crate::coordinator::{
-        Backlog, DimensionStatistics, RegionFaults, RegionStatistics, SaveDurability, TickMode, TickWindow,
-    };
     pub use crate::generation::{
         Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
         Flat, GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
@@ -59,7 +56,7 @@ pub mod prelude {
     };
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;
-    pub use crate::plugin::{TerraneAppExt, TerranePlugin, WorldFailure};
+    pub use crate::plugin::{RegionFaults, SaveDurability, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
     pub use crate::region::{RegionId, RegionizerConfig};
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
@@ -73,19 +70,21 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{Promotion, StorageConfig, TierSettings};
     pub use crate::view::{
-        AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaError, ArenaRefused, ArenaRemoved, ArenaReverted,
-        ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskOpacity, BackupFailed, BackupWorld, BlockRefused,
-        CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer, ChunksAnswer, ColumnChanged, ColumnFailed,
-        ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, ControlPregeneration, ControlRegion, Coupling, Dimension,
-        DimensionClock, DimensionClosed, DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened,
-        DimensionRemoved, EntityRestore, FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView,
-        GroundRegenerated, LetterLost, LogIn, LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer,
-        Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, PregenerationEnded, PregenerationOrder,
-        PregenerationProgress, PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated,
-        RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted,
-        RegionSplit, Regions, RemoveDimension, RestoreSnapshot, RetryColumns, SaveFailed, SaveWorld, SetBlock,
-        SnapshotJob, SnapshotJobEnded, SnapshotJobState, SnapshotJobs, SnapshotProgress, SnapshotSettings,
-        StepDimension, SyncCache, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved, WorldStatistics,
+        AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved,
+        ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog,
+        BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
+        ChunksAnswer, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded,
+        ControlPregeneration, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed, DimensionFailed,
+        DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore,
+        FailedColumn, FarColumnGone, FarColumnReceived, FarColumns, FarView, GroundRegenerated, LetterLost, LogIn,
+        LogInError, LogInRefused, LogOut, Mirror, MirrorIndex, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut,
+        Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
+        PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
+        RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics, Regions,
+        RemoveDimension, RestoreSnapshot, RetryColumns, SaveFailed, SaveWorld, SetBlock, SnapshotJob, SnapshotJobEnded,
+        SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource,
+        StepDimension, StoreSnapshot, SyncCache, TickWindow, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved,
+        WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

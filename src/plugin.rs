@@ -4,13 +4,13 @@ mod app_ext;
 mod setup;
 mod signals;
 
+pub use crate::coordinator::{
+    CoordinatorApp, CoordinatorError, CoordinatorMain, CoordinatorSystems, RegionFaults, SaveDurability, TickMode,
+};
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
 
-use crate::coordinator::{
-    CoordinatorApp, CoordinatorConfig, CoordinatorError, CoordinatorHandle, DimensionGeneration, Pacing, RegionFaults,
-    SaveDurability, SnapshotSettings, TickMode,
-};
+use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, Pacing, SnapshotSettings};
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
 use crate::storage::{StorageConfig, TierSettings};

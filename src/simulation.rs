@@ -32,35 +32,42 @@ mod tests;
 mod travel;
 mod world;
 
-pub use crate::storage::LoadedColumn;
 pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
-pub use columns::column_work::{
-    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnRestored, ColumnWork,
-    FinishedWork, LookForEntities, PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
-};
-pub use columns::damaged_ground::{DamagedGround, RegeneratedChunk, Repairs};
-pub use columns::ground::{ColumnError, Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
-pub use exclusive::Exclusive;
-pub use letter::{
-    Address, Letter, LetterSender, Received, RegionMessage, Returned, RunIfRetired, RunInWorld, RunOnEntity,
-    Undeliverable,
-};
-pub use mail::{Inbox, MirrorUpdate, Outbox, Part, SetBlock, Traveller, ViewerReport};
+pub use columns::column_work::ColumnRestored;
+pub use columns::damaged_ground::DamagedGround;
+pub use columns::ground::ColumnError;
+pub use letter::{Address, LetterSender, Received, RegionMessage, Returned, Undeliverable};
+pub use mail::SetBlock;
 pub use player::{LoggedOut, Player};
-pub use pool::WorldPool;
-pub use position::{Position, Viewer, ViewerRadii};
-pub(crate) use post::schedule;
+pub use position::{Position, Viewer};
 pub use post::{ColumnReady, Post};
-pub use progress::TaskProgress;
 pub use random::{RegionRandom, SplitMix64};
-pub use salvage::Salvage;
-pub use strict::SectionOwners;
-pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, RegionTemplateError, RegionTick};
-pub use travel::components::{BoxedComponent, Mirrored, RegionComponents, SavedComponent};
+pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplateError, RegionTick};
+pub use travel::components::{BoxedComponent, Mirrored, SavedComponent};
 pub use travel::entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use travel::messages::PlacedMessage;
-pub use travel::resources::{RegionResource, RegionShare, ResourcePart};
+pub use travel::resources::{RegionResource, RegionShare};
 pub use travel::saved_type::SavedVersionError;
 pub use travel::unregistered::UnregisteredComponents;
-pub use world::{Assignment, RegionHome, RegionInfo, RegionWorld, Task};
+pub use world::RegionInfo;
+
+// What the coordinator and the plugin need of region worlds.
+pub(crate) use crate::storage::LoadedColumn;
+pub(crate) use columns::column_work::{
+    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, FinishedWork,
+    LookForEntities, PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
+};
+pub(crate) use columns::damaged_ground::{RegeneratedChunk, Repairs};
+pub(crate) use columns::ground::{Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
+pub(crate) use exclusive::Exclusive;
+pub(crate) use letter::Letter;
+pub(crate) use mail::{Inbox, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
+pub(crate) use pool::WorldPool;
+pub(crate) use position::ViewerRadii;
+pub(crate) use post::schedule;
+pub(crate) use progress::TaskProgress;
+pub(crate) use salvage::Salvage;
+pub(crate) use template::RegionTemplate;
+pub(crate) use travel::components::RegionComponents;
+pub(crate) use world::{Assignment, RegionHome, RegionWorld, Task};

@@ -8,7 +8,7 @@
 //! | capture | [`Snapshot::add_column`] |
 //! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
 //! | say in which order chunks are put back | [`RestoreOrder`] |
-//! | put back | [`restored_chunk`], [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
+//! | put back | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
 //! | read and write files of other programs | [`schematic`], [`Snapshot::to_schematic`], [`Snapshot::from_schematic`] |
 //! | keep on disk | [`StoredSnapshot`] |
@@ -61,7 +61,7 @@ pub use order::{OrderError, RestoreItem, RestoreOrder};
 pub use parts::SnapshotParts;
 pub use placed::PlaceError;
 pub use relocation::Relocation;
-pub use restore::restored_chunk;
+pub(crate) use restore::restored_chunk;
 pub use state_turns::{StateRule, StateTurns};
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};

@@ -4,7 +4,7 @@
 //! there and how: chunks by dimension and Morton order, their scheduled block ticks by column, entities by UUID, the
 //! saved pieces of the distance graph, pre-generations, what columns look like from afar, which blocks are opaque, the
 //! lists of blocks and other types, the names of dimensions. A [`SaveBatch`] collects what is to be saved and is committed
-//! as a whole or not at all; [`StorageThread`] does so beside the simulation.
+//! as a whole or not at all; a `StorageThread` does so beside the simulation.
 //!
 //! ```text
 //! SaveBatch -> StorageThread -> WorldStore::commit -> KeyValueStore::write
@@ -42,21 +42,20 @@ pub use commit::CommitReport;
 pub use damage::SetAside;
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::LoadedColumn;
-pub use opacity::tile::{OpacityError, OpacityTile, TILE_SIZE};
+pub use opacity::tile::{OpacityError, OpacityTile};
 pub use remove_dimension::{RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};
-pub use thread::{Commit, CommitError, FailedCommit, StorageThread, SubmitError};
+pub(crate) use thread::{Commit, StorageThread};
 pub use tiers::TierMoves;
 pub use tiers::chunk_group::ChunkGroup;
-pub use tiers::cluster::{ClusterError, PartError};
-pub use tiers::heat::{CoolingCursor, CoolingGroup};
+pub(crate) use tiers::heat::{CoolingCursor, CoolingGroup};
 pub use tiers::tier::{Promotion, Tier, TierSettings};
 pub use values::block_ticks::StoredBlockTick;
 pub use values::entity_record::{ChildRecord, EntityRecord, ViewerRecord};
-pub use values::players::player_component;
+pub(crate) use values::players::player_component;
 pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
 pub use values::registry_lists::RegistryLists;
-pub use values::stored_chunks::StoredChunk;
+pub(crate) use values::stored_chunks::StoredChunk;
 pub(crate) use values::tiles::mark_stored;
 pub use walk::UnreadableRange;
 pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};

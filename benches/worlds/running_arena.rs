@@ -1,10 +1,10 @@
 //! The arena in a running world, at 20 ticks and 60 frames a second.
 
 use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
-use bevy_terrane::coordinator::SnapshotJobId;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::ColumnPos;
 use bevy_terrane::testing::{Patience, dimension_id, headless, in_region, start, update_until_within};
+use bevy_terrane::view::SnapshotJobId;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

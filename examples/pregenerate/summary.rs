@@ -2,8 +2,8 @@
 
 use super::display::{Display, megabytes};
 use super::tell;
-use bevy_terrane::coordinator::Statistics;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::Statistics;
 use serde::Serialize;
 use std::mem;
 use std::process::ExitCode;

@@ -88,7 +88,7 @@ impl Threads {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
         let commits = sender.clone();
-        let storage = StorageThread::start(store.clone(), 1, move |commit| {
+        let storage = StorageThread::start(store.clone(), move |commit| {
             let _ = commits.send(Event::Committed(Box::new(commit)));
         })?;
         let link =

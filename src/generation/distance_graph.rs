@@ -24,7 +24,7 @@
 //! | `find_work` around a new centre | the open squares on the way to the nearest work |
 //! | `collect_completed_in_range` | the same for each column, however many were given before |
 //! | counts in range | the nodes in range, and `r^(2/3)`, or `r` if that is small |
-//! | ranges, unions | the edge of what is completed |
+//! | ranges | the edge of what is completed |
 //!
 //! The tree is a quadtree with 64 children a node, as in sparse voxel structures, whose full and empty branches are
 //! pruned. The search is a branch and bound over it for the k nearest.
@@ -141,14 +141,6 @@ impl DistanceGraph {
         Ok(missing)
     }
 
-    /// Completes what is completed in the other graph, and ends the claims of it; answers how many columns were missing.
-    pub fn union_with(&mut self, other: &Self) -> u64 {
-        let missing = self.tree.union_with(&other.tree);
-        self.completed_count += missing;
-        self.listeners.completed_many();
-        missing
-    }
-
     /// Makes a completed column missing and unclaimed again; says whether it was completed.
     /// A claimed column stays claimed.
     pub fn unmark(&mut self, column: ColumnPos) -> bool {
@@ -164,17 +156,6 @@ impl DistanceGraph {
             self.frontiers.reopen(batch);
             self.listeners.unmarked(batch, completed);
         }
-        completed
-    }
-
-    /// Makes every completed column from `min` to `max`, both corners included, missing again; answers how many there
-    /// were. Takes time in proportion to what is completed there.
-    pub fn unmark_range(&mut self, min: ColumnPos, max: ColumnPos) -> u64 {
-        let Some(range) = ColumnRange::new(min, max) else { return 0 };
-        let completed = self.tree.clear_range(range);
-        self.completed_count -= completed;
-        self.frontiers.reopen_many();
-        self.listeners.unmarked_range(range);
         completed
     }
 
@@ -282,23 +263,6 @@ impl DistanceGraph {
     /// How many columns of the exact disc `dx^2 + dz^2 <= radius^2` are missing, claimed ones included.
     pub fn count_missing_in_disc(&self, center: ColumnPos, radius: u32) -> u64 {
         self.count(center, radius, Grain::Columns)
-    }
-
-    /// How far the work in range has come: what [`count_missing_in_range`](Self::count_missing_in_range) says, of all
-    /// columns of the batches that reach into the disc.
-    pub fn completion_in_range(&self, center: ColumnPos, radius: u32) -> Completion {
-        self.completion(center, radius, Grain::Batches)
-    }
-
-    /// How much of the exact disc is completed.
-    pub fn completion_in_disc(&self, center: ColumnPos, radius: u32) -> Completion {
-        self.completion(center, radius, Grain::Columns)
-    }
-
-    fn completion(&self, center: ColumnPos, radius: u32, grain: Grain) -> Completion {
-        let disc = Disc { center, radius };
-        let total = u64::try_from(count::all_columns(&disc, grain)).unwrap_or(u64::MAX);
-        Completion { missing: self.count(center, radius, grain), total }
     }
 
     fn count(&self, center: ColumnPos, radius: u32, grain: Grain) -> u64 {

@@ -126,7 +126,6 @@ impl TerranePlugin {
             blocks: blocks.block_records().collect(),
             components: blocks.component_records().cloned().collect(),
             entity_types: components.entity_types(&stored.entity_types)?,
-            structures: stored.structures.clone(),
         };
         if lists != stored {
             store.save_registry_lists(&lists)?;

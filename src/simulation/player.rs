@@ -40,7 +40,7 @@ impl Player {
     }
 
     /// One who has never been in the world, as it is stored.
-    pub fn new_record(id: Uuid, name: &str, position: Position) -> EntityRecord {
+    pub(crate) fn new_record(id: Uuid, name: &str, position: Position) -> EntityRecord {
         let Position { dimension, block, offset } = position;
         let components = vec![player_component(name)];
         let viewer = Some(Viewer::new().record());
@@ -48,7 +48,7 @@ impl Player {
     }
 
     /// What brings it into the world, to be sent to the place that its record names.
-    pub fn arrival(record: EntityRecord) -> Letter {
+    pub(crate) fn arrival(record: EntityRecord) -> Letter {
         let (id, to) = (record.id, Address::Place(record.dimension, record.block));
         let arrive = move |world: &mut World| {
             let components = world.resource::<RegionState>().components.clone();

@@ -164,7 +164,7 @@ impl Viewer {
     }
 
     /// How far it reaches.
-    pub fn radii(&self) -> ViewerRadii {
+    pub(crate) fn radii(&self) -> ViewerRadii {
         ViewerRadii::new(self.radius, self.generation_radius, self.vertical_radius)
     }
 

@@ -76,19 +76,6 @@ pub struct RegionTemplate {
 }
 
 impl RegionTemplate {
-    /// For worlds with these blocks, in which nothing was registered and that tick on one thread each.
-    pub fn new(blocks: Arc<BlockRegistry>) -> Self {
-        Self {
-            plugins: Vec::new(),
-            components: Arc::new(RegionComponents::with_builtin()),
-            blocks,
-            types: AppTypeRegistry::default(),
-            error_handler: None,
-            parallel_from: usize::MAX,
-            seed: 0,
-        }
-    }
-
     /// A region world that has not ticked yet, and does not know of which region it will be.
     pub(super) fn build(&self) -> Result<RegionWorld, RegionTemplateError> {
         let mut app = SubApp::new();

@@ -189,13 +189,13 @@ impl Snapshot {
     }
 
     /// Everybody in it, the children of entities too.
-    pub fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
+    pub(crate) fn entity_ids(&self) -> impl Iterator<Item = Uuid> {
         self.entities.keys().copied()
     }
 
     /// Whether it says of this entity if it is in the box: whom it does not tell of is left alone when it is restored. What a
     /// history gives tells of those who are to come or go.
-    pub fn tells_of(&self, id: Uuid) -> bool {
+    pub(crate) fn tells_of(&self, id: Uuid) -> bool {
         self.parts.entities && self.concerned.as_ref().is_none_or(|concerned| concerned.contains(&id))
     }
 

@@ -40,7 +40,7 @@ pub enum OrderError {
 
 impl RestoreOrder {
     /// Boxes of more columns are not put in order: 2048 by 2048.
-    pub const MOST_COLUMNS: u128 = 1 << 22;
+    const MOST_COLUMNS: u128 = 1 << 22;
 
     /// All chunks that the box reaches, each once, and those of a phase after those of the ones before. Takes memory in
     /// proportion to its columns.

@@ -41,7 +41,7 @@ impl SnapshotParts {
     }
 
     /// Whether anything of chunks is held.
-    pub const fn has_cells(self) -> bool {
+    pub(super) const fn has_cells(self) -> bool {
         self.blocks || self.layers || self.components
     }
 

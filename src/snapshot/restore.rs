@@ -54,7 +54,7 @@ pub fn restored_chunk(
 
 impl Snapshot {
     /// What is to be put in the place of chunks of a column, from the bottom up, so that it holds what the snapshot has:
-    /// chunk heights that differ, with the chunk as [`restored_chunk`] gives it. Heights that are missing here, or not
+    /// chunk heights that differ, with the chunk as it is to be. Heights that are missing here, or not
     /// loaded there, are left out.
     pub fn restored_chunks<'a>(
         &'a self,

@@ -33,7 +33,7 @@ impl WorldStore {
 
     /// Stores these blocks in the place of a chunk that cannot be read, and keeps a copy of what can be had of that. Says
     /// whether it was so: somebody may have stored a whole one meanwhile, and that stays.
-    pub fn replace_damaged(
+    pub(crate) fn replace_damaged(
         &self,
         dimension: DimensionId,
         chunk: ChunkPos,

@@ -11,7 +11,7 @@
 use thiserror::Error;
 
 /// Bytes in front of the payload.
-pub const HEADER_LENGTH: usize = 12;
+pub(super) const HEADER_LENGTH: usize = 12;
 
 /// An opened envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

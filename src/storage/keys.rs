@@ -12,8 +12,8 @@ mod chunk;
 #[cfg(test)]
 mod tests;
 
-pub(super) use chunk::span;
-pub use chunk::{chunk_cube_range, chunk_dimension_range, chunk_group_range, chunk_key, parse_chunk_key};
+pub(super) use chunk::{chunk_cube_range, parse_chunk_key, span};
+pub use chunk::{chunk_dimension_range, chunk_group_range, chunk_key};
 
 use super::{ChunkGroup, Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
@@ -23,18 +23,18 @@ use uuid::Uuid;
 /// Length of a chunk's key.
 pub const CHUNK_KEY_LENGTH: usize = 32;
 /// Length of an entity's key.
-pub const ENTITY_KEY_LENGTH: usize = 16;
+pub(super) const ENTITY_KEY_LENGTH: usize = 16;
 /// Length of the key of what is opaque in a batch of columns.
-pub const OPACITY_KEY_LENGTH: usize = 24;
+pub(super) const OPACITY_KEY_LENGTH: usize = 24;
 /// The key of the world's header in `meta`.
-pub const HEADER: &[u8] = b"header";
+pub(super) const HEADER: &[u8] = b"header";
 /// The key in `meta` of the number that was given to a dimension last.
-pub const LAST_DIMENSION: &[u8] = b"last dimension";
+pub(super) const LAST_DIMENSION: &[u8] = b"last dimension";
 
 /// The key of the world's play time in `meta`.
-pub const PLAY_TIME: &[u8] = b"play time";
+pub(super) const PLAY_TIME: &[u8] = b"play time";
 /// The key in `meta` that says how far the search for groups of chunks without heat has come.
-pub const ADOPTED: &[u8] = b"adopted";
+pub(super) const ADOPTED: &[u8] = b"adopted";
 
 const HEAT: &[u8] = b"heat:";
 const COOLING: &[u8] = b"cooling:";
@@ -53,72 +53,72 @@ const OBJECT: &[u8] = b"object:";
 const IMPORT: &[u8] = b"import:";
 
 /// The key of an entity's record in `entities`.
-pub fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
+pub(super) fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
     *id.as_bytes()
 }
 
 /// The entity whose record has this key.
-pub fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
+pub(super) fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(key).ok()
 }
 
 /// The key that says: the record of this entity may say that it is in this column.
-pub fn place_key(dimension: DimensionId, column: ColumnPos, id: Uuid) -> Vec<u8> {
+pub(super) fn place_key(dimension: DimensionId, column: ColumnPos, id: Uuid) -> Vec<u8> {
     [PLACE, &dimension.0.to_be_bytes(), &ordered(column.x), &ordered(column.z), id.as_bytes()].concat()
 }
 
 /// The range of the place keys of all columns of one `x` from `first_z` to `last_z`.
-pub fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+pub(super) fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
     let first = place_key(dimension, ColumnPos::new(x, first_z), Uuid::nil());
     first..after(&place_key(dimension, ColumnPos::new(x, last_z), Uuid::max()))
 }
 
 /// The range of all place keys of a dimension.
-pub fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let first = place_key(dimension, ColumnPos::new(i64::MIN, i64::MIN), Uuid::nil());
     first..after(&place_key(dimension, ColumnPos::new(i64::MAX, i64::MAX), Uuid::max()))
 }
 
 /// The column and the entity of a place key.
-pub fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
+pub(super) fn parse_place_key(key: &[u8]) -> Option<(DimensionId, ColumnPos, Uuid)> {
     let mut key = KeyReader::behind(PLACE, key)?;
     Some((key.dimension()?, key.column()?, key.id()?))
 }
 
 /// The key that says: the record of this entity may say that it holds ground loaded in this dimension.
-pub fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
+pub(super) fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
     [VIEWER, &dimension.0.to_be_bytes(), id.as_bytes()].concat()
 }
 
 /// The range of the viewer keys of a dimension.
-pub fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
     viewer_key(dimension, Uuid::nil())..after(&viewer_key(dimension, Uuid::max()))
 }
 
 /// The entity of a viewer key.
-pub fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
+pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     let mut key = KeyReader::behind(VIEWER, key)?;
     Some((key.dimension()?, key.id()?))
 }
 
 /// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
 /// so that no name's range holds another's.
-pub fn player_key(name: &str, id: Uuid) -> Vec<u8> {
+pub(super) fn player_key(name: &str, id: Uuid) -> Vec<u8> {
     [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes(), id.as_bytes()].concat()
 }
 
 /// The range of the player keys of a name.
-pub fn player_range(name: &str) -> Range<Vec<u8>> {
+pub(super) fn player_range(name: &str) -> Range<Vec<u8>> {
     player_key(name, Uuid::nil())..after(&player_key(name, Uuid::max()))
 }
 
 /// The range of all player keys.
-pub fn all_players_range() -> Range<Vec<u8>> {
+pub(super) fn all_players_range() -> Range<Vec<u8>> {
     PLAYER.to_vec()..after(&[PLAYER, &[u8::MAX; 4 + ENTITY_KEY_LENGTH]].concat())
 }
 
 /// The name and the entity of a player key.
-pub fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
+pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
     let mut key = KeyReader::behind(PLAYER, key)?;
     let length = usize::try_from(u32::from_be_bytes(key.array()?)).ok()?;
     let name = str::from_utf8(key.slice(length)?).ok()?;
@@ -126,31 +126,31 @@ pub fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
 }
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.
-pub fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
+pub(super) fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
     [BLOCK_TICKS, &dimension.0.to_be_bytes(), &ordered(pos.x), &ordered(pos.z), &ordered(pos.y)].concat()
 }
 
 /// The range of the block ticks of all columns of one `x` from `first_z` to `last_z`.
-pub fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+pub(super) fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
     let first = block_ticks_key(dimension, ChunkPos::new(x, i64::MIN, first_z));
     first..after(&block_ticks_key(dimension, ChunkPos::new(x, i64::MAX, last_z)))
 }
 
 /// The range of all block ticks of a dimension.
-pub fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let first = block_ticks_key(dimension, ChunkPos::new(i64::MIN, i64::MIN, i64::MIN));
     first..after(&block_ticks_key(dimension, ChunkPos::new(i64::MAX, i64::MAX, i64::MAX)))
 }
 
 /// The dimension and place of the chunk whose block ticks have this key.
-pub fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
+pub(super) fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     let mut key = KeyReader::behind(BLOCK_TICKS, key)?;
     let (dimension, column, y) = (key.dimension()?, key.column()?, key.coordinate()?);
     key.end((dimension, column.chunk(y)))
 }
 
 /// The key of a piece of a dimension's graph of stored columns.
-pub fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
+pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
     [TILE, &dimension.0.to_be_bytes(), &ordered(tile.x), &ordered(tile.z)].concat()
 }
 
@@ -161,31 +161,31 @@ pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
 }
 
 /// The range of the pieces of all graphs.
-pub fn all_tiles_range() -> Range<Vec<u8>> {
+pub(super) fn all_tiles_range() -> Range<Vec<u8>> {
     tile_range(DimensionId(0)).start..tile_range(DimensionId(u64::MAX)).end
 }
 
 /// The dimension and the place of a tile's key.
-pub fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
+pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     let mut key = KeyReader::behind(TILE, key)?;
     let (dimension, tile) = (key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?));
     key.end((dimension, tile))
 }
 
 /// The key of what is opaque in a batch of columns.
-pub fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
+pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
     [&dimension.0.to_be_bytes()[..], &ordered(batch.x), &ordered(batch.z)].concat()
 }
 
 /// The dimension and the batch of the key of what is opaque.
-pub fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
+pub(super) fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
     let mut key = KeyReader(key);
     let (dimension, batch) = (key.dimension()?, BatchPos::new(key.coordinate()?, key.coordinate()?));
     key.end((dimension, batch))
 }
 
 /// The range of the opacity of a whole dimension.
-pub fn opacity_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn opacity_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let [first, last] = [i64::MIN, i64::MAX].map(|end| opacity_key(dimension, BatchPos::new(end, end)));
     first..after(&last)
 }
@@ -214,79 +214,79 @@ pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
 }
 
 /// The range of all pre-generations of a dimension.
-pub fn pregeneration_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn pregeneration_range(dimension: DimensionId) -> Range<Vec<u8>> {
     pregeneration_key(dimension, 0)..after(&pregeneration_key(dimension, u64::MAX))
 }
 
 /// The dimension and the number of a pre-generation's key.
-pub fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
+pub(super) fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
     let mut key = KeyReader::behind(PREGENERATION, key)?;
     let (dimension, number) = (key.dimension()?, u64::from_be_bytes(key.array()?));
     key.end((dimension, number))
 }
 
 /// The key of a dimension's record.
-pub fn dimension_key(name: &str) -> Vec<u8> {
+pub(super) fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
 }
 
 /// The range of the records of all dimensions.
-pub fn dimension_range() -> Range<Vec<u8>> {
+pub(super) fn dimension_range() -> Range<Vec<u8>> {
     // The prefix ends in a colon, and a semicolon comes right behind it.
     DIMENSION.to_vec()..b"dimension;".to_vec()
 }
 
 /// The name of the dimension whose record has this key.
-pub fn parse_dimension_key(key: &[u8]) -> Option<&str> {
+pub(super) fn parse_dimension_key(key: &[u8]) -> Option<&str> {
     str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
 }
 
 /// The key that says: this dimension is being removed. By number, because a name may be given again.
-pub fn removal_key(dimension: DimensionId) -> Vec<u8> {
+pub(super) fn removal_key(dimension: DimensionId) -> Vec<u8> {
     [REMOVAL, &dimension.0.to_be_bytes()].concat()
 }
 
 /// The dimension whose removal this key is about.
-pub fn parse_removal_key(key: &[u8]) -> Option<DimensionId> {
+pub(super) fn parse_removal_key(key: &[u8]) -> Option<DimensionId> {
     let mut key = KeyReader::behind(REMOVAL, key)?;
     let dimension = key.dimension()?;
     key.end(dimension)
 }
 
 /// The key that says: of this dimension every chunk that was generated is stored, also one of air.
-pub fn sparse_key(dimension: DimensionId) -> Vec<u8> {
+pub(super) fn sparse_key(dimension: DimensionId) -> Vec<u8> {
     [SPARSE, &dimension.0.to_be_bytes()].concat()
 }
 
 /// The dimension that is sparse by this key.
-pub fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
+pub(super) fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
     let mut key = KeyReader::behind(SPARSE, key)?;
     let dimension = key.dimension()?;
     key.end(dimension)
 }
 
 /// The key of an object of an export that is only kept: those that belong to a column are one range.
-pub fn object_key(dimension: DimensionId, column: Option<ColumnPos>, name: &str) -> Vec<u8> {
+pub(super) fn object_key(dimension: DimensionId, column: Option<ColumnPos>, name: &str) -> Vec<u8> {
     let place = column.map(|column| [&[1][..], &ordered(column.x), &ordered(column.z)].concat());
     [OBJECT, &dimension.0.to_be_bytes(), &place.unwrap_or(vec![0]), name.as_bytes()].concat()
 }
 
 /// The range of the kept objects of all columns of one `x` from `first_z` to `last_z`.
-pub fn object_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+pub(super) fn object_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
     let key = |z| object_key(dimension, Some(ColumnPos::new(x, z)), "");
     // No text has this byte.
     key(first_z)..[&key(last_z)[..], &[u8::MAX]].concat()
 }
 
 /// The range of all kept objects of a dimension.
-pub fn object_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn object_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let first = object_key(dimension, None, "");
     let end = object_range(dimension, i64::MAX, i64::MAX, i64::MAX).end;
     first..end
 }
 
 /// The dimension, the column if there is one, and the name of a kept object.
-pub fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &str)> {
+pub(super) fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &str)> {
     let mut key = KeyReader::behind(OBJECT, key)?;
     let dimension = key.dimension()?;
     let column = match key.array()? {
@@ -298,42 +298,42 @@ pub fn parse_object_key(key: &[u8]) -> Option<(DimensionId, Option<ColumnPos>, &
 }
 
 /// The key of how far an import into a dimension has come: another one for each import.
-pub fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
+pub(super) fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
     [IMPORT, &dimension.0.to_be_bytes(), &import.to_be_bytes()].concat()
 }
 
 /// The range of all imports into a dimension that have not come to their end.
-pub fn import_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn import_range(dimension: DimensionId) -> Range<Vec<u8>> {
     import_key(dimension, 0)..after(&import_key(dimension, u32::MAX))
 }
 
 /// The dimension and the number of an import's key.
-pub fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
+pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
     let mut key = KeyReader::behind(IMPORT, key)?;
     let (dimension, number) = (key.dimension()?, u32::from_be_bytes(key.array()?));
     key.end((dimension, number))
 }
 
 /// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
-pub fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
+pub(super) fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
     [DAMAGED, family.name().as_bytes(), b":", key, &crc32fast::hash(value).to_be_bytes()].concat()
 }
 
 /// The range of the copies of all damaged values.
-pub fn damaged_range() -> Range<Vec<u8>> {
+pub(super) fn damaged_range() -> Range<Vec<u8>> {
     // The prefix ends in a colon, and a semicolon comes right behind it.
     DAMAGED.to_vec()..b"damaged;".to_vec()
 }
 
 /// The range of the copies of a dimension's damaged values in a family of chunks.
-pub fn damaged_chunks_range(family: Family, dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn damaged_chunks_range(family: Family, dimension: DimensionId) -> Range<Vec<u8>> {
     let copy = |key: Vec<u8>| [DAMAGED, family.name().as_bytes(), b":", &key].concat();
     let Range { start, end } = chunk_dimension_range(dimension);
     copy(start)..copy(end)
 }
 
 /// The family and the key of the damaged value whose copy has this key.
-pub fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
+pub(super) fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
     let (key, _checksum) = key.strip_prefix(DAMAGED)?.split_last_chunk::<4>()?;
     Family::ALL.into_iter().find_map(|family| {
         let key = key.strip_prefix(family.name().as_bytes())?.strip_prefix(b":")?;
@@ -342,36 +342,36 @@ pub fn parse_damaged_key(key: &[u8]) -> Option<(Family, &[u8])> {
 }
 
 /// The key of what is known of when a group of chunks was accessed.
-pub fn heat_key(group: ChunkGroup) -> Vec<u8> {
+pub(super) fn heat_key(group: ChunkGroup) -> Vec<u8> {
     [HEAT, &group.key()].concat()
 }
 
 /// The range of the heat of all groups of a dimension.
-pub fn heat_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
+pub(super) fn heat_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
     let Range { start, end } = chunk_dimension_range(dimension);
     [HEAT, &start].concat()..[HEAT, &end].concat()
 }
 
 /// The group whose heat has this key.
-pub fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
+pub(super) fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
     ChunkGroup::parse(key.strip_prefix(HEAT)?)
 }
 
 /// The key that says: this group lies in this tier, and was accessed in this second or later; 0 says nothing. Those of a
 /// tier are sorted by the time.
-pub fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8> {
+pub(super) fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8> {
     [COOLING, &[tier.number()], &second.to_be_bytes(), &group.key()].concat()
 }
 
 /// The range of the groups of a tier under this second or an earlier one.
-pub fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
+pub(super) fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
     let first = [COOLING, &[tier.number()]].concat();
     let end = [COOLING, &[tier.number()], &last_second.to_be_bytes(), &[0xff; CHUNK_KEY_LENGTH]].concat();
     first..after(&end)
 }
 
 /// The tier, the second and the group of a cooling key.
-pub fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
+pub(super) fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
     let mut key = KeyReader::behind(COOLING, key)?;
     let [tier] = key.array()?;
     let second = u64::from_be_bytes(key.array()?);
@@ -379,7 +379,7 @@ pub fn parse_cooling_key(key: &[u8]) -> Option<(Tier, u64, ChunkGroup)> {
 }
 
 /// The key that comes right behind `key`.
-pub fn after(key: &[u8]) -> Vec<u8> {
+pub(super) fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 

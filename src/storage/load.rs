@@ -136,7 +136,7 @@ impl WorldStore {
     }
 
     /// Where these entities are stored; those that are not are left out.
-    pub fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
+    pub(crate) fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
         let records = self.entity_records(ids)?.into_iter().flatten();
         Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
     }

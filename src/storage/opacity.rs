@@ -130,7 +130,7 @@ impl WorldStore {
     }
 
     /// Writes what changed of the opacity map, for when the world is closed.
-    pub fn save_opacity(&self) -> Result<(), StoreError> {
+    pub(crate) fn save_opacity(&self) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
         let (mut writes, mut written) = (WriteBatch::default(), TileChanges::new());
         for ((dimension, area), value) in self.unwritten_opacity.all() {

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
-use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded, select};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, select};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,35 +74,11 @@ pub enum CommitError {
     Panicked(String),
 }
 
-/// A batch that was not taken.
-#[derive(Debug, Error)]
-pub enum SubmitError {
-    /// The queue is full.
-    #[error("the storage thread's queue is full")]
-    Full(Arc<SaveBatch>),
-    /// The thread has ended.
-    #[error("the storage thread has ended")]
-    Stopped(Arc<SaveBatch>),
-}
-
-impl SubmitError {
-    /// The batch, to be submitted later.
-    pub fn into_batch(self) -> Arc<SaveBatch> {
-        match self {
-            Self::Full(batch) | Self::Stopped(batch) => batch,
-        }
-    }
-}
-
 impl StorageThread {
-    /// Starts the thread. Behind the batch that is being committed, up to `queue_length` others (at least one) wait.
+    /// Starts the thread. Behind the batch that is being committed, one other may wait.
     /// `on_commit` is called on the thread with each answer, in the order of submission; it must not panic.
-    pub fn start(
-        store: Arc<WorldStore>,
-        queue_length: usize,
-        on_commit: impl FnMut(Commit) + Send + 'static,
-    ) -> io::Result<Self> {
-        let (queue, submissions) = bounded(queue_length.max(1));
+    pub fn start(store: Arc<WorldStore>, on_commit: impl FnMut(Commit) + Send + 'static) -> io::Result<Self> {
+        let (queue, submissions) = bounded(1);
         let (idle_work, idle) = bounded(1);
         let state = Arc::<State>::default();
         let shared = Arc::clone(&state);
@@ -112,44 +88,14 @@ impl StorageThread {
         Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread), state })
     }
 
-    /// Submits a batch, and waits while the queue is full.
-    pub fn submit(
-        &self,
-        batch: impl Into<Arc<SaveBatch>>,
-        durability: Durability,
-        ticket: u64,
-    ) -> Result<(), SubmitError> {
-        self.send(batch.into(), durability, ticket, |queue, submission| {
-            queue.send(submission).map_err(|error| SubmitError::Stopped(error.0.batch))
-        })
-    }
-
-    /// Submits a batch if there is room for it; never waits.
-    pub fn try_submit(
-        &self,
-        batch: impl Into<Arc<SaveBatch>>,
-        durability: Durability,
-        ticket: u64,
-    ) -> Result<(), SubmitError> {
-        self.send(batch.into(), durability, ticket, |queue, submission| {
-            queue.try_send(submission).map_err(|error| match error {
-                TrySendError::Full(submission) => SubmitError::Full(submission.batch),
-                TrySendError::Disconnected(submission) => SubmitError::Stopped(submission.batch),
-            })
-        })
-    }
-
-    fn send(
-        &self,
-        batch: Arc<SaveBatch>,
-        durability: Durability,
-        ticket: u64,
-        send: impl FnOnce(&Sender<Submission>, Submission) -> Result<(), SubmitError>,
-    ) -> Result<(), SubmitError> {
-        let Some(queue) = &self.queue else { return Err(SubmitError::Stopped(batch)) };
+    /// Submits a batch if there is room for it, and gives it back if not; never waits.
+    pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
+        let Some(queue) = &self.queue else { return Err(batch) };
         self.state.unanswered.fetch_add(1, Ordering::AcqRel);
-        send(queue, Submission { batch, durability, ticket })
-            .inspect_err(|_| _ = self.state.unanswered.fetch_sub(1, Ordering::AcqRel))
+        queue.try_send(Submission { batch, durability, ticket }).map_err(|refused| {
+            self.state.unanswered.fetch_sub(1, Ordering::AcqRel);
+            refused.into_inner().batch
+        })
     }
 
     /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
@@ -161,11 +107,6 @@ impl StorageThread {
     /// How many submitted batches are not committed or handed back yet.
     pub fn unanswered(&self) -> usize {
         self.state.unanswered.load(Ordering::Acquire)
-    }
-
-    /// Whether a commit failed and batches are handed back untried.
-    pub fn is_halted(&self) -> bool {
-        self.state.is_halted.load(Ordering::Acquire)
     }
 
     /// Commits again after a failure. `false`, and without effect, while batches submitted before are unanswered.

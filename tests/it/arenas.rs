@@ -3,7 +3,6 @@
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, set, world, world_with};
 use crate::support::*;
-use bevy_terrane::coordinator::{ArenaOrder, SnapshotSettings};
 use bevy_terrane::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
-use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::ColumnError;
+use bevy_terrane::view::Window;
 use std::sync::{Arc, Mutex};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);

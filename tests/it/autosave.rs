@@ -2,7 +2,6 @@
 
 use crate::disk::Disk;
 use crate::support::*;
-use bevy_terrane::coordinator::CoordinatorConfig;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::WorldStore;
 use std::sync::Arc;
@@ -47,11 +46,6 @@ fn risers(plugin: TerranePlugin) -> (App, Entity) {
     update(&mut app, 3 * PERIOD);
     assert_eq!(app.world().resource::<WorldStatistics>().regions.len(), REGIONS as usize);
     (app, dimension)
-}
-
-#[test]
-fn by_itself_everything_is_saved_within_five_seconds() {
-    assert_eq!(CoordinatorConfig::default().autosave_period, Duration::from_secs(5));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::support::gate::Gate;
 use crate::support::*;
-use bevy_terrane::coordinator::Window;
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::Window;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

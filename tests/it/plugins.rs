@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use bevy::state::app::StatesPlugin;
-use bevy_terrane::coordinator::{CoordinatorApp, CoordinatorMain, CoordinatorSystems};
+use bevy_terrane::plugin::{CoordinatorApp, CoordinatorMain, CoordinatorSystems};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::RegionMain;
 use std::sync::{Arc, Mutex};

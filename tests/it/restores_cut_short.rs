@@ -3,7 +3,6 @@
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, ended, jobs, set, world};
 use crate::support::*;
-use bevy_terrane::coordinator::{SnapshotJobState, SnapshotSettings};
 use bevy_terrane::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;

@@ -7,10 +7,9 @@ mod undo;
 
 use crate::disk::Disk;
 use crate::support::*;
-use bevy_terrane::coordinator::{ColumnResult, SnapshotOutcome};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::{BlockChoice, BlockFilter};
-use bevy_terrane::view::StoreSnapshot;
+use bevy_terrane::view::{ColumnResult, SnapshotJobId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +42,7 @@ pub fn jobs(app: &App) -> SnapshotJobs {
 }
 
 /// What came of the job, once it has ended.
-pub fn ended(app: &mut App, job: bevy_terrane::coordinator::SnapshotJobId) -> SnapshotJobEnded {
+pub fn ended(app: &mut App, job: SnapshotJobId) -> SnapshotJobEnded {
     update_until(app, "the job has ended", |world| {
         world.resource::<Heard<SnapshotJobEnded>>().0.iter().any(|ended| ended.job.id == job)
     });

@@ -34,7 +34,7 @@ pub struct DimensionClock {
     /// Seconds of the dimension's clock in a real second: 2 ticks twice as often, with the same `Time::delta`. What is
     /// not a positive number counts as 1.
     pub rate: f64,
-    /// The clock stands still, and no region ticks but for a [`StepDimension`](crate::coordinator::StepDimension).
+    /// The clock stands still, and no region ticks but for a [`StepDimension`](crate::view::StepDimension).
     pub paused: bool,
 }
 

@@ -71,6 +71,7 @@ impl SaveTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::CoordinatorConfig;
     use proptest::prelude::*;
 
     const PERIOD: Duration = Duration::from_secs(8);
@@ -160,5 +161,10 @@ mod tests {
                 autosave.end_turn(&mut turn, now);
             }
         }
+    }
+
+    #[test]
+    fn by_itself_everything_is_saved_within_five_seconds() {
+        assert_eq!(CoordinatorConfig::default().autosave_period, Duration::from_secs(5));
     }
 }

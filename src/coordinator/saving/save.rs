@@ -319,7 +319,7 @@ impl Desk<'_> {
             Err(refused) => {
                 // So that the batch has one owner, and is not copied.
                 drop(batch);
-                saves.pending = Arc::unwrap_or_clone(refused.into_batch());
+                saves.pending = Arc::unwrap_or_clone(refused);
             }
         }
     }

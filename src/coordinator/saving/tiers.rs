@@ -52,7 +52,7 @@ enum Walk {
     Goes(CoolingCursor),
 }
 
-/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::coordinator::Statistics).
+/// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TierStatistics {
     /// About how much is stored in each tier, the hottest first: chunks, groups of 4 x 4 x 4, cubes of 16 x 16 x 16; zero if the

@@ -35,7 +35,7 @@ pub enum Window {
 }
 
 impl Window {
-    /// All windows, the shortest first: the order of [`TickHistory::windows`].
+    /// All windows, the shortest first: the order in which a region has them.
     pub const ALL: [Self; 3] = [Self::FiveSeconds, Self::FifteenSeconds, Self::OneMinute];
 
     /// How long it is at most.

@@ -27,7 +27,7 @@ enum Home {
 }
 
 impl CoordinatorHandle {
-    /// Moves the coordinator to where it runs: a thread of its own, or in here for [`TickMode::Lockstep`].
+    /// Moves the coordinator to where it runs: a thread of its own, or in here for lockstep.
     pub fn start(mut app: SubApp, link: MainLink) -> io::Result<Self> {
         if app.world().resource::<CoordinatorConfig>().mode.is_lockstep() {
             return Ok(Self { home: Home::Inline(Box::new(Exclusive::new(app))), link });

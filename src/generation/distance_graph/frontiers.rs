@@ -111,11 +111,6 @@ impl Frontiers {
         }
     }
 
-    /// Columns of many batches are missing again.
-    pub fn reopen_many(&mut self) {
-        self.reopened.forget();
-    }
-
     /// The batch with the nearest column of the disc that the ground has.
     pub fn nearest(&mut self, ground: &mut impl Ground, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
         let index = self.kept.iter().position(|search| search.frontier.center == center);

@@ -2,7 +2,6 @@
 
 use super::disc::{Area, Disc};
 use super::frontiers::{Changes, Search};
-use super::range::ColumnRange;
 use super::search::Ground;
 use super::tree::{Square, TILE, Tree};
 use super::work::BatchColumns;
@@ -62,12 +61,6 @@ impl Listeners {
     pub fn unmarked(&mut self, batch: BatchPos, mask: u16) {
         for listener in &mut self.all {
             listener.given.remove(batch, mask);
-        }
-    }
-
-    pub fn unmarked_range(&mut self, range: ColumnRange) {
-        for listener in &mut self.all {
-            listener.given.clear_range(range);
         }
     }
 

@@ -1,8 +1,8 @@
-//! Changes of many columns at once: rectangles, and whole other trees.
+//! Changes of many columns at once: rectangles.
 
 use super::disc::Area;
-use super::tree::{BRANCH, FULL, ROOT, Square, TILE, Tree, child_index};
-use crate::space::{ColumnPos, bits};
+use super::tree::{FULL, ROOT, Square, Tree};
+use crate::space::ColumnPos;
 use thiserror::Error;
 
 /// How many roots one call may complete columns in: 2^21 x 2^21 columns if it is a square.
@@ -91,64 +91,6 @@ impl Tree {
         }
         let children = (0..64).map(|index| area.child(index));
         children.filter(|child| range.touches(*child)).map(|child| self.fill_in(child, range)).sum()
-    }
-
-    /// Makes every column of the range missing, claims stay; answers how many were completed.
-    pub fn clear_range(&mut self, range: ColumnRange) -> u64 {
-        let roots: Vec<_> = self.roots().map(|(root, _)| root).filter(|root| range.touches(*root)).collect();
-        roots.into_iter().map(|root| self.clear_in(root, range)).sum()
-    }
-
-    fn clear_in(&mut self, area: Area, range: ColumnRange) -> u64 {
-        let square = self.square(area);
-        if square == Square::Full && range.contains(area) {
-            return self.clear_full(area);
-        }
-        let children = match square {
-            Square::Empty => return 0,
-            Square::Full => u64::MAX,
-            Square::Node(tile) if area.level == TILE => self.tile(tile).full | self.tile(tile).partial,
-            Square::Node(branch) => self.branch(branch).full | self.branch(branch).kept,
-        };
-        let mut removed = 0;
-        for child in bits(children).map(|index| area.child(index)).filter(|child| range.touches(*child)) {
-            removed += match area.level {
-                TILE => {
-                    let mask = range.mask(child);
-                    u64::from((mask & self.remove(child.min_batch(), mask)).count_ones())
-                }
-                _ => self.clear_in(child, range),
-            };
-        }
-        removed
-    }
-
-    /// Completes what is completed in another tree and ends the claims there; answers how many columns were missing.
-    pub fn union_with(&mut self, other: &Self) -> u64 {
-        other.roots().map(|(root, number)| self.union_in(other, root, Square::Node(number))).sum()
-    }
-
-    fn union_in(&mut self, other: &Self, area: Area, square: Square) -> u64 {
-        match square {
-            Square::Empty => 0,
-            Square::Full => self.fill(area),
-            Square::Node(tile) if area.level == TILE => {
-                let mut added = 0;
-                for index in bits(other.tile(tile).full | other.tile(tile).partial) {
-                    let batch = area.child(index).min_batch();
-                    debug_assert_eq!(child_index(batch, TILE), index);
-                    let mask = other.completed_in(tile, index);
-                    added += u64::from((mask & !self.add(batch, mask)).count_ones());
-                }
-                added
-            }
-            Square::Node(number) => {
-                let branch = other.branch(number);
-                debug_assert!(area.level >= BRANCH);
-                let children = bits(branch.full | branch.kept);
-                children.map(|index| self.union_in(other, area.child(index), branch.child(index))).sum()
-            }
-        }
     }
 
     /// What of a square of level 1 is completed, batch by batch.

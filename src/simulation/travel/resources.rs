@@ -39,7 +39,7 @@ pub struct RegionShare {
 
 impl RegionShare {
     /// The share that is this part; `section_shift` is columns to a section, as a power of two.
-    pub fn new(part: &Part, section_shift: u32) -> Self {
+    pub(crate) fn new(part: &Part, section_shift: u32) -> Self {
         Self { region: part.region, sections: part.sections.iter().copied().collect(), section_shift }
     }
 

@@ -17,7 +17,7 @@ pub fn chunk_key(dimension: DimensionId, pos: ChunkPos) -> [u8; CHUNK_KEY_LENGTH
 }
 
 /// The dimension and place of the chunk with this key; `None` if it is no chunk's key.
-pub fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
+pub(in crate::storage) fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, ChunkPos)> {
     let key: &[u8; CHUNK_KEY_LENGTH] = key.try_into().ok()?;
     let (dimension, morton) = key.split_first_chunk::<8>()?;
     let (mut x, mut y, mut z) = ([0; 8], [0; 8], [0; 8]);
@@ -41,7 +41,7 @@ pub fn chunk_group_range(dimension: DimensionId, chunk: ChunkPos) -> Range<Vec<u
 
 /// The range of the keys of the aligned cube of 2^`shift` chunks a side that holds `chunk`, and of no others.
 /// With a `shift` of 64 that is the whole dimension.
-pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
+pub(in crate::storage) fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
     let size_mask = span(shift) as i64;
     // With the sign bit flipped the lowest coordinate has no bit set, also in a cube that spans zero.
     let first = |coordinate: i64| ((coordinate ^ i64::MIN) & !size_mask) ^ i64::MIN;

@@ -19,7 +19,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 /// Block columns along one side.
-pub const TILE_SIZE: usize = 64;
+const TILE_SIZE: usize = 64;
 const TILE_AREA: usize = TILE_SIZE * TILE_SIZE;
 const VERSION: u64 = 1;
 /// The runs of a tile, at most: a boundless world of nothing but stripes must not take all memory.
@@ -100,7 +100,7 @@ impl OpacityTile {
     }
 
     /// Takes in one of its columns, or the part of it that is loaded.
-    pub fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
+    pub(crate) fn set_column(&mut self, column: &Column, is_opaque: impl Fn(BlockId) -> bool + Copy) {
         let pos = column.pos();
         let all = HeightSet::from(CHUNK_COORDINATES);
         for range in column.loaded().unwrap_or(&all).ranges() {

@@ -109,14 +109,14 @@ impl WorldStore {
     }
 
     /// Says how long the world has been open in this session, by the clock of whoever runs it. It cannot go back.
-    pub fn set_session_time(&self, time: Duration) {
+    pub(crate) fn set_session_time(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.heat.session.fetch_max(nanoseconds, Ordering::Relaxed);
     }
 
     /// Notes that the columns of a batch are in use at these chunk heights. It is written along with the next save; what is
     /// not stored stays unknown. Of a range of more than 256 chunks nothing is noted.
-    pub fn note_access(&self, dimension: DimensionId, batch: BatchPos, chunk_heights: Range<i64>) {
+    pub(crate) fn note_access(&self, dimension: DimensionId, batch: BatchPos, chunk_heights: Range<i64>) {
         if chunk_heights.is_empty() {
             return;
         }
@@ -128,7 +128,7 @@ impl WorldStore {
     }
 
     /// Notes that these groups are in use.
-    pub fn note_accesses(&self, groups: impl IntoIterator<Item = ChunkGroup>) {
+    pub(crate) fn note_accesses(&self, groups: impl IntoIterator<Item = ChunkGroup>) {
         let second = second_of(self.play_time());
         let mut noted = self.heat.noted();
         for group in groups {
@@ -147,7 +147,7 @@ impl WorldStore {
     }
 
     /// Writes the accesses that were noted, for when nothing else is saved for a while.
-    pub fn save_heat(&self) -> Result<(), StoreError> {
+    pub(crate) fn save_heat(&self) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
         let written = self.add_heat(&BTreeMap::new(), &mut writes)?;
@@ -195,7 +195,7 @@ impl WorldStore {
 
     /// Up to `limit` groups of a tier that were not accessed since `until`, in play time, those first that wait longest. With no
     /// time only those that nobody has accessed ever.
-    pub fn cooling_groups(
+    pub(crate) fn cooling_groups(
         &self,
         tier: Tier,
         until: Option<Duration>,
@@ -217,7 +217,7 @@ impl WorldStore {
 
     /// The next groups of a tier of a walk over all of them, and where it goes on; a walk begins with no cursor, and ends with
     /// none.
-    pub fn walk_cooling_groups(
+    pub(crate) fn walk_cooling_groups(
         &self,
         tier: Tier,
         from: Option<&CoolingCursor>,
@@ -232,7 +232,12 @@ impl WorldStore {
     }
 
     /// How many groups there are for [`cooling_groups`](Self::cooling_groups); more than `limit` are not counted.
-    pub fn count_cooling_groups(&self, tier: Tier, until: Option<Duration>, limit: usize) -> Result<usize, StoreError> {
+    pub(crate) fn count_cooling_groups(
+        &self,
+        tier: Tier,
+        until: Option<Duration>,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
         let range = keys::cooling_range(tier, until.map_or(0, second_of));
         Ok(self.store.scan(Family::Meta, &range.start..&range.end, limit)?.len())
     }
@@ -287,7 +292,7 @@ impl WorldStore {
 
     /// Finds groups that have no heat, as in a world that was made before there was any, and lets them cool down from now on.
     /// Looks at up to `limit` groups, and goes on there the next time. Says whether it has come to the end.
-    pub fn adopt_groups(&self, limit: usize) -> Result<bool, StoreError> {
+    pub(crate) fn adopt_groups(&self, limit: usize) -> Result<bool, StoreError> {
         let _writing = self.lock_writes();
         let mut next = match self.store.get(Family::Meta, keys::ADOPTED)? {
             // An empty value says that all are known.

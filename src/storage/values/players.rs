@@ -24,7 +24,7 @@ impl WorldStore {
     ///
     /// # Errors
     /// The store cannot be read, or the record is damaged.
-    pub fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
+    pub(crate) fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
         self.scan_all(Family::Meta, keys::player_range(name), |key, _| {
             let (_, id) = keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;

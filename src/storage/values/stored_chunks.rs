@@ -23,7 +23,7 @@ impl WorldStore {
     ///
     /// # Errors
     /// For each chunk those of the store, and that it is damaged.
-    pub fn stored_chunks(
+    pub(crate) fn stored_chunks(
         &self,
         dimension: DimensionId,
         chunks: &[ChunkPos],

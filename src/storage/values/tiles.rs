@@ -65,13 +65,13 @@ impl WorldStore {
     }
 
     /// One piece of a dimension's graph of stored columns, if it is saved.
-    pub fn stored_tile(&self, dimension: DimensionId, tile: TilePos) -> Result<Option<Masks>, StoreError> {
+    pub(crate) fn stored_tile(&self, dimension: DimensionId, tile: TilePos) -> Result<Option<Masks>, StoreError> {
         let value = self.store.get(Family::Meta, &keys::tile_key(dimension, tile))?;
         value.map(|value| self.tile_masks(dimension, tile, &value)).transpose()
     }
 
     /// Whether the column is stored, or, in a sparse dimension, something of it.
-    pub fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
+    pub(crate) fn is_stored(&self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let masks = self.stored_tile(dimension, column.tile())?;
         Ok(masks.is_some_and(|masks| is_marked(&masks, column)))
     }
@@ -120,7 +120,7 @@ impl WorldStore {
     /// chunks may become colder meanwhile: it looks through the hottest tier first.
     ///
     /// `progress` is told now and then how far it is, and can stop it. Then nothing is changed, and the answer is `None`.
-    pub fn rebuild_tiles(
+    pub(crate) fn rebuild_tiles(
         &self,
         dimension: DimensionId,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,

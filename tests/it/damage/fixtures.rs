@@ -67,7 +67,6 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
             ComponentRecord { name: "game:items".into(), version: 0, size: None },
         ],
         entity_types: vec!["game::Mob".into()],
-        structures: vec!["game:house".into()],
     };
     let (mut batch, types) = (SaveBatch::default(), types(&lists));
     let columns = [ColumnPos::new(0, 0), ColumnPos::new(-1, 70_000), ColumnPos::new(i64::MIN >> 4, 5)];

@@ -226,7 +226,6 @@ fn counts_in_the_widest_disc_come_at_once() {
         assert!((missing as f64 / exact - 1.0).abs() < 1e-7, "{missing}");
     }
     assert_eq!(graph.count_missing_in_range(center, u32::MAX), u64::MAX);
-    assert_eq!(graph.completion_in_disc(center, u32::MAX).total, u64::MAX);
 }
 
 #[test]
@@ -337,7 +336,9 @@ fn far_answers_are_the_nearest_wherever_the_centre_goes() {
         }
         if step % 50 == 49 {
             let min = center.offset(random.bits() as i64 % 64, random.bits() as i64 % 64);
-            graph.unmark_range(min, min.offset(5, 9));
+            for place in 0..60 {
+                graph.unmark(min.offset(place % 6, place / 6));
+            }
         }
     }
 }
@@ -349,7 +350,7 @@ fn ranges_that_no_graph_should_hold_are_refused() {
     let error = graph.mark_range(low, high).unwrap_err();
     assert_eq!((error.min, error.max, error.roots), (low, high, 1 << 106));
     assert_eq!(graph.mark_range(high, low), Ok(0));
-    assert_eq!((graph.completed_count(), graph.unmark_range(low, high)), (0, 0));
+    assert_eq!(graph.completed_count(), 0);
     // A strip of a thousand roots is one bit each, and the rest of its batches at the ends.
     let strip = (ColumnPos::new(-1_000_000, 0), ColumnPos::new(1_000_000, 2047));
     assert_eq!(graph.mark_range(strip.0, strip.1), Ok(2_000_001 * 2048));

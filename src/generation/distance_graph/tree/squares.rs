@@ -109,16 +109,6 @@ impl Tree {
         }
     }
 
-    /// Makes an area of level 1 or 2, which is full, all empty; answers how many columns were completed.
-    pub fn clear_full(&mut self, area: Area) -> u64 {
-        let batch = area.min_batch();
-        if area.level == TILE {
-            self.open_branch(batch);
-        }
-        self.set_square(batch, area.level, Square::Empty);
-        Area::column_count(area.level)
-    }
-
     /// Calls `visit` for each tile with a completed column, and its square.
     pub fn visit_tiles(&self, area: Area, square: Square, visit: &mut impl FnMut(Area, Square)) {
         if square == Square::Empty {

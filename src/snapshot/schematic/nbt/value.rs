@@ -40,12 +40,12 @@ impl NbtKind {
     ];
 
     /// The kind with this tag, 0 to 12.
-    pub fn from_tag(tag: u8) -> Option<Self> {
+    pub(in crate::snapshot::schematic) fn from_tag(tag: u8) -> Option<Self> {
         Self::ALL.get(usize::from(tag)).copied()
     }
 
     /// The tag.
-    pub fn tag(self) -> u8 {
+    pub(in crate::snapshot::schematic) fn tag(self) -> u8 {
         self as u8
     }
 
