@@ -65,6 +65,7 @@ pub struct SetBlock {
 #[derive(Default)]
 pub struct Inbox {
     /// Worlds of regions that merged into this one.
+    #[expect(clippy::vec_box, reason = "they come in their boxes, and one goes to where it is absorbed")]
     pub absorbed: Vec<Box<RegionWorld>>,
     /// Columns that were loaded or generated for it.
     pub columns: Vec<LoadedColumn>,

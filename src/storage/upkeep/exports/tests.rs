@@ -63,7 +63,6 @@ fn lists(blocks: &BlockRegistry) -> RegistryLists {
         blocks: blocks.block_records().collect(),
         components: blocks.component_records().cloned().collect(),
         entity_types: vec!["game::Cow".into(), "game::Pig@9".into()],
-        ..RegistryLists::default()
     }
 }
 
