@@ -15,6 +15,7 @@ mod exclusive;
 mod fault;
 mod letter;
 mod mail;
+mod player;
 mod pool;
 mod position;
 mod post;
@@ -46,6 +47,7 @@ pub use letter::{
     Undeliverable,
 };
 pub use mail::{Inbox, MirrorUpdate, Outbox, Part, SetBlock, Traveller, ViewerReport};
+pub use player::{LoggedOut, Player};
 pub use pool::WorldPool;
 pub use position::{Position, Viewer, ViewerRadii};
 pub(crate) use post::schedule;
@@ -58,7 +60,6 @@ pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplate, Region
 pub use travel::components::{BoxedComponent, Mirrored, RegionComponents, SavedComponent};
 pub use travel::entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
 pub use travel::messages::PlacedMessage;
-pub use travel::player::{LoggedOut, Player};
 pub use travel::resources::{RegionResource, RegionShare, ResourcePart};
 pub use travel::saved_type::SavedVersionError;
 pub use travel::unregistered::UnregisteredComponents;

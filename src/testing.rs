@@ -114,12 +114,12 @@ pub fn update(app: &mut App, times: usize) {
 pub struct Patience {
     /// So long.
     pub limit: Duration,
-    /// So much time from one update to the next, if an update does not take longer. None is waited for in lockstep.
+    /// So much time from one update to the next, if an update does not take longer. In lockstep it does not count.
     pub frame: Duration,
 }
 
 impl Default for Patience {
-    /// Half a minute, at up to 1,000 frames a second.
+    /// Half a minute, a millisecond a frame.
     fn default() -> Self {
         Self { limit: Duration::from_secs(30), frame: Duration::from_millis(1) }
     }
@@ -137,6 +137,8 @@ pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut do
     let Patience { limit, frame } = patience;
     let is_lockstep = app.get_added_plugins::<TerranePlugin>().iter().any(|plugin| plugin.is_lockstep());
     let frame = if is_lockstep { Duration::ZERO } else { frame };
+    // Meshes are made on threads that no tick waits for, and those have to get their turn.
+    let moment = Duration::from_millis(1);
     let start = Instant::now();
     while !done(app.world_mut()) {
         let began = Instant::now();
@@ -145,7 +147,7 @@ pub fn update_until_within(app: &mut App, patience: Patience, what: &str, mut do
         }
         assert!(began - start < limit, "waited {limit:?} in vain until {what}: {}", state(app.world_mut()));
         app.update();
-        thread::sleep(frame.saturating_sub(began.elapsed()));
+        thread::sleep(frame.saturating_sub(began.elapsed()).max(moment));
     }
 }
 

@@ -6,11 +6,11 @@ use super::columns::column_work::FinishedWork;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
 use super::fault::raise;
 use super::letter::Undeliverable;
+use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
 use super::strict::StrictMode;
 use super::travel::departure::{depart_all, family, place, roots};
 use super::travel::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
-use super::travel::player::{PlayersToTend, tend_players};
 use super::travel::records::record;
 use super::world::RegionState;
 use super::{

@@ -6,7 +6,6 @@ pub(super) mod departure;
 pub(super) mod entities;
 pub(super) mod journey;
 pub(super) mod messages;
-pub(super) mod player;
 pub(super) mod records;
 pub(super) mod relationships;
 pub(super) mod resources;

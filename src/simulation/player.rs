@@ -1,9 +1,11 @@
 //! Players: entities that come with a log-in and go with a log-out, wherever they are.
+//!
+//! The file stays where it is: worlds have [`Player`] under the path of its type, as they have the saved components of games.
 
-use super::components::RegionComponents;
-use super::departure::{family, place};
-use super::entities::{EntityIndex, Migration, StableId, forget};
-use super::records::spawn_stored;
+use super::travel::components::RegionComponents;
+use super::travel::departure::{family, place};
+use super::travel::entities::{EntityIndex, Migration, StableId, forget};
+use super::travel::records::spawn_stored;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::letter::{Address, Letter, LetterSender};
 use crate::simulation::world::RegionState;
@@ -70,10 +72,10 @@ fn on_discard_player(mut world: DeferredWorld, _: HookContext) {
 pub struct LoggedOut;
 
 /// Players who have to leave or who hang on something.
-pub(in crate::simulation) type PlayersToTend = (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>);
+pub(super) type PlayersToTend = (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>);
 
 /// Lets go who logged out. With them all that is unsaved is handed out, so that a crash finds what they had once.
-pub(in crate::simulation) fn tend_players(
+pub(super) fn tend_players(
     world: &mut World,
     components: &RegionComponents,
     players: &mut QueryState<Entity, PlayersToTend>,
