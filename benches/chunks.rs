@@ -3,20 +3,21 @@
 //! Each is measured beside its reference in the same run. After Criterion's own report comes one table: the medians,
 //! their ratio, and the goal.
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
-#[path = "worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "shared/measure.rs"]
+mod measure;
+#[path = "worlds/terrain.rs"]
+mod terrain;
 
 use bevy_terrane::block::{BlockId, BlockLayout, ComponentId, ComponentLayout};
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::chunk::format::{EncodedChunk, decode, decode_with, encode, encode_with};
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::Criterion;
+use measure::timed;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Chunks along an edge of terrain42.
-const EDGE: usize = terrain42::W / 16;
+const EDGE: usize = terrain::EDGE as usize;
 /// Blocks in a chunk.
 const VOLUME: usize = 4096;
 /// Kinds of blocks in a built chunk, from [`FIRST_KIND`] on.
@@ -71,27 +72,12 @@ impl Bench {
 
     /// The median of all runs; `None` if it was left out by a filter.
     fn measure<R>(&mut self, group: &str, part: &str, operations: usize, mut run: impl FnMut() -> R) -> Option<f64> {
-        let mut runs = Vec::new();
-        let mut criterion = self.criterion.benchmark_group(group);
-        criterion.sample_size(10).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-        criterion.throughput(Throughput::Elements(operations as u64));
-        criterion.bench_function(BenchmarkId::from_parameter(part), |bencher| {
-            bencher.iter_custom(|count| {
-                let mut total = Duration::ZERO;
-                for _ in 0..count {
-                    let start = Instant::now();
-                    let result = black_box(run());
-                    let time = start.elapsed();
-                    drop(result);
-                    runs.push(time.as_nanos() as f64 / operations as f64);
-                    total += time;
-                }
-                total
-            });
+        let runs = measure::runs(&mut self.criterion, group, part, operations, || {
+            // What it gives is dropped when the time is taken.
+            let (time, _result) = timed(|| black_box(run()));
+            time
         });
-        criterion.finish();
-        runs.sort_unstable_by(f64::total_cmp);
-        runs.get(runs.len() / 2).copied()
+        measure::median(&runs)
     }
 
     fn print_table(&self) {
@@ -118,13 +104,13 @@ impl Random {
 
 /// terrain42 as dense chunks, x slowest within each.
 fn dense_terrain() -> Vec<[u16; VOLUME]> {
-    let blocks = terrain42::generate();
+    let blocks = terrain::generate();
     let mut chunks = Vec::new();
     for number in 0..EDGE * EDGE * EDGE {
         let [x, y, z] = [number / EDGE / EDGE, number / EDGE % EDGE, number % EDGE];
         chunks.push(std::array::from_fn(|cell| {
-            let (x, y, z) = (x * 16 + cell / 256, y * 16 + cell / 16 % 16, z * 16 + cell % 16);
-            blocks[x + z * terrain42::W + y * terrain42::W * terrain42::L].into()
+            let at = [x * 16 + cell / 256, y * 16 + cell / 16 % 16, z * 16 + cell % 16];
+            blocks[terrain::index(at)].into()
         }));
     }
     chunks
@@ -305,7 +291,8 @@ fn memory(terrain: &[Chunk]) {
 }
 
 fn main() {
-    let mut bench = Bench { criterion: Criterion::default().configure_from_args(), lines: Vec::new() };
+    let criterion = measure::criterion(Duration::from_secs(1), Duration::from_millis(300));
+    let mut bench = Bench { criterion, lines: Vec::new() };
     let dense = dense_terrain();
     let terrain: Vec<Chunk> = dense.iter().map(pack).collect();
     let built = built_chunks();

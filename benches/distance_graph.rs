@@ -3,56 +3,23 @@
 //! After Criterion's own report comes one table: the median of all runs that were measured, and the fastest of them,
 //! which tells more where others use the machine too, beside the goal.
 
+#[path = "shared/counting.rs"]
+mod counting;
+#[path = "shared/measure.rs"]
+mod measure;
 #[path = "../src/generation/distance_graph/tests/workload.rs"]
 mod workload;
 
 use bevy_terrane::generation::{Completions, DistanceGraph, ListenerId, Work};
 use bevy_terrane::space::{BatchPos, ColumnPos};
-use criterion::{BenchmarkId, Criterion, Throughput};
-use std::alloc::{GlobalAlloc, Layout, System};
+use counting::held_by;
+use criterion::Criterion;
+use measure::timed;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use workload::{
     Ground, ORIGIN, Random, Shape, collect, fill, fill_with_window, listened, rows, shuffled, square, walk,
 };
-
-/// Counts what is allocated and not yet freed while [`COUNTING`] is set.
-struct CountingAllocator;
-
-static COUNTING: AtomicBool = AtomicBool::new(false);
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator with the arguments as they came, and its answer goes back as it is.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if COUNTING.load(Relaxed) {
-            ALLOCATED.fetch_add(layout.size(), Relaxed);
-        }
-        // SAFETY: the caller keeps the contract of this same function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if COUNTING.load(Relaxed) {
-            ALLOCATED.fetch_sub(layout.size(), Relaxed);
-        }
-        // SAFETY: the caller keeps the contract of this same function, and `alloc` took the pointer from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if COUNTING.load(Relaxed) {
-            ALLOCATED.fetch_add(new_size, Relaxed);
-            ALLOCATED.fetch_sub(layout.size(), Relaxed);
-        }
-        // SAFETY: the caller keeps the contract of this same function, and `alloc` took the pointer from `System`.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// One line of the table.
 struct Line {
@@ -78,26 +45,10 @@ impl Bench {
         part: &str,
         goal: impl Into<Option<f64>>,
         operations: usize,
-        mut run: impl FnMut() -> Duration,
+        run: impl FnMut() -> Duration,
     ) {
-        let mut runs = Vec::new();
-        let mut criterion = self.criterion.benchmark_group(group);
-        criterion.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
-        criterion.throughput(Throughput::Elements(operations as u64));
-        criterion.bench_function(BenchmarkId::from_parameter(part), |bencher| {
-            bencher.iter_custom(|count| {
-                let mut total = Duration::ZERO;
-                for _ in 0..count {
-                    let time = run();
-                    runs.push(time.as_nanos() as f64 / operations as f64);
-                    total += time;
-                }
-                total
-            });
-        });
-        criterion.finish();
-        runs.sort_unstable_by(f64::total_cmp);
-        if let Some(median) = runs.get(runs.len() / 2).copied() {
+        let runs = measure::runs(&mut self.criterion, group, part, operations, run);
+        if let Some(median) = measure::median(&runs) {
             let (name, fastest) = (format!("{group} {part}"), runs.first().copied());
             self.lines.push(Line { name, ours: median, fastest, goal: goal.into(), unit: "ns" });
         }
@@ -111,12 +62,6 @@ impl Bench {
             println!("{name:<48} {ours:>13.1} {fastest:>13} {goal:>11} {unit}");
         }
     }
-}
-
-fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
-    let start = Instant::now();
-    let result = run();
-    (start.elapsed(), result)
 }
 
 /// G1, G1w, G2: find work and mark it, in nanoseconds a batch.
@@ -198,15 +143,12 @@ fn memory(bench: &mut Bench) {
         graph
     };
     let mut measure = |name: &str, goal: Option<f64>, make: &dyn Fn() -> DistanceGraph| {
-        ALLOCATED.store(0, Relaxed);
-        COUNTING.store(true, Relaxed);
-        let graph = make();
-        COUNTING.store(false, Relaxed);
+        let (bytes, graph) = held_by(make);
         let mut line = |what: &str, bytes: usize, goal| {
             let name = format!("G4 {name}{what}");
             bench.lines.push(Line { name, ours: bytes as f64, fastest: None, goal, unit: "B" });
         };
-        line("", ALLOCATED.load(Relaxed), goal);
+        line("", bytes, goal);
         line(", by memory()", graph.memory(), None);
     };
     for (chance, name, goal) in [(0.5, "50 %", 18e6), (0.9, "90 %", 16e6), (0.99, "99 %", 6e6)] {
@@ -274,7 +216,8 @@ fn share(bench: &mut Bench) {
 }
 
 fn main() {
-    let mut bench = Bench { criterion: Criterion::default().configure_from_args(), lines: Vec::new() };
+    let criterion = measure::criterion(Duration::from_secs(2), Duration::from_millis(300));
+    let mut bench = Bench { criterion, lines: Vec::new() };
     find(&mut bench);
     mark(&mut bench);
     count(&mut bench);

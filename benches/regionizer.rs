@@ -3,44 +3,20 @@
 //!
 //! After Criterion's own report comes one table: the median of all runs that were measured, beside its goal.
 
+#[path = "shared/counting.rs"]
+mod counting;
+#[path = "shared/measure.rs"]
+mod measure;
 #[path = "../src/region/workload_tests/workload.rs"]
 mod workload;
 
 use bevy_terrane::region::{RegionId, Regionizer, RegionizerConfig};
 use bevy_terrane::space::ColumnPos;
-use criterion::{BenchmarkId, Criterion, Throughput};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use counting::held_by;
+use criterion::Criterion;
+use measure::timed;
+use std::time::Duration;
 use workload::{Walk, apply, begin_all, end_all, regionizer, square, tick_all};
-
-/// Counts what is allocated and not yet freed while [`COUNTING`] is set.
-struct CountingAllocator;
-
-static COUNTING: AtomicBool = AtomicBool::new(false);
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator with the arguments as they came, and its answer goes back as it is.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if COUNTING.load(Relaxed) {
-            ALLOCATED.fetch_add(layout.size(), Relaxed);
-        }
-        // SAFETY: the caller keeps the contract of this same function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if COUNTING.load(Relaxed) {
-            ALLOCATED.fetch_sub(layout.size(), Relaxed);
-        }
-        // SAFETY: the caller keeps the contract of this same function, and `alloc` took the pointer from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// One part of a workload that is timed by itself.
 struct Timed {
@@ -48,45 +24,19 @@ struct Timed {
     part: &'static str,
     /// Nanoseconds an operation.
     goal: Option<f64>,
-    /// Nanoseconds an operation of each run.
-    runs: Vec<f64>,
+    /// Nanoseconds an operation.
+    median: Option<f64>,
 }
 
 impl Timed {
     fn new(group: &'static str, part: &'static str, goal: impl Into<Option<f64>>) -> Self {
-        Self { group, part, goal: goal.into(), runs: Vec::new() }
+        Self { group, part, goal: goal.into(), median: None }
     }
 
     /// Measures runs of so many operations each; `run` answers how long its timed part took.
-    fn measure(&mut self, criterion: &mut Criterion, operations: usize, mut run: impl FnMut() -> Duration) {
-        let mut group = criterion.benchmark_group(self.group);
-        group.sample_size(10).measurement_time(Duration::from_secs(3)).warm_up_time(Duration::from_millis(500));
-        group.throughput(Throughput::Elements(operations as u64));
-        group.bench_function(BenchmarkId::from_parameter(self.part), |bencher| {
-            bencher.iter_custom(|runs| {
-                let mut total = Duration::ZERO;
-                for _ in 0..runs {
-                    let time = run();
-                    self.runs.push(time.as_nanos() as f64 / operations as f64);
-                    total += time;
-                }
-                total
-            });
-        });
-        group.finish();
+    fn measure(&mut self, criterion: &mut Criterion, operations: usize, run: impl FnMut() -> Duration) {
+        self.median = measure::median(&measure::runs(criterion, self.group, self.part, operations, run));
     }
-
-    fn median(&self) -> Option<f64> {
-        let mut runs = self.runs.clone();
-        runs.sort_unstable_by(f64::total_cmp);
-        runs.get(runs.len() / 2).copied()
-    }
-}
-
-fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
-    let start = Instant::now();
-    let result = run();
-    (start.elapsed(), result)
 }
 
 /// R1: a square appears, and disappears in the same order; then one tick removes all.
@@ -212,14 +162,14 @@ fn loaded(walk: &Walk) -> Regionizer<()> {
 
 /// Bytes that a regionizer holds for each of its sections.
 fn bytes_per_section(fill: impl FnOnce(&mut Regionizer<()>)) -> f64 {
-    ALLOCATED.store(0, Relaxed);
-    COUNTING.store(true, Relaxed);
-    let mut regionizer = regionizer();
-    fill(&mut regionizer);
-    regionizer.drain_events();
-    COUNTING.store(false, Relaxed);
+    let (bytes, regionizer) = held_by(|| {
+        let mut regionizer = regionizer();
+        fill(&mut regionizer);
+        regionizer.drain_events();
+        regionizer
+    });
     let sections: usize = regionizer.regions().into_iter().map(|id| regionizer.section_count(id)).sum();
-    ALLOCATED.load(Relaxed) as f64 / sections as f64
+    bytes as f64 / sections as f64
 }
 
 fn print_table(timings: &[Timed], walk: &Walk) {
@@ -229,7 +179,7 @@ fn print_table(timings: &[Timed], walk: &Walk) {
         println!("{name:<42} {ours:>9.1} {goal:>9} {unit}");
     };
     for timing in timings {
-        if let Some(ours) = timing.median() {
+        if let Some(ours) = timing.median {
             print(&format!("{} {}", timing.group, timing.part), ours, timing.goal, "ns");
         }
     }
@@ -250,7 +200,7 @@ fn print_table(timings: &[Timed], walk: &Walk) {
 }
 
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args();
+    let mut criterion = measure::criterion(Duration::from_secs(3), Duration::from_millis(500));
     let walk = Walk::on_square_of(20_000);
     let mut timings = Vec::from(dense(&mut criterion));
     timings.push(scattered(&mut criterion, &walk));

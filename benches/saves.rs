@@ -9,10 +9,16 @@
 //! K7, on the real clock: 44 players around each of whom a block is changed in every one of 225 columns within five seconds,
 //! once with an autosave period of five seconds, so that 2,000 columns are saved each second, and once with one of an hour.
 
+#[path = "shared/choose.rs"]
+mod choose;
+#[path = "shared/processor.rs"]
+mod processor;
+
 use bevy_terrane::chunk::format;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch, keys};
 use bevy_terrane::testing::{dimension_id, flat, headless, spawn_in_region, start, update};
+use processor::processor_time;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,13 +118,6 @@ struct Cost {
     saves: f64,
 }
 
-/// How long this thread has had a core so far; zero where the system does not tell.
-fn time_on_a_core() -> Duration {
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = statistics.split_whitespace().next().and_then(|first| first.parse().ok());
-    Duration::from_nanos(nanoseconds.unwrap_or(0))
-}
-
 fn builders(autosave_period: Duration) -> Cost {
     let folder = tempfile::tempdir().expect("a folder");
     let mut app = headless(TerranePlugin::at(folder.path().join("world")).with_autosave_period(autosave_period));
@@ -137,10 +136,10 @@ fn builders(autosave_period: Duration) -> Cost {
         for _ in 0..seconds {
             let end = Instant::now() + Duration::from_secs(1);
             while Instant::now() < end {
-                let (began, own) = (Instant::now(), time_on_a_core());
+                let (began, own) = (Instant::now(), processor_time());
                 app.update();
                 times.push(began.elapsed());
-                own_times.push(time_on_a_core().saturating_sub(own));
+                own_times.push(processor_time().saturating_sub(own));
                 std::thread::sleep(Duration::from_millis(15));
             }
             // Of the last 1,024 passes, which is about a second.
@@ -187,13 +186,7 @@ fn unnoticed() {
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let workloads: [(&str, fn()); 2] = [("K5", bytes_written), ("K7", unnoticed)];
-    for (name, run) in workloads {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
-            run();
-        }
-    }
+    choose::run(&[("K5", bytes_written), ("K7", unnoticed)]);
 }
 
 fn bytes_written() {

@@ -4,97 +4,35 @@
 //! runs several times; the table has the medians, the memory that they took at the most beyond what was there before, and
 //! the goals.
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
-#[path = "worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "../tests/it/meter.rs"]
+mod meter;
+#[path = "shared/processor.rs"]
+mod processor;
+#[path = "worlds/terrain.rs"]
+mod terrain;
 
 use bevy_terrane::block::BlockId;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::snapshot::schematic::{AIR, ReadOptions, Schematic, WriteOptions};
 use bevy_terrane::space::ChunkPos;
-use std::alloc::{GlobalAlloc, Layout, System};
+use meter::peak_bytes;
+use processor::processor_time;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Instant;
 
 const RUNS: usize = 7;
-
-/// The system's allocator, and a count of what it holds.
-struct Meter;
-
-#[global_allocator]
-static METER: Meter = Meter;
-
-static HELD: AtomicIsize = AtomicIsize::new(0);
-static PEAK: AtomicIsize = AtomicIsize::new(0);
-
-fn count(bytes: isize) {
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(held, Ordering::Relaxed);
-}
-
-// SAFETY: Every call is passed on to the system's allocator as it is, and its answer passed back.
-unsafe impl GlobalAlloc for Meter {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: The caller promises what the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: The caller promises what the system's allocator asks for.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        // SAFETY: The caller promises what the system's allocator asks for.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-/// The terrain as chunks.
-fn terrain() -> Schematic {
-    let cells = terrain42::generate();
-    let (width, height, length) = (terrain42::W, terrain42::H, terrain42::L);
-    let mut schematic = Schematic::new([width as u32, height as u32, length as u32]);
-    schematic.data_version = Some(3955);
-    schematic.palette = terrain42::NAMES.map(str::to_owned).to_vec();
-    assert_eq!(schematic.palette[0], AIR);
-    for (x, y, z) in
-        (0..width / 16).flat_map(|x| (0..height / 16).flat_map(move |y| (0..length / 16).map(move |z| (x, y, z))))
-    {
-        let chunk = Chunk::from_fn(|[cx, cy, cz]| {
-            let at = (x * 16 + cx) + (z * 16 + cz) * width + (y * 16 + cy) * width * length;
-            BlockId::new(cells[at].into())
-        });
-        schematic.blocks.set_chunk(ChunkPos::new(x as i64, y as i64, z as i64), chunk.into());
-    }
-    schematic
-}
-
-/// Milliseconds that this thread has had a processor, where the system tells: unlike the time that passes it does not
-/// depend on what else the machine does.
-fn processor_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse::<f64>().ok()).unwrap_or_default() / 1e6
-}
 
 /// Runs it several times, and prints the median times and the peak.
 fn measure<T>(name: &str, goal: &str, mut run: impl FnMut() -> T) {
     let (mut times, mut busy) = (Vec::new(), Vec::new());
     let mut peak = 0;
     for _ in 0..RUNS {
-        let before = HELD.load(Ordering::Relaxed);
-        PEAK.store(before, Ordering::Relaxed);
+        let mut made = None;
         let (start, before_busy) = (Instant::now(), processor_time());
-        let made = black_box(run());
+        let taken = peak_bytes(|| made = Some(black_box(run())));
         times.push(start.elapsed().as_secs_f64() * 1e3);
-        busy.push(processor_time() - before_busy);
-        peak = peak.max(PEAK.load(Ordering::Relaxed) - before);
-        drop(made);
+        busy.push((processor_time() - before_busy).as_secs_f64() * 1e3);
+        peak = peak.max(taken);
     }
     times.sort_by(f64::total_cmp);
     busy.sort_by(f64::total_cmp);
@@ -106,7 +44,9 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let schematic = terrain();
+    let mut schematic = terrain::schematic();
+    schematic.data_version = Some(3955);
+    assert_eq!(schematic.palette[0], AIR);
     let file = |level| {
         let mut file = Vec::new();
         schematic.write(&mut file, &WriteOptions { version: 3, level }).expect("a schematic that can be written");

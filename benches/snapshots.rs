@@ -4,12 +4,10 @@
 //! are wall-clock on one core; each round goes over all columns, and the operations on single columns are told as minimum,
 //! average, median, 95 % and maximum of all rounds.
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
 #[path = "worlds/running_arena.rs"]
 mod running_arena;
-#[path = "worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "worlds/terrain.rs"]
+mod terrain;
 
 use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column};
@@ -25,26 +23,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use terrain::EDGE;
 
-/// Chunks along an edge of terrain42.
-const EDGE: i64 = terrain42::W as i64 / 16;
 const ROUNDS: usize = 10;
 
 type World = BTreeMap<ColumnPos, Column>;
 
 /// Every chunk of the arena has an `Arc` of its own, air too: as if somebody had built everywhere.
 fn terrain() -> World {
-    let blocks = terrain42::generate();
+    let blocks = terrain::generate();
     let mut world = World::new();
     for pos in (0..EDGE).flat_map(|x| (0..EDGE).map(move |z| ColumnPos::new(x, z))) {
         let mut column = Column::new(pos);
         for chunk_y in 0..EDGE {
-            let chunk = Chunk::from_fn(|[x, y, z]| {
-                let at = |chunk: i64, cell: usize| chunk as usize * 16 + cell;
-                let (x, y, z) = (at(pos.x, x), at(chunk_y, y), at(pos.z, z));
-                BlockId::new(u32::from(blocks[x + z * terrain42::W + y * terrain42::W * terrain42::L]))
-            });
-            column.set_chunk(chunk_y, Arc::new(chunk));
+            column.set_chunk(chunk_y, Arc::new(terrain::chunk(&blocks, pos.chunk(chunk_y))));
         }
         world.insert(pos, column);
     }
@@ -181,10 +173,7 @@ fn memory(world: &World) {
 /// Without a goal: the arena is put elsewhere.
 fn place(world: &World) {
     let snapshot = captured(world);
-    let mut registry = BlockRegistry::new();
-    for name in &terrain42::NAMES[1..] {
-        registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
-    }
+    let registry = terrain::registry();
     for (name, turn, to) in [
         ("by whole chunks", Turn::NONE, 1_600),
         ("by half a chunk", Turn::NONE, 8),
@@ -200,8 +189,8 @@ fn place(world: &World) {
 
 /// S6: the arena is restored from disk in a running world with default budgets, at 20 ticks a second.
 fn running(world: &World) {
-    let mut arena = running_arena::RunningArena::new(arena(), &terrain42::NAMES);
-    let ids: Vec<BlockId> = terrain42::NAMES.iter().map(|name| arena.id(name)).collect();
+    let mut arena = running_arena::RunningArena::new(arena(), &terrain::NAMES);
+    let ids: Vec<BlockId> = terrain::NAMES.iter().map(|name| arena.id(name)).collect();
     let mut snapshot = Snapshot::new(self::arena());
     for (pos, column) in world {
         let mut translated = Column::new(*pos);
@@ -268,10 +257,7 @@ fn running(world: &World) {
 /// The reading half of S6: the arena is stored, and read again from disk by one thread and by two.
 fn stored(world: &World) {
     let snapshot = captured(world);
-    let mut registry = BlockRegistry::new();
-    for name in &terrain42::NAMES[1..] {
-        registry.register(bevy_terrane::block::BlockType::new(*name)).expect("each has a name of its own");
-    }
+    let registry = terrain::registry();
     let folder = tempfile::tempdir().expect("a folder");
     for level in [1, 3, 6] {
         let path = folder.path().join(level.to_string());

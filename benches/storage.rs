@@ -3,12 +3,10 @@
 //! Each is measured beside its reference, the same bytes through plain RocksDB in the same run; a filter as an argument
 //! chooses workloads by their names. One line a figure; times are wall-clock.
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
-#[path = "worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "worlds/terrain.rs"]
+mod terrain;
 
-use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
+use bevy_terrane::block::{BlockId, BlockRegistry};
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
 use bevy_terrane::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
 use bevy_terrane::storage::{
@@ -21,10 +19,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use terrain::EDGE;
 
 const DIMENSION: DimensionId = DimensionId(0);
-/// Chunks along an edge of terrain42.
-const EDGE: i64 = terrain42::W as i64 / 16;
 /// Columns along an edge of the world of the workloads K.
 const WIDE: i64 = 64;
 
@@ -32,15 +29,11 @@ const WIDE: i64 = 64;
 type Chunks = BTreeMap<ChunkPos, Arc<Chunk>>;
 
 fn terrain() -> Chunks {
-    let blocks = terrain42::generate();
+    let blocks = terrain::generate();
     let mut chunks = Chunks::new();
     for number in 0..EDGE.pow(3) {
         let pos = ChunkPos::new(number / EDGE / EDGE, number / EDGE % EDGE, number % EDGE);
-        let chunk = Chunk::from_fn(|[x, y, z]| {
-            let at = |chunk: i64, cell: usize| chunk as usize * 16 + cell;
-            let (x, y, z) = (at(pos.x, x), at(pos.y, y), at(pos.z, z));
-            BlockId::new(u32::from(blocks[x + z * terrain42::W + y * terrain42::W * terrain42::L]))
-        });
+        let chunk = terrain::chunk(&blocks, pos);
         if chunk.uniform_block() != Some(BlockId::AIR) {
             chunks.insert(pos, Arc::new(chunk));
         }
@@ -90,11 +83,7 @@ fn saves(chunks: &Chunks) -> Vec<SaveBatch> {
 
 /// The types of blocks of terrain42: whoever does not know them cannot keep the opacity map.
 fn blocks() -> Arc<BlockRegistry> {
-    let mut blocks = BlockRegistry::new();
-    for name in &terrain42::NAMES[1..] {
-        blocks.register(BlockType::new(*name)).expect("each has a name of its own");
-    }
-    Arc::new(blocks)
+    Arc::new(terrain::registry())
 }
 
 /// Everything that is stored, family by family, but for what a world has only once.

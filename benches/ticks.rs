@@ -3,12 +3,18 @@
 //!
 //! These are measurements of a running system, not of a function: each prints what it saw over several seconds.
 
+#[path = "shared/choose.rs"]
+mod choose;
+#[path = "shared/report.rs"]
+mod report;
+
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_in_region, start, update, update_until_within, viewer,
 };
 use bevy_terrane::view::Window;
+use report::{report, resident};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,18 +23,14 @@ use std::time::{Duration, Instant};
 const APART: i64 = 16 * 32;
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let workloads: [(&str, fn()); 6] =
-        [("T1", overhead), ("T2", scaling), ("T3", independence), ("T4", crowd), ("T5", many), ("T6", crowded_region)];
-    for (name, run) in workloads {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
-            run();
-        }
-    }
-}
-
-fn report(name: &str, ours: String, goal: &str) {
-    println!("{name:<28} {ours:<64} goal: {goal}");
+    choose::run(&[
+        ("T1", overhead),
+        ("T2", scaling),
+        ("T3", independence),
+        ("T4", crowd),
+        ("T5", many),
+        ("T6", crowded_region),
+    ]);
 }
 
 /// CPU time of this process so far, in seconds.
@@ -38,13 +40,6 @@ fn cpu_time() -> f64 {
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
     // User and system time, in hundredths of a second.
     (ticks(11) + ticks(12)) / 100.0
-}
-
-/// Resident memory of this process, in KiB.
-fn resident() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
 }
 
 fn percentile(samples: &mut [Duration], share: f64) -> Duration {

@@ -3,19 +3,16 @@
 //!
 //! Beside each there is the one with a single viewer, so that the figures can be compared on any machine.
 
+#[path = "shared/choose.rs"]
+mod choose;
+
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{Patience, headless, start, update_until_within};
 use std::time::{Duration, Instant};
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let workloads: [(&str, fn()); 3] = [("standing", standing), ("walking", walking), ("waiting", waiting)];
-    for (name, run) in workloads {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
-            run();
-        }
-    }
+    choose::run(&[("standing", standing), ("walking", walking), ("waiting", waiting)]);
 }
 
 /// CPU time of the coordinator's thread so far.

@@ -1,6 +1,10 @@
 //! The workloads V: the whole path, headless, on disk. `cargo bench --all-features --bench whole_path` prints each figure
 //! beside its goal; an argument names the ones to run. V1 beside its peer is in `benches/peers`.
 
+#[path = "shared/choose.rs"]
+mod choose;
+#[path = "shared/report.rs"]
+mod report;
 #[path = "worlds/square.rs"]
 mod square;
 
@@ -9,6 +13,7 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_in_region, start};
 use bevy_terrane::view::Window;
+use report::{report, resident};
 use square::{Seen, terrane, watch};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,17 +21,7 @@ use std::time::{Duration, Instant};
 const FRAME: Duration = Duration::from_micros(16_667);
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let workloads: [(&str, fn()); 3] = [("V1", square_twice), ("V3", flight), ("V4", bots)];
-    for (name, run) in workloads {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name)) {
-            run();
-        }
-    }
-}
-
-fn report(name: &str, ours: String, goal: &str) {
-    println!("{name:<28} {ours:<64} goal: {goal}");
+    choose::run(&[("V1", square_twice), ("V3", flight), ("V4", bots)]);
 }
 
 fn folder() -> tempfile::TempDir {
@@ -129,13 +124,6 @@ fn world_s(path: &Path, bots: u64) -> App {
     app
 }
 
-/// Resident memory of this process, in MB.
-fn resident() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or_default() / 1e3
-}
-
 /// Until all ground around the bots is there.
 fn settle(app: &mut App) {
     let start = Instant::now();
@@ -175,7 +163,7 @@ fn bots() {
     let [worst, median] = [0, rates.len() / 2].map(|at| rates.get(at).copied().unwrap_or_default());
     let ours = format!(
         "{BOTS} bots, worst {worst:.2}, median {median:.2} TPS; {columns:.0} columns/s, {:.0} MB, {} generated",
-        resident(),
+        resident() / 1e3,
         statistics.generated
     );
     report("V4 bots", ours, "500 bots at 20 TPS");

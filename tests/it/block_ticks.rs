@@ -55,10 +55,10 @@ fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
     update(&mut app, 20);
     app.world_mut().commands().schedule_block_tick(dimension, HERE, "once", 30);
     update(&mut app, 5);
-    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 10_000.0;
+    move_viewer(&mut app, camera, 10_000.0, 0.0);
     update(&mut app, 60);
     assert!(grown.0.lock().unwrap().is_empty());
-    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 0.0;
+    move_viewer(&mut app, camera, 0.0, 0.0);
     update(&mut app, 15);
     assert!(grown.0.lock().unwrap().is_empty(), "it still has to wait");
     update(&mut app, 20);
@@ -105,7 +105,7 @@ fn ticks_go_with_their_blocks_when_regions_merge_and_split() {
     update(&mut app, 2);
     for step in 0..600 {
         let x = if step % 200 < 100 { step % 100 } else { 100 - step % 100 };
-        app.world_mut().get_mut::<Transform>(bridge).unwrap().translation.x = (x * 16 * 60 / 100) as f32;
+        move_viewer(&mut app, bridge, (x * 16 * 60 / 100) as f32, 0.0);
         app.update();
     }
     let (merges, splits) = (heard::<RegionMerged>(&app).len(), heard::<RegionSplit>(&app).len());

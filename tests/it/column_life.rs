@@ -18,7 +18,6 @@ fn on_demand(disk: &Disk) -> TerranePlugin {
 /// A world in lockstep that is saved on demand, with a viewer far away.
 fn world(disk: &Disk) -> (App, Entity, Entity) {
     let mut app = game(on_demand(disk).with_tick_mode(TickMode::Lockstep));
-    listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     // The ground there stays.
     let viewers = [0; 2].map(|_| viewer(&mut app, dimension, AWAY, 0.0, 0));
@@ -43,13 +42,6 @@ fn set(app: &mut App, dimension: Entity, name: &str) -> BlockId {
     update(app, 2);
     assert_eq!(block_at(app.world_mut(), dimension, BLOCK), Some(block));
     block
-}
-
-fn save(app: &mut App) {
-    let request = heard::<WorldSaved>(app).len() as u64;
-    app.world_mut().write_message(SaveWorld { request });
-    update(app, 5);
-    assert_eq!(heard::<WorldSaved>(app).len() as u64, request + 1);
 }
 
 fn counts(app: &App) -> (u64, u64) {

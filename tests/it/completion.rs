@@ -1,33 +1,11 @@
 //! What is generated stays generated: through crashes, and when what the store says of it is lost or damaged.
 
+use crate::support::ground::{self, Watched};
 use crate::support::{block_at, heard, id_of, listen, start, update, update_until};
-use bevy_terrane::chunk::Column;
-use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-
-/// How often each column was generated.
-#[derive(Clone, Default)]
-struct Counting(Arc<Mutex<BTreeMap<ColumnPos, u32>>>);
-
-impl Counting {
-    fn take(&self) -> BTreeMap<ColumnPos, u32> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-}
-
-impl Generator for Counting {
-    fn identity(&self) -> GeneratorIdentity {
-        GeneratorIdentity { name: "counting".into(), version: 1, seed: 0 }
-    }
-
-    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        *self.0.lock().unwrap().entry(request.column).or_default() += 1;
-        Flat::new().generate(request)
-    }
-}
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Columns within it are generated and stored.
 const RADIUS: u32 = 6;
@@ -35,7 +13,7 @@ const RADIUS: u32 = 6;
 const LOADED: u32 = 3;
 const EDITED: BlockPos = BlockPos::new(20, 30, -5);
 
-fn open(disk: &Arc<MemoryStore>, generator: &Counting) -> (App, Entity) {
+fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, Entity) {
     let storage = StorageConfig::Custom(disk.clone() as Arc<dyn KeyValueStore>);
     let mut app = App::new();
     // Not all at once, so that a crash finds it half done.
@@ -61,14 +39,12 @@ fn is_done(world: &World) -> bool {
 }
 
 fn disc(radius: u32) -> impl Iterator<Item = ColumnPos> {
-    let radius = i64::from(radius);
-    let square = (-radius..=radius).flat_map(move |x| (-radius..=radius).map(move |z| ColumnPos::new(x, z)));
-    square.filter(move |column| column.x * column.x + column.z * column.z <= radius * radius)
+    ground::disc(ColumnPos::new(0, 0), radius.into()).into_iter()
 }
 
 /// A store with the whole disc and one edit.
-fn finished() -> (Arc<MemoryStore>, Counting) {
-    let (disk, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+fn finished() -> (Arc<MemoryStore>, Watched) {
+    let (disk, generator) = (Arc::new(MemoryStore::new()), Watched::default());
     let (mut app, dimension) = open(&disk, &generator);
     update_until(&mut app, "all is done", |world| is_done(world));
     let stone = id_of(app.world(), "terrane:stone");
@@ -76,15 +52,15 @@ fn finished() -> (Arc<MemoryStore>, Counting) {
     update(&mut app, 3);
     assert_eq!(block_at(app.world_mut(), dimension, EDITED), Some(stone));
     drop(app);
-    let generated = generator.take();
+    let generated = generator.take_calls();
     assert!(disc(RADIUS).all(|column| generated.get(&column) == Some(&1)), "each once");
     (disk, generator)
 }
 
-fn check_nothing_is_generated_again(disk: &Arc<MemoryStore>, generator: &Counting) {
+fn check_nothing_is_generated_again(disk: &Arc<MemoryStore>, generator: &Watched) {
     let (mut app, dimension) = open(disk, generator);
     update_until(&mut app, "all is done", |world| is_done(world));
-    assert_eq!(generator.take(), BTreeMap::new());
+    assert_eq!(generator.take_calls(), BTreeMap::new());
     let stone = id_of(app.world(), "terrane:stone");
     assert_eq!(block_at(app.world_mut(), dimension, EDITED), Some(stone));
 }
@@ -111,7 +87,7 @@ fn a_damaged_graph_is_made_anew_from_the_columns() {
 /// stored is not generated again.
 #[test]
 fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
-    let (disk, generator) = (Arc::new(MemoryStore::new()), Counting::default());
+    let (disk, generator) = (Arc::new(MemoryStore::new()), Watched::default());
     let (mut app, _) = open(&disk, &generator);
     let mut crashes = Vec::new();
     for number in 0..60 {
@@ -124,7 +100,7 @@ fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
     drop(app);
     let mut stored_before = 0;
     for crash in crashes {
-        generator.take();
+        generator.take_calls();
         let disk = Arc::new(crash);
         let stored = stored_columns(&disk);
         assert!(stored.len() >= stored_before, "progress is never lost");
@@ -132,10 +108,10 @@ fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
         let (mut app, _) = open(&disk, &generator);
         update_until(&mut app, "all is done", |world| is_done(world));
         assert_eq!(heard::<DimensionOpened>(&app)[0].stored_columns, stored.len() as u64);
-        let generated = generator.take();
+        let generated = generator.take_calls();
         for column in disc(RADIUS) {
             let times = generated.get(&column).copied().unwrap_or_default();
-            assert_eq!(times, u32::from(!stored.contains(&column)), "{column}");
+            assert_eq!(times, usize::from(!stored.contains(&column)), "{column}");
         }
         let published = app.world().resource::<PublishedColumns>();
         let ground = |column| published.column(DimensionId(0), column).is_some_and(|it| it.surface(3, 3).is_some());
@@ -144,7 +120,7 @@ fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
     assert!(stored_before > 0);
 }
 
-fn stored_columns(disk: &MemoryStore) -> std::collections::BTreeSet<ColumnPos> {
+fn stored_columns(disk: &MemoryStore) -> BTreeSet<ColumnPos> {
     let range = keys::summary_dimension_range(DimensionId(0));
     let found = disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
     found.into_iter().map(|(key, _)| keys::parse_summary_key(&key).unwrap().1).collect()

@@ -9,6 +9,7 @@ mod kills;
 mod locked;
 mod tables;
 
+use crate::support::{folder, noise};
 use bevy_terrane::block::BlockId;
 use bevy_terrane::chunk::{Chunk, Column, ColumnSummary};
 use bevy_terrane::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, TilePos};
@@ -33,13 +34,8 @@ fn origin() -> DimensionOrigin {
 
 /// Blocks of 16 types that do not compress.
 fn chunk(seed: u64) -> Arc<Chunk> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    Arc::new(Chunk::from_fn(|_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        BlockId::new((state >> 40) as u32 % 16)
-    }))
+    let mut next = noise(seed);
+    Arc::new(Chunk::from_fn(|_| BlockId::new((next() >> 40) as u32 % 16)))
 }
 
 /// One change of everything that a world holds: what a round of saves writes.
@@ -70,18 +66,10 @@ fn round(number: u32) -> SaveBatch {
     batch
 }
 
-/// Every file and folder below `path`, with the files' contents; what RocksDB writes for people to read is left out.
+/// Every file below `path` with its contents; what RocksDB writes for people to read is left out.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(path).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else if !name.starts_with("LOG") {
-            found.insert(path.clone(), fs::read(&path).unwrap());
-        }
-    }
+    let mut found = folder::files(path);
+    found.retain(|path, _| !path.file_name().unwrap().to_str().unwrap().starts_with("LOG"));
     found
 }
 

@@ -38,13 +38,13 @@ fn what_a_viewer_leaves_behind_is_unloaded_and_comes_back_from_the_store() {
     let generated = app.world().resource::<WorldStatistics>().generated;
     assert!(generated >= 13);
 
-    app.world_mut().get_mut::<Transform>(viewer).unwrap().translation.x = 16.0 * 40.0;
+    move_viewer(&mut app, viewer, 16.0 * 40.0, 0.0);
     update(&mut app, 60);
     let home = BlockPos::new(0, 0, 0);
     assert_eq!(block_at(app.world_mut(), dimension, home), None);
     assert!(heard::<ColumnUnloaded>(&app).iter().any(|unloaded| unloaded.column == home.column()));
 
-    app.world_mut().get_mut::<Transform>(viewer).unwrap().translation.x = 0.0;
+    move_viewer(&mut app, viewer, 0.0, 0.0);
     update(&mut app, 60);
     let statistics = app.world().resource::<WorldStatistics>().clone();
     let grass = id_of(app.world(), "terrane:grass");

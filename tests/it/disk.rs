@@ -1,4 +1,4 @@
-//! A disk that tests can look at, stop, and copy as a crash would leave it.
+//! A disk that tests can look at, stop, disturb, and copy as a crash would leave it.
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
@@ -6,7 +6,10 @@ use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryS
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+
+type OnRead = Box<dyn Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync>;
+type OnScan = Box<dyn Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync>;
 
 /// A handle to a store in memory that outlives the world on it.
 #[derive(Clone, Default)]
@@ -16,6 +19,8 @@ pub struct Disk(Arc<Inner>);
 struct Inner {
     store: MemoryStore,
     gate: Gate,
+    on_read: OnceLock<OnRead>,
+    on_scan: OnceLock<OnScan>,
     keeps_copies: AtomicBool,
     log: Mutex<Vec<Wrote>>,
     copies: Mutex<Vec<MemoryStore>>,
@@ -68,6 +73,27 @@ impl Disk {
         self.0.log.lock().unwrap().drain(..).collect()
     }
 
+    /// Has this called with what was read of many keys at once: it may change it, or fail.
+    pub fn on_read(
+        &self,
+        on_read: impl Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) {
+        assert!(self.0.on_read.set(Box::new(on_read)).is_ok());
+    }
+
+    /// Has this called before a range is read, with the limit of what is wanted of it: it may wait, or fail.
+    pub fn on_scan(
+        &self,
+        on_scan: impl Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) {
+        assert!(self.0.on_scan.set(Box::new(on_scan)).is_ok());
+    }
+
+    /// Whether anybody else has a handle to it.
+    pub fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     fn note(&self, changes: usize, is_synced: bool) {
         self.0.log.lock().unwrap().push(Wrote { changes, is_synced });
     }
@@ -83,10 +109,13 @@ impl KeyValueStore for Disk {
     }
 
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.0.store.multi_get(family, keys)
+        let mut values = self.0.store.multi_get(family, keys)?;
+        self.0.on_read.get().map_or(Ok(()), |on_read| on_read(family, keys, &mut values))?;
+        Ok(values)
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.0.on_scan.get().map_or(Ok(()), |on_scan| on_scan(family, &range, limit))?;
         self.0.store.scan(family, range, limit)
     }
 

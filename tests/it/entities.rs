@@ -102,7 +102,7 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     update(&mut app, 20);
     assert_eq!(walkers(app.world_mut()), waiting, "nothing ticks where nothing is loaded");
 
-    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = (gone.x * 16) as f32;
+    move_viewer(&mut app, camera, (gone.x * 16) as f32, 0.0);
     update(&mut app, 20);
     let found = walkers(app.world_mut());
     assert_eq!(found.len(), 1);

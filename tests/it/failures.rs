@@ -2,9 +2,9 @@
 
 #![cfg(feature = "rocksdb")]
 
+use crate::support::folder::files;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,6 @@ fn refusal(path: &Path) -> String {
     app.update();
     assert_eq!(app.should_exit(), Some(AppExit::error()), "{path:?} was opened");
     app.world().resource::<WorldFailure>().to_string()
-}
-
-/// Every file below a folder, with its bytes.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(contents(&path)),
-            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-    found
 }
 
 /// A folder with a world that has been played in.
@@ -49,10 +36,10 @@ fn a_world_of_a_newer_format_is_refused_and_untouched() {
     let marker = path.join("world.terrane");
     let text = fs::read_to_string(&marker).unwrap();
     fs::write(&marker, text.replace("format = 1", "format = 2")).unwrap();
-    let before = contents(&path);
+    let before = files(&path);
     let refusal = refusal(&path);
     assert!(refusal.contains("format 2") && refusal.contains(&path.display().to_string()), "{refusal}");
-    assert!(contents(&path) == before, "files of the world changed");
+    assert!(files(&path) == before, "files of the world changed");
 }
 
 #[test]

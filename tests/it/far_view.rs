@@ -1,16 +1,13 @@
 //! What generated columns look like is sent to far views: near to far, coarser with distance, under a cap.
 
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{
-    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WriteBatch,
-};
+use bevy_terrane::storage::{Family, Operation, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Told of a column as gone so much further out.
@@ -341,35 +338,22 @@ fn two_runs_send_the_same_in_the_same_order() {
     assert!(run() == run());
 }
 
-/// A store whose summaries can be made unreadable.
+/// Makes what is on a disk unreadable.
 #[derive(Default)]
-struct Damaged {
-    store: MemoryStore,
+struct Damage {
     is_damaged: AtomicBool,
     is_unreadable: AtomicBool,
-    asked: Mutex<u64>,
+    asked: AtomicUsize,
 }
 
-impl KeyValueStore for Damaged {
-    fn path(&self) -> &Path {
-        self.store.path()
-    }
-
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(family, key)
-    }
-
+impl Damage {
     /// Summaries are the only values of this family that are read many at a time.
-    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        if self.is_unreadable.load(Ordering::SeqCst) {
-            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
-            return Err(StoreError::Backend { operation: Operation::Read, family: Some(family), path, reason });
-        }
-        let mut values = self.store.multi_get(family, keys)?;
+    fn on_read(&self, family: Family, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) -> Result<(), StoreError> {
+        self.check(Operation::Read, Some(family))?;
         if family == Family::Meta && self.is_damaged.load(Ordering::SeqCst) {
-            *self.asked.lock().unwrap() += 1;
+            self.asked.fetch_add(1, Ordering::SeqCst);
             // One is damaged, one lost, one whole, and so on.
-            for (key, value) in keys.iter().zip(&mut values) {
+            for (key, value) in keys.iter().zip(values) {
                 match key.last().copied().unwrap_or_default() % 3 {
                     0 => value.iter_mut().flat_map(|value| value.last_mut()).for_each(|byte| *byte ^= 1),
                     1 => *value = None,
@@ -377,37 +361,34 @@ impl KeyValueStore for Damaged {
                 }
             }
         }
-        Ok(values)
+        Ok(())
     }
 
-    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        if self.is_unreadable.load(Ordering::SeqCst) {
-            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
-            return Err(StoreError::Backend { operation: Operation::Scan, family: None, path, reason });
+    fn check(&self, operation: Operation, family: Option<Family>) -> Result<(), StoreError> {
+        match self.is_unreadable.load(Ordering::SeqCst) {
+            false => Ok(()),
+            true => Err(StoreError::Backend { operation, family, path: "disk".into(), reason: "a bad sector".into() }),
         }
-        self.store.scan(family, range, limit)
-    }
-
-    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.store.write(batch, durability)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.store.approximate_bytes()
     }
 }
 
-fn stored_in(store: &Arc<Damaged>) -> TerranePlugin {
-    TerranePlugin::stored_in(StorageConfig::Custom(store.clone())).with_tick_mode(TickMode::Lockstep)
+/// A disk whose summaries can be made unreadable.
+fn damageable() -> (Disk, Arc<Damage>) {
+    let (disk, damage) = (Disk::default(), Arc::<Damage>::default());
+    let reads = damage.clone();
+    disk.on_read(move |family, keys, values| reads.on_read(family, keys, values));
+    let scans = damage.clone();
+    disk.on_scan(move |_, _, _| scans.check(Operation::Scan, None));
+    (disk, damage)
+}
+
+fn stored_in(disk: &Disk) -> TerranePlugin {
+    disk.plugin().with_tick_mode(TickMode::Lockstep)
 }
 
 /// Everything that a listener at the origin gets of what is stored.
-fn look(store: &Arc<Damaged>, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
-    let mut app = far_game(stored_in(store));
+fn look(disk: &Disk, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSummary>> {
+    let mut app = far_game(stored_in(disk));
     let dimension = app.world_mut().spawn(Dimension::new("overworld", Hills::seeded(3))).id();
     start(&mut app);
     let view = FarView::in_dimension(dimension).with_radius(radius).with_detail_radius(3);
@@ -419,27 +400,27 @@ fn look(store: &Arc<Damaged>, radius: u32) -> BTreeMap<(i64, i64), Arc<ColumnSum
 
 #[test]
 fn after_a_restart_the_same_arrives_and_what_is_damaged_is_made_anew() {
-    let store = Arc::<Damaged>::default();
-    let (app, _) = generated(stored_in(&store), 8);
+    let (disk, damage) = damageable();
+    let (app, _) = generated(stored_in(&disk), 8);
     drop(app);
-    let whole = look(&store, 7);
+    let whole = look(&disk, 7);
     assert_eq!(keys(&whole), disc((0, 0), 7));
 
-    store.is_damaged.store(true, Ordering::SeqCst);
-    assert!(look(&store, 7) == whole);
-    assert!(*store.asked.lock().unwrap() > 0);
+    damage.is_damaged.store(true, Ordering::SeqCst);
+    assert!(look(&disk, 7) == whole);
+    assert!(damage.asked.load(Ordering::SeqCst) > 0);
 }
 
 #[test]
 fn what_cannot_be_read_is_left_out_and_comes_when_it_can_be_read_again() {
-    let store = Arc::<Damaged>::default();
-    let plugin = stored_in(&store).with_autosave_period(Duration::from_millis(500));
+    let (disk, damage) = damageable();
+    let plugin = stored_in(&disk).with_autosave_period(Duration::from_millis(500));
     let (mut app, dimension) = generated(plugin, 6);
-    store.is_unreadable.store(true, Ordering::SeqCst);
+    damage.is_unreadable.store(true, Ordering::SeqCst);
     let listener = lone(&mut app, FarView::in_dimension(dimension).with_radius(4), 8.0);
     update(&mut app, ENOUGH);
     assert!(known(&app, listener).is_empty());
-    store.is_unreadable.store(false, Ordering::SeqCst);
+    damage.is_unreadable.store(false, Ordering::SeqCst);
     // Out of its range, and back.
     move_viewer(&mut app, listener, 16.0 * 40.0, 0.0);
     update(&mut app, 4);

@@ -238,11 +238,17 @@ fn an_order_to_halt_ends_no_app_in_lockstep() {
     assert!(block_at(app.world_mut(), dimension, HERE).is_some());
 }
 
+/// Two regions, in one of which somebody is.
+fn with_a_walker(place: BlockPos, name: &str) -> (App, Entity, Armed) {
+    let (mut app, dimension, _, armed) = two_regions(plugin());
+    spawn_in_region(&mut app, dimension, place, walker(name, 0.0));
+    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    (app, dimension, armed)
+}
+
 #[test]
 fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
-    let (mut app, dimension, _, armed) = two_regions(plugin());
-    spawn_in_region(&mut app, dimension, THERE, walker("jumper", 0.0));
-    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    let (mut app, dimension, armed) = with_a_walker(THERE, "jumper");
     bomb(&mut app, dimension);
     armed.set(false);
     jump(&mut app, dimension, THERE, "jumper", HERE);
@@ -255,9 +261,7 @@ fn an_entity_on_its_way_into_a_halted_region_waits_and_arrives_once() {
 
 #[test]
 fn an_entity_that_arrives_in_the_tick_that_panics_is_not_lost() {
-    let (mut app, dimension, _, armed) = two_regions(plugin());
-    spawn_in_region(&mut app, dimension, THERE, walker("bomb", 0.0));
-    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    let (mut app, dimension, armed) = with_a_walker(THERE, "bomb");
     // It was never saved: what leaves a region is stored with it.
     jump(&mut app, dimension, THERE, "bomb", HERE);
     wait_halted(&mut app, 1);
@@ -272,9 +276,7 @@ fn an_entity_that_arrives_in_the_tick_that_panics_is_not_lost() {
 
 #[test]
 fn an_entity_that_left_before_the_fault_does_not_come_back_a_second_time() {
-    let (mut app, dimension, _, armed) = two_regions(plugin());
-    spawn_in_region(&mut app, dimension, HERE, walker("jumper", 0.0));
-    update_until(&mut app, "it is there", |world| walkers(world).len() == 1);
+    let (mut app, dimension, armed) = with_a_walker(HERE, "jumper");
     save(&mut app);
     jump(&mut app, dimension, HERE, "jumper", THERE);
     update_until(&mut app, "it left", |world| is_at(world, "jumper", THERE));

@@ -1,86 +1,12 @@
 //! Ground is generated nearest first, as far and as fast as is asked for; what fails holds up nothing.
 
+use crate::support::ground::{Watched, disc};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
-
-/// Level ground that knows who asked for it, fails where it is told to, and waits at a gate.
-#[derive(Clone, Default)]
-struct Watched(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    asked: Mutex<Vec<ColumnPos>>,
-    failing: Mutex<BTreeSet<ColumnPos>>,
-    fails_everywhere: AtomicBool,
-    /// How many columns more may pass; `None` for all.
-    gate: Mutex<Option<usize>>,
-    opened: Condvar,
-}
-
-impl Watched {
-    fn asked(&self) -> Vec<ColumnPos> {
-        self.0.asked.lock().unwrap().clone()
-    }
-
-    /// How often each column was asked for since the last call.
-    fn take_calls(&self) -> BTreeMap<ColumnPos, usize> {
-        let mut calls = BTreeMap::new();
-        for column in std::mem::take(&mut *self.0.asked.lock().unwrap()) {
-            *calls.entry(column).or_insert(0) += 1;
-        }
-        calls
-    }
-
-    fn fail(&self, columns: &[ColumnPos]) {
-        *self.0.failing.lock().unwrap() = columns.iter().copied().collect();
-    }
-
-    fn close_gate_after(&self, columns: usize) {
-        *self.0.gate.lock().unwrap() = Some(columns);
-    }
-
-    fn open_gate(&self) {
-        *self.0.gate.lock().unwrap() = None;
-        self.0.opened.notify_all();
-    }
-
-    fn dimension(&self, name: &str) -> Dimension {
-        Dimension::new(name, self.clone())
-    }
-}
-
-impl Generator for Watched {
-    fn identity(&self) -> GeneratorIdentity {
-        GeneratorIdentity { name: "watched".into(), version: 1, seed: 0 }
-    }
-
-    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let column = request.column;
-        self.0.asked.lock().unwrap().push(column);
-        let closed = |gate: &mut Option<usize>| *gate == Some(0);
-        let mut gate = self.0.opened.wait_while(self.0.gate.lock().unwrap(), closed).unwrap();
-        if let Some(left) = &mut *gate {
-            *left -= 1;
-        }
-        drop(gate);
-        let fails = self.0.fails_everywhere.load(Ordering::SeqCst);
-        if fails || self.0.failing.lock().unwrap().contains(&column) {
-            assert!(column.x % 2 == 0, "an odd column makes it panic");
-            return Err(GenerateError::Failed { column, reason: "no ground here".into() });
-        }
-        Flat::new().generate(request)
-    }
-}
-
-/// A lockstep world on a disk that outlives the app.
-fn on(disk: &Arc<MemoryStore>) -> TerranePlugin {
-    TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_tick_mode(TickMode::Lockstep)
-}
 
 fn progress(world: &World, dimension: Entity) -> DimensionStatistics {
     let id = world.get::<DimensionOpen>(dimension).map(|open| open.id);
@@ -91,12 +17,6 @@ fn progress(world: &World, dimension: Entity) -> DimensionStatistics {
 fn is_generated(world: &World, dimension: Entity) -> bool {
     let progress = progress(world, dimension);
     progress.to_generate.total > 0 && progress.to_generate.missing == 0
-}
-
-fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
-    let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
-    let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);
-    inside.map(|(x, z)| ColumnPos::new(center.x + x, center.z + z)).collect()
 }
 
 fn further_viewer(app: &mut App, dimension: Entity, x: f32, radius: u32, generation_radius: u32) -> Entity {
@@ -140,7 +60,7 @@ fn a_viewer_of_a_region_has_its_radii_again_after_a_restart() {
     let disk = Arc::<MemoryStore>::default();
     let far = ColumnPos::new(100, 0);
     for run in 0..2 {
-        let mut app = game(on(&disk));
+        let mut app = game(lockstep_on(&disk));
         let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();
         start(&mut app);
         app.update();
@@ -341,7 +261,7 @@ fn a_column_that_fails_is_tried_again_set_aside_and_tried_on_demand() {
 #[test]
 fn a_generator_that_fails_everywhere_comes_to_rest_and_is_never_done() {
     let watched = Watched::default();
-    watched.0.fails_everywhere.store(true, Ordering::SeqCst);
+    watched.fail_everywhere();
     let settings = DimensionGeneration { attempts: 1, ..default() };
     let mut app = game(lockstep().with_generation(settings));
     let dimension = app.world_mut().spawn(watched.dimension("overworld")).id();

@@ -256,9 +256,8 @@ fn look_up(In((far, stone)): In<(BlockPos, BlockId)>, mut blocks: RegionBlocks) 
     assert_eq!(blocks.block(BlockPos::new(0, i64::MAX, 0)), Ok(BlockId::AIR));
 }
 
-#[test]
-fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
-    let mut app = game(lockstep());
+/// The blocks whose scheduled ticks came.
+fn keep_block_ticks(app: &mut App) -> Arc<Mutex<Vec<BlockPos>>> {
     let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
     let kept = ticked.clone();
     app.add_region_plugins(move |region| {
@@ -267,6 +266,13 @@ fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
             kept.lock().unwrap().extend(ticks.read().map(|tick| tick.block));
         });
     });
+    ticked
+}
+
+#[test]
+fn what_waits_for_a_block_waits_while_its_height_is_not_loaded() {
+    let mut app = game(lockstep());
+    let ticked = keep_block_ticks(&mut app);
     let dimension = boundless(&mut app, &Strata::default());
     let block = BlockPos::new(3, 7, 3);
     let camera = viewer_at(&mut app, dimension, block);
@@ -413,14 +419,7 @@ fn what_waits_for_a_block_outlasts_a_halt_of_its_region() {
     let mut app = game(TerranePlugin::in_memory().with_autosave_period(Duration::from_secs(3_600)));
     listen::<RegionHalted>(&mut app);
     listen::<WorldSaved>(&mut app);
-    let ticked = Arc::<Mutex<Vec<BlockPos>>>::default();
-    let kept = ticked.clone();
-    app.add_region_plugins(move |region| {
-        let kept = kept.clone();
-        region.add_systems(RegionTick, move |mut ticks: MessageReader<BlockTick>| {
-            kept.lock().unwrap().extend(ticks.read().map(|tick| tick.block));
-        });
-    });
+    let ticked = keep_block_ticks(&mut app);
     let dimension = boundless(&mut app, &Strata::default());
     let block = BlockPos::new(3, 7, 3);
     viewer_at(&mut app, dimension, block);

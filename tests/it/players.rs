@@ -16,7 +16,6 @@ fn world(disk: &Disk) -> (App, Entity) {
     listen::<PlayerLoggedIn>(&mut app);
     listen::<LogInRefused>(&mut app);
     listen::<PlayerLoggedOut>(&mut app);
-    listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     start(&mut app);
     update(&mut app, 3);
@@ -71,13 +70,6 @@ fn walk_on(app: &mut App, id: Uuid, blocks_a_tick: f32) {
     on_player(app, id, move |mut player| {
         player.insert(walker("", blocks_a_tick));
     });
-}
-
-fn save(app: &mut App) {
-    let request = heard::<WorldSaved>(app).len() as u64;
-    app.world_mut().write_message(SaveWorld { request });
-    update(app, 5);
-    assert_eq!(heard::<WorldSaved>(app).len() as u64, request + 1);
 }
 
 #[test]

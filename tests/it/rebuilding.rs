@@ -1,11 +1,10 @@
 //! What is stored of a dimension is searched for while everybody else goes on.
 
+use crate::disk::Disk;
 use crate::support::gate::Gate;
 use crate::support::{Heard, heard, listen, start, update_until, viewer};
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch, keys};
-use std::ops::Range;
-use std::path::Path;
+use bevy_terrane::storage::{Durability, Family, KeyValueStore, WriteBatch, keys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,66 +15,37 @@ const SOUND: &str = "sound";
 const LOST_ID: DimensionId = DimensionId(0);
 
 /// A disk at whose gate whoever reads all of the first dimension waits.
-#[derive(Default)]
 struct SlowDisk {
-    store: MemoryStore,
+    disk: Disk,
     gate: Gate,
     /// Parts of it that were read.
-    pages: AtomicUsize,
+    pages: Arc<AtomicUsize>,
 }
 
 impl SlowDisk {
-    fn read_slowly(&self, family: Family, range: &Range<&[u8]>) {
-        let all = match family {
-            Family::Chunks => keys::chunk_dimension_range(LOST_ID),
-            _ => keys::summary_dimension_range(LOST_ID),
-        };
-        // One look whether there is something is no search.
-        if range.end != all.end || !matches!(family, Family::Chunks | Family::Meta) {
-            return;
-        }
-        self.pages.fetch_add(1, Ordering::SeqCst);
-        self.gate.pass();
+    fn new() -> Self {
+        let slow = Self { disk: Disk::default(), gate: Gate::default(), pages: Arc::default() };
+        let (gate, pages) = (slow.gate.clone(), slow.pages.clone());
+        slow.disk.on_scan(move |family, range, limit| {
+            let all = match family {
+                Family::Chunks => keys::chunk_dimension_range(LOST_ID),
+                Family::Meta => keys::summary_dimension_range(LOST_ID),
+                _ => return Ok(()),
+            };
+            // One look whether there is something is no search.
+            if limit > 1 && range.end == all.end {
+                pages.fetch_add(1, Ordering::SeqCst);
+                gate.pass();
+            }
+            Ok(())
+        });
+        slow
     }
 }
 
-impl KeyValueStore for SlowDisk {
-    fn path(&self) -> &Path {
-        self.store.path()
-    }
-
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(family, key)
-    }
-
-    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.store.multi_get(family, keys)
-    }
-
-    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        if limit > 1 {
-            self.read_slowly(family, &range);
-        }
-        self.store.scan(family, range, limit)
-    }
-
-    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.store.write(batch, durability)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.store.approximate_bytes()
-    }
-}
-
-fn app(disk: &Arc<SlowDisk>) -> App {
-    let storage = StorageConfig::Custom(disk.clone() as Arc<dyn KeyValueStore>);
+fn app(disk: &SlowDisk) -> App {
     let mut app = App::new();
-    app.add_plugins((MinimalPlugins, TerranePlugin::stored_in(storage)));
+    app.add_plugins((MinimalPlugins, disk.disk.plugin()));
     listen::<WorldSaved>(&mut app);
     listen::<DimensionFailed>(&mut app);
     listen::<DimensionRemoved>(&mut app);
@@ -91,8 +61,8 @@ fn is_open(world: &World, dimension: Entity) -> bool {
 }
 
 /// A world of two dimensions, where the graph of the first one is lost.
-fn damaged() -> Arc<SlowDisk> {
-    let disk = Arc::<SlowDisk>::default();
+fn damaged() -> SlowDisk {
+    let disk = SlowDisk::new();
     let mut app = app(&disk);
     let lost = dimension(&mut app, LOST);
     viewer(&mut app, lost, 0.0, 0.0, 3);
@@ -111,10 +81,10 @@ fn damaged() -> Arc<SlowDisk> {
 fn lose_graph(disk: &SlowDisk) {
     let mut gone = WriteBatch::default();
     let range = keys::tile_range(LOST_ID);
-    let tiles = disk.store.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
+    let tiles = disk.disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
     assert!(!tiles.is_empty());
     tiles.into_iter().for_each(|(key, _)| gone.delete(Family::Meta, key));
-    disk.store.write(gone, Durability::Sync).unwrap();
+    disk.disk.write(gone, Durability::Sync).unwrap();
 }
 
 /// Puts so many columns of air into the first dimension.
@@ -123,11 +93,11 @@ fn add_columns(disk: &SlowDisk, columns: i64) {
     for x in 0..columns {
         batch.put(Family::Meta, keys::summary_key(LOST_ID, ColumnPos::new(x, 1_000)), Vec::new());
     }
-    disk.store.write(batch, Durability::Sync).unwrap();
+    disk.disk.write(batch, Durability::Sync).unwrap();
 }
 
 /// Starts the app, and waits until it searches for the first dimension's columns.
-fn search(disk: &Arc<SlowDisk>) -> (App, Entity) {
+fn search(disk: &SlowDisk) -> (App, Entity) {
     disk.pages.store(0, Ordering::SeqCst);
     let mut app = app(disk);
     let lost = dimension(&mut app, LOST);
@@ -173,15 +143,15 @@ fn the_end_of_the_app_ends_the_search_and_the_next_session_begins_it_again() {
     add_columns(&disk, 200_000);
     disk.gate.close();
     let (app, _) = search(&disk);
-    let copy = disk.clone();
+    let gate = disk.gate.clone();
     let opener = thread::spawn(move || {
         thread::sleep(Duration::from_millis(500));
-        copy.gate.open();
+        gate.open();
     });
     drop(app);
     opener.join().unwrap();
     let pages = disk.pages.load(Ordering::SeqCst);
-    assert_eq!(Arc::strong_count(&disk), 1, "the store is in use");
+    assert!(!disk.disk.is_in_use());
 
     let (mut app, lost) = search(&disk);
     update_until(&mut app, "the dimension is open", |world| is_open(world, lost));
@@ -217,6 +187,6 @@ fn a_dimension_can_be_removed_while_its_columns_are_searched_for() {
     assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
     assert_eq!(heard::<DimensionRemoved>(&app)[0].error, None);
     for range in [keys::tile_range(LOST_ID), keys::summary_dimension_range(LOST_ID)] {
-        assert!(disk.store.scan(Family::Meta, &range.start..&range.end, 1).unwrap().is_empty());
+        assert!(disk.disk.scan(Family::Meta, &range.start..&range.end, 1).unwrap().is_empty());
     }
 }

@@ -27,10 +27,10 @@ fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities()
     assert!(heard::<RegionCreated>(&app).len() >= 2);
 
     for step in (20..60).rev() {
-        app.world_mut().get_mut::<Transform>(walking).unwrap().translation.x = 16.0 * step as f32;
+        move_viewer(&mut app, walking, 16.0 * step as f32, 0.0);
         update(&mut app, 4);
     }
-    app.world_mut().get_mut::<Transform>(walking).unwrap().translation.x = 16.0 * 8.0;
+    move_viewer(&mut app, walking, 16.0 * 8.0, 0.0);
     update(&mut app, 40);
     assert_eq!(regions_in_statistics(&app), 1, "they are near each other");
     assert!(!heard::<RegionMerged>(&app).is_empty());
@@ -39,7 +39,7 @@ fn a_viewer_that_walks_merges_regions_and_parts_them_again_with_their_entities()
     assert_eq!(walkers(app.world_mut()).len(), 3);
 
     for step in 8..80 {
-        app.world_mut().get_mut::<Transform>(walking).unwrap().translation.x = 16.0 * step as f32;
+        move_viewer(&mut app, walking, 16.0 * step as f32, 0.0);
         update(&mut app, 4);
     }
     update(&mut app, 40);

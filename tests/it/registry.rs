@@ -228,35 +228,30 @@ fn name_them(old: &[u8]) -> Result<Vec<u8>, bevy_terrane::block::MigrationFailur
 
 /// The mobs in the region at the origin.
 fn mobs(app: &mut App, dimension: Entity) -> Vec<Mob> {
-    in_region(app, dimension, place(0), |region| {
-        let found: Vec<Mob> = region.query::<&Mob>().iter(region).cloned().collect();
-        region.resource::<Seen>().0.lock().unwrap().extend(found);
-    });
-    update(app, 5);
-    std::mem::take(&mut *app.world().resource::<Seen>().0.lock().unwrap())
+    ask_region(app, dimension, place(0), |mobs: Query<&Mob>| mobs.iter().cloned().collect::<Vec<_>>())
 }
-
-#[derive(Resource, Clone, Default)]
-struct Seen(Arc<std::sync::Mutex<Vec<Mob>>>);
 
 /// A game whose mobs have this schema.
 fn with_mobs(disk: &Disk, schema: Schema) -> App {
-    let (mut app, seen) = (disk.game(), Seen::default());
-    app.insert_resource(seen.clone()).register_saved_component_with::<Mob>(schema).add_region_plugins(move |region| {
-        region.insert_resource(seen.clone());
-    });
+    let mut app = disk.game();
+    app.register_saved_component_with::<Mob>(schema);
     app
 }
 
-#[test]
-fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open() {
+/// A disk with one mob of the earlier version.
+fn with_an_old_mob() -> Disk {
     let disk = Disk::default();
     let mut app = disk.game();
     app.register_saved_component::<before::Mob>();
     let dimension = play(&mut app);
     spawn_in_region(&mut app, dimension, place(0), before::Mob(9));
     update(&mut app, 5);
-    drop(app);
+    disk
+}
+
+#[test]
+fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open() {
+    let disk = with_an_old_mob();
     let stored = disk.registry();
     assert_eq!(std::any::type_name::<before::Mob>(), OLD_PATH);
 
@@ -288,13 +283,7 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
 
 #[test]
 fn a_value_that_a_migration_refuses_is_kept() {
-    let disk = Disk::default();
-    let mut app = disk.game();
-    app.register_saved_component::<before::Mob>();
-    let dimension = play(&mut app);
-    spawn_in_region(&mut app, dimension, place(0), before::Mob(9));
-    update(&mut app, 5);
-    drop(app);
+    let disk = with_an_old_mob();
     let refuse = Schema::new(1).formerly(OLD_PATH).with_migration(0, |_| Err("not today".into()));
     let mut app = with_mobs(&disk, refuse);
     let dimension = play(&mut app);

@@ -186,7 +186,7 @@ fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
 
     // Nor is there one while the viewer walks: a column has its mesh from afar in the frame in which its chunks go.
     for step in 0..40 {
-        app.world_mut().get_mut::<Transform>(viewer).unwrap().translation.x = (step * 3) as f32;
+        move_viewer(&mut app, viewer, (step * 3) as f32, 0.0);
         app.update();
         std::thread::sleep(Duration::from_millis(2));
         let (drawn, far) = shown(app.world_mut());

@@ -2,11 +2,11 @@
 
 use crate::disk::Disk;
 use crate::snapshots::{at, blocks, ended, jobs, set, world};
+use crate::support::folder::copy_folder;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ impl Machine {
     /// What a crash at this moment leaves.
     fn crash(&self) -> Self {
         let crashed = Self::new(self.disk.copy());
-        copy(self.folder.path(), crashed.folder.path());
+        copy_folder(self.folder.path(), crashed.folder.path());
         crashed
     }
 
@@ -42,20 +42,6 @@ impl Machine {
     /// Restores that are remembered.
     fn records(&self) -> usize {
         fs::read_dir(self.folder.path().join("restores")).map_or(0, Iterator::count)
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => {
-                fs::create_dir(&target).unwrap();
-                copy(&entry.path(), &target);
-            }
-            false => drop(fs::copy(entry.path(), target).unwrap()),
-        }
     }
 }
 

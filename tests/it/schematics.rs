@@ -13,28 +13,10 @@ use flate2::write::GzEncoder;
 use std::io::Write;
 use std::sync::Arc;
 
-#[path = "../../benches/worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "../../benches/worlds/terrain.rs"]
+mod terrain;
 
 const MEGABYTE: usize = 1_000_000;
-
-fn terrain() -> Schematic {
-    let cells = terrain42::generate();
-    let (width, height, length) = (terrain42::W, terrain42::H, terrain42::L);
-    let mut schematic = Schematic::new([width as u32, height as u32, length as u32]);
-    schematic.palette = terrain42::NAMES.map(str::to_owned).to_vec();
-    for (x, y, z) in
-        (0..width / 16).flat_map(|x| (0..height / 16).flat_map(move |y| (0..length / 16).map(move |z| (x, y, z))))
-    {
-        let chunk = Chunk::from_fn(|[cx, cy, cz]| {
-            let at = (x * 16 + cx) + (z * 16 + cz) * width + (y * 16 + cy) * width * length;
-            BlockId::new(cells[at].into())
-        });
-        schematic.blocks.set_chunk(ChunkPos::new(x as i64, y as i64, z as i64), chunk.into());
-    }
-    schematic
-}
 
 fn uniform(side: u32) -> Schematic {
     let mut schematic = Schematic::new([side; 3]);
@@ -62,7 +44,7 @@ fn read(file: &[u8]) -> (Schematic, usize) {
 
 #[test]
 fn a_landscape_takes_little_more_than_its_chunks() {
-    let terrain = terrain();
+    let terrain = terrain::schematic();
     let (file, peak) = written(&terrain);
     assert!(peak < 24 * MEGABYTE, "writing took {peak} bytes");
     let (again, peak) = read(&file);

@@ -1,6 +1,8 @@
 //! What the tests share beside the harness that users have: a game in a few lines.
 
+pub mod folder;
 pub mod gate;
+pub mod ground;
 mod play;
 pub mod process;
 
@@ -99,4 +101,15 @@ pub fn clock(app: &mut App, dimension: Entity, clock: DimensionClock) {
 /// How often a long test repeats itself: `few` times, or as many times as often as `TERRANE_ROUNDS` says.
 pub fn rounds(few: u64) -> u64 {
     few * std::env::var("TERRANE_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1_u64)
+}
+
+/// Numbers that look random, so that what is made of them does not compress; the same ones for the same seed.
+pub fn noise(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
 }

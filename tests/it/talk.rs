@@ -179,7 +179,7 @@ fn a_delayed_closure_waits_for_its_tick_and_one_lost_at_an_unload_is_reported() 
     let ran: Vec<_> = regions.0.lock().unwrap().returned.iter().map(|(note, _)| (note.number, note.sender)).collect();
     let first = ran[0].1;
     assert_eq!(ran, [(2, first), (3, first), (1, first + 5)]);
-    app.world_mut().get_mut::<Transform>(camera).unwrap().translation.x = 5_000.0;
+    move_viewer(&mut app, camera, 5_000.0, 0.0);
     update(&mut app, 20);
     let lost = heard::<LetterLost>(&app);
     assert_eq!(lost.len(), 1);

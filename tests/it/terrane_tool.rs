@@ -47,17 +47,6 @@ fn ending(outcome: &Outcome) -> &str {
     outcome.json["outcome"].as_str().unwrap()
 }
 
-/// Bytes that do not compress.
-fn noise(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    }
-}
-
 /// A square of columns around the middle, a chunk of noise each, and an entity in each tenth.
 fn make_world(path: &Path, radius: i64) {
     let world = WorldStore::open(&StorageConfig::Path(path.into())).unwrap();
@@ -94,15 +83,8 @@ fn id_at(column: ColumnPos) -> Uuid {
 
 /// Every file below `path` that is not a lock.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(path).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("LOCK") {
-            found.insert(path.clone(), fs::read(path).unwrap());
-        }
-    }
+    let mut found = folder::files(path);
+    found.retain(|path, _| path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("LOCK"));
     found
 }
 

@@ -90,24 +90,17 @@ fn settle(app: &mut App, dimension: Entity, column: i64) {
 }
 
 /// What `look` sees in the region that owns the column.
-fn look<T: Send + 'static>(
+fn look<T: Send + 'static, M>(
     app: &mut App,
     dimension: Entity,
     column: i64,
-    look: impl FnOnce(&mut World) -> T + Send + 'static,
+    look: impl IntoSystem<(), T, M> + Send + 'static,
 ) -> T {
-    let seen = Arc::new(Mutex::new(None));
-    let report = seen.clone();
-    app.world_mut().commands().run_in_region(dimension, BlockPos::new(column * 16, 5, 0), move |region: &mut World| {
-        *report.lock().unwrap() = Some(look(region));
-    });
-    app.world_mut().flush();
-    update(app, 4);
-    seen.lock().unwrap().take().expect("the region ran")
+    ask_region(app, dimension, BlockPos::new(column * 16, 5, 0), look)
 }
 
 fn bonds_of(app: &mut App, dimension: Entity, column: i64, who: &'static str) -> Vec<String> {
-    look(app, dimension, column, move |region| {
+    look(app, dimension, column, move |region: &mut World| {
         let mut all = region.query::<(Entity, &Name, &Position)>();
         let wanted = |(_, name, place): &(Entity, &Name, &Position)| name.as_str() == who && place.column().x == column;
         let entity = all.iter(region).find(wanted).map(|(entity, ..)| entity);
@@ -128,7 +121,9 @@ fn bonds_and_resources_outlast_a_merge_and_a_split() {
     settle(&mut app, dimension, 40);
     update(&mut app, 5);
     let wool = |app: &mut App, column| {
-        look(app, dimension, column, |region| region.resource::<Wool>().0.keys().map(|it| it.x).collect::<Vec<_>>())
+        look(app, dimension, column, |region: &mut World| {
+            region.resource::<Wool>().0.keys().map(|it| it.x).collect::<Vec<_>>()
+        })
     };
     assert_eq!(wool(&mut app, 0), [0]);
 
@@ -169,7 +164,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     update(&mut app, 20);
     settle(&mut app, dimension, 0);
     update(&mut app, 5);
-    let ids = look(&mut app, dimension, 0, |region| {
+    let ids = look(&mut app, dimension, 0, |region: &mut World| {
         let mut all = region.query::<(&Name, &StableId, &mut Position)>();
         let mut ids = BTreeMap::new();
         for (name, id, mut place) in all.iter_mut(region) {
@@ -192,7 +187,7 @@ fn those_who_cross_together_stay_together_and_the_others_are_forgotten() {
     assert_eq!(moved, expected);
 
     // The dog follows, alone: who was nobody stays nobody.
-    look(&mut app, dimension, 0, |region| {
+    look(&mut app, dimension, 0, |region: &mut World| {
         let mut all = region.query::<(&Name, &mut Position)>();
         for (_, mut place) in all.iter_mut(region).filter(|(name, _)| name.as_str() == "dog") {
             place.block = BlockPos::new(16 * 100, 5, 0);
@@ -262,7 +257,7 @@ fn a_family_is_there_again_after_a_restart() {
         (app, dimension)
     };
     let family = |app: &mut App, dimension| {
-        look(app, dimension, 0, |region| {
+        look(app, dimension, 0, |region: &mut World| {
             let mut roots = region.query_filtered::<(Entity, &StableId), With<Walker>>();
             let (root, id) = roots.single(region).expect("one walker");
             let tools = |at: Entity| -> Vec<_> {

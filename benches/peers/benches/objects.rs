@@ -7,16 +7,13 @@
 //! its own cache. A rewrite of a ZIP archive copies it. Writes that are synced one by one go to all stores in turns. Then: how
 //! quickly an object store with 100,000 objects opens.
 
-// A copy of the project's shared workload, kept as it is so that figures stay comparable.
-#[path = "../../worlds/terrain42.rs"]
-#[allow(dead_code, missing_docs, clippy::all)]
-mod terrain42;
+#[path = "../../worlds/terrain.rs"]
+mod terrain;
 
-use bevy_terrane::block::BlockId;
-use bevy_terrane::chunk::Chunk;
 use bevy_terrane::chunk::format::encode;
 use bevy_terrane::object_store::{BLOCK_SIZE, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::space::ChunkPos;
 use flate2::Compression;
 use flate2::read::ZlibEncoder;
 use std::collections::BTreeMap;
@@ -25,6 +22,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
+use terrain::EDGE;
 use terrane_peers::Store;
 use terrane_peers::archive::Archive;
 use terrane_peers::database::Rows;
@@ -37,8 +35,6 @@ const MANY: usize = 100_000;
 const SYNCED: usize = 300;
 const ROUNDS: usize = 5;
 const OPENS: usize = 15;
-/// Chunks along an edge of terrain42.
-const EDGE: usize = terrain42::W / 16;
 
 /// Keys with their bytes.
 type Data = Vec<(String, Vec<u8>)>;
@@ -49,13 +45,10 @@ type Run = fn(&Path, &Data, bool, &mut Times) -> u64;
 
 /// The encoded chunks of terrain42, column by column.
 fn chunks() -> Vec<Vec<u8>> {
-    let blocks = terrain42::generate();
-    let encode = |number: usize| {
-        let (x, z, y) = (number / EDGE / EDGE * 16, number / EDGE % EDGE * 16, number % EDGE * 16);
-        let chunk = Chunk::from_fn(|[cx, cy, cz]| {
-            let at = (x + cx) + (z + cz) * terrain42::W + (y + cy) * terrain42::W * terrain42::L;
-            BlockId::new(u32::from(blocks[at]))
-        });
+    let blocks = terrain::generate();
+    let encode = |number: i64| {
+        let (x, z, y) = (number / EDGE / EDGE, number / EDGE % EDGE, number % EDGE);
+        let chunk = terrain::chunk(&blocks, ChunkPos::new(x, y, z));
         let mut bytes = Vec::new();
         encode(&chunk, &[], &mut bytes);
         bytes

@@ -1,6 +1,7 @@
 //! Damage in the files of the database themselves.
 
 use super::*;
+use crate::support::folder::copy_folder;
 use crate::support::rounds;
 use bevy_terrane::storage::{StoreError, StoredItem};
 
@@ -160,18 +161,5 @@ fn a_missing_file_is_told_and_nothing_else_is_touched() {
         columns().for_each(|column| assert_eq!(load(&world, column), Ok(chunk(seed(column)))));
         drop(world);
         fs::remove_dir_all(&copy).unwrap();
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let to = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy_folder(&path, &to);
-        } else {
-            fs::copy(&path, &to).unwrap();
-        }
     }
 }

@@ -1,0 +1,53 @@
+//! terrain42 as chunks.
+
+// Each takes what it needs.
+#![allow(dead_code)]
+
+// A copy of the project's shared workload, kept as it is so that figures stay comparable.
+#[allow(missing_docs, clippy::all)]
+pub mod terrain42;
+
+use bevy_terrane::block::{BlockId, BlockRegistry, BlockType};
+use bevy_terrane::chunk::Chunk;
+use bevy_terrane::snapshot::schematic::Schematic;
+use bevy_terrane::space::ChunkPos;
+use std::array;
+pub use terrain42::{NAMES, generate};
+
+/// Chunks along an edge.
+pub const EDGE: i64 = terrain42::W as i64 / 16;
+
+/// Where a block lies among those that are generated.
+pub fn index([x, y, z]: [usize; 3]) -> usize {
+    x + z * terrain42::W + y * terrain42::W * terrain42::L
+}
+
+/// One chunk of the blocks that were generated.
+pub fn chunk(blocks: &[u8], chunk: ChunkPos) -> Chunk {
+    let corner = [chunk.x, chunk.y, chunk.z].map(|at| at as usize * 16);
+    Chunk::from_fn(|cell| {
+        let at = array::from_fn(|axis| corner[axis] + cell[axis]);
+        BlockId::new(blocks[index(at)].into())
+    })
+}
+
+/// Its types of blocks.
+pub fn registry() -> BlockRegistry {
+    let mut registry = BlockRegistry::new();
+    for name in &NAMES[1..] {
+        registry.register(BlockType::new(*name)).expect("each has a name of its own");
+    }
+    registry
+}
+
+/// All of it as a schematic.
+pub fn schematic() -> Schematic {
+    let blocks = generate();
+    let mut schematic = Schematic::new([terrain42::W, terrain42::H, terrain42::L].map(|size| size as u32));
+    schematic.palette = NAMES.map(str::to_owned).to_vec();
+    for (x, y, z) in (0..EDGE).flat_map(|x| (0..EDGE).flat_map(move |y| (0..EDGE).map(move |z| (x, y, z)))) {
+        let at = ChunkPos::new(x, y, z);
+        schematic.blocks.set_chunk(at, chunk(&blocks, at).into());
+    }
+    schematic
+}

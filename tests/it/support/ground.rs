@@ -1,0 +1,86 @@
+//! Ground that is looked at while it comes.
+
+use bevy_terrane::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Level ground that knows who asked for it, fails where it is told to, and waits at a gate.
+#[derive(Clone, Default)]
+pub struct Watched(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    asked: Mutex<Vec<ColumnPos>>,
+    failing: Mutex<BTreeSet<ColumnPos>>,
+    fails_everywhere: AtomicBool,
+    /// How many columns more may pass; `None` for all.
+    gate: Mutex<Option<usize>>,
+    opened: Condvar,
+}
+
+impl Watched {
+    pub fn asked(&self) -> Vec<ColumnPos> {
+        self.0.asked.lock().unwrap().clone()
+    }
+
+    /// How often each column was asked for since the last call.
+    pub fn take_calls(&self) -> BTreeMap<ColumnPos, usize> {
+        let mut calls = BTreeMap::new();
+        for column in std::mem::take(&mut *self.0.asked.lock().unwrap()) {
+            *calls.entry(column).or_insert(0) += 1;
+        }
+        calls
+    }
+
+    pub fn fail(&self, columns: &[ColumnPos]) {
+        *self.0.failing.lock().unwrap() = columns.iter().copied().collect();
+    }
+
+    pub fn fail_everywhere(&self) {
+        self.0.fails_everywhere.store(true, Ordering::SeqCst);
+    }
+
+    pub fn close_gate_after(&self, columns: usize) {
+        *self.0.gate.lock().unwrap() = Some(columns);
+    }
+
+    pub fn open_gate(&self) {
+        *self.0.gate.lock().unwrap() = None;
+        self.0.opened.notify_all();
+    }
+
+    pub fn dimension(&self, name: &str) -> Dimension {
+        Dimension::new(name, self.clone())
+    }
+}
+
+impl Generator for Watched {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity { name: "watched".into(), version: 1, seed: 0 }
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let column = request.column;
+        self.0.asked.lock().unwrap().push(column);
+        let closed = |gate: &mut Option<usize>| *gate == Some(0);
+        let mut gate = self.0.opened.wait_while(self.0.gate.lock().unwrap(), closed).unwrap();
+        if let Some(left) = &mut *gate {
+            *left -= 1;
+        }
+        drop(gate);
+        let fails = self.0.fails_everywhere.load(Ordering::SeqCst);
+        if fails || self.0.failing.lock().unwrap().contains(&column) {
+            assert!(column.x % 2 == 0, "an odd column makes it panic");
+            return Err(GenerateError::Failed { column, reason: "no ground here".into() });
+        }
+        Flat::new().generate(request)
+    }
+}
+
+/// The columns within the radius, by its definition.
+pub fn disc(center: ColumnPos, radius: i64) -> BTreeSet<ColumnPos> {
+    let square = (-radius..=radius).flat_map(|z| (-radius..=radius).map(move |x| (x, z)));
+    let inside = square.filter(|(x, z)| x * x + z * z <= radius * radius);
+    inside.map(|(x, z)| ColumnPos::new(center.x + x, center.z + z)).collect()
+}
