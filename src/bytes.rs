@@ -118,9 +118,8 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// Appends a value in postcard. Every value has such a form, but for paths that are no text: for types with paths there is
 /// [`try_put_value`].
 pub(crate) fn put_value<T: Serialize + ?Sized>(into: Vec<u8>, value: &T) -> Vec<u8> {
-    let bytes = try_put_value(into, value);
-    debug_assert!(bytes.is_ok(), "a value without a binary form: {bytes:?}");
-    bytes.unwrap_or_default()
+    // Nothing may be stored in its place: who writes to a store is caught.
+    try_put_value(into, value).expect("values without paths have a binary form")
 }
 
 /// Appends a value in postcard. The reason, if it has no such form.

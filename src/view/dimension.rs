@@ -64,8 +64,8 @@ impl fmt::Debug for Dimension {
 }
 
 /// Closes a dimension, and erases all that is stored of it: blocks, entities, everything. A
-/// [`DimensionRemoved`](super::DimensionRemoved) tells when that is done. The number of a removed dimension is never
-/// given again.
+/// [`DimensionRemoved`](super::DimensionRemoved) tells when that is done; in lockstep it is done within an update. The
+/// number of a removed dimension is never given again.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoveDimension {
     /// The dimension's entity.

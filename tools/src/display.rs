@@ -2,7 +2,7 @@
 
 use super::outcome::Result;
 use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::{Access, WorldStore};
+use bevy_terrane::storage::{Access, StoredDimension, WorldStore};
 use bevy_terrane::work::{Progress, Stop};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::fs;
@@ -71,6 +71,14 @@ impl Drop for Display<'_> {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// The dimension of this name, also one whose removal was cut short.
+pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
+    let dimensions = store.dimensions()?;
+    let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
+    let found = dimensions.into_iter().find(|dimension| dimension.name == name);
+    Ok(found.ok_or_else(|| format!("the world has no dimension {name:?}; it has {}", names.join(", ")))?)
 }
 
 /// Opens a world that is there.

@@ -1,7 +1,7 @@
 //! One chunk or entity as text.
 
 use super::arguments::Inspected;
-use super::display::open;
+use super::display::{dimension, open};
 use super::outcome::{End, Outcome, Result};
 use bevy_terrane::block::{BlockId, BlockRegistry, ComponentId};
 use bevy_terrane::chunk::Chunk;
@@ -26,7 +26,7 @@ pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
 }
 
 fn chunk(store: &WorldStore, name: &str, pos: ChunkPos) -> Result<Outcome> {
-    let dimension = store.dimension_named(name)?;
+    let dimension = dimension(store, name)?;
     let found = store.inspect_chunk(dimension.id, pos)?;
     let found =
         found.ok_or_else(|| format!("chunk {pos} of {name:?} is not stored; ground that was stored is air there"))?;

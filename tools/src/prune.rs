@@ -1,7 +1,7 @@
 //! Deleting what lies outside a shape, and giving room back.
 
 use super::arguments::PruneArguments;
-use super::display::{Display, folder_bytes, open};
+use super::display::{Display, dimension, folder_bytes, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
@@ -21,7 +21,7 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let before = folder_bytes(&arguments.world);
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
     let store = open(&arguments.world, access)?;
-    let dimension = store.dimension_named(name)?;
+    let dimension = dimension(&store, name)?;
     let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
     let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
     let report = report?;

@@ -28,6 +28,8 @@ impl Default for Clock {
 /// pauses and steps hold there too.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
 #[reflect(Component, Clone)]
+// Scenes know it by this path.
+#[type_path = "bevy_terrane::coordinator::clock"]
 pub struct DimensionClock {
     /// Ticks of each region in a second of the dimension's clock.
     pub ticks_per_second: f64,

@@ -373,6 +373,8 @@ impl Desk<'_> {
                     }
                 }
                 Err(failed) => {
+                    // So that the batch has one owner, and is not copied.
+                    drop(sent);
                     error!("saving failed, it is tried again: {}", failed.source);
                     self.publisher.event(SaveFailed { error: failed.source.to_string(), requests: Vec::new() });
                     // What changed since is newer.

@@ -15,6 +15,7 @@ use crate::bytes;
 use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, sync_folder};
+use bevy::log::warn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -62,8 +63,9 @@ impl RestoreRecords {
     /// They cannot be listed: what is half restored would stay so.
     pub fn open(snapshots: PathBuf) -> Result<(Self, Vec<FoundRecord>), FileError> {
         let mut records = Self { snapshots, next: 0 };
-        let numbers = records.numbers().map_err(FileError::of(&records.folder(), "list"))?;
-        records.next = numbers.last().map_or(0, |last| last.saturating_add(1));
+        let mut next = 0;
+        let numbers = records.numbers(&mut next).map_err(FileError::of(&records.folder(), "list"))?;
+        records.next = numbers.last().map_or(0, |last| last.saturating_add(1)).max(next);
         let found = numbers.into_iter().map(|number| {
             let path = records.path(number);
             let restore = records.read(&path);
@@ -73,7 +75,8 @@ impl RestoreRecords {
         Ok((records, found))
     }
 
-    fn numbers(&self) -> io::Result<Vec<u64>> {
+    /// The numbers of records; from `next` on, numbers are free.
+    fn numbers(&self, next: &mut u64) -> io::Result<Vec<u64>> {
         let entries = match fs::read_dir(self.folder()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -87,9 +90,13 @@ impl RestoreRecords {
                 None => (name, false),
             };
             // What has another name is not ours.
-            let Ok(number) = number.parse() else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
             if is_unfinished || !path.join(RECORD).exists() {
-                fs::remove_dir_all(&path)?;
+                // It had not begun, or is over: it may stay, but for its number.
+                if let Err(error) = fs::remove_dir_all(&path) {
+                    warn!("{}: cannot be removed: {error}", path.display());
+                    *next = number.saturating_add(1).max(*next);
+                }
             } else {
                 numbers.push(number);
             }

@@ -1,4 +1,5 @@
-//! Work beside the coordinator: what takes its time is done elsewhere, and an event always answers.
+//! Work beside the coordinator: what takes its time is done elsewhere. An event always answers what is asked, but for idle work:
+//! that is asked again, and if it panics, never.
 
 use super::Threads;
 use crate::block::BlockRegistry;

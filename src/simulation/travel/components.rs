@@ -19,8 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::any::{Any, TypeId, type_name};
 use std::sync::Mutex;
 
-/// A component's value on its way from one world to another.
-/// A component whose type is forgotten.
+/// A component whose type is forgotten, on its way from one world to another.
 pub type BoxedComponent = Box<dyn Any + Send + Sync>;
 
 /// A component that was taken off an entity.

@@ -46,7 +46,9 @@ impl WorldStore {
         put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks);
         put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components);
         put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types);
-        put_list(&mut writes, STRUCTURES, record::FORMAT, &Vec::<String>::new());
+        if self.store.get(Family::Registry, STRUCTURES.as_bytes())?.is_none() {
+            put_list(&mut writes, STRUCTURES, record::FORMAT, &Vec::<String>::new());
+        }
         self.write(writes, Durability::Sync)?;
         self.forget_stored_blocks();
         Ok(())
