@@ -1,10 +1,12 @@
 //! Arenas: what may be done with them when, what comes of it, and that they are there in the next session.
 
 use crate::disk::Disk;
-use crate::snapshots::{at, blocks, set, world};
+use crate::snapshots::{at, blocks, set, world, world_with};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -17,8 +19,12 @@ struct Hall {
 }
 
 fn hall(disk: &Disk, folder: &Path, settings: SnapshotSettings) -> Hall {
+    hall_with(disk, folder, settings, |_| {})
+}
+
+fn hall_with(disk: &Disk, folder: &Path, settings: SnapshotSettings, register: impl FnOnce(&mut App)) -> Hall {
     let settings = SnapshotSettings { folder: Some(folder.to_owned()), ..settings };
-    let (mut app, dimension, id) = world(disk.plugin().with_snapshot_settings(settings));
+    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshot_settings(settings), register);
     listen::<ArenaCreated>(&mut app);
     listen::<ArenaReverted>(&mut app);
     listen::<ArenaRemoved>(&mut app);
@@ -242,6 +248,48 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     update(&mut hall.app, 3);
     hall.create(Arena::new("ours", id, AREA));
     hall.wait_until("ours", ArenaState::Ready);
+}
+
+#[test]
+fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_one() {
+    let folder = TempDir::new().unwrap();
+    // Each time another world: one that has values of the old version itself needs no migration to read them.
+    let with_chests = |schema: Schema| {
+        hall_with(&Disk::default(), folder.path(), SnapshotSettings { jobs: 1, ..SnapshotSettings::default() }, |app| {
+            let lock = BlockComponent::fixed::<u32>("game:lock").with_schema(schema);
+            app.register_block_component(lock).unwrap();
+            app.register_block(BlockType::new("game:chest").with_component("game:lock")).unwrap();
+        })
+    };
+    let mut hall = with_chests(Schema::new(0));
+    hall.build("game:chest", 3);
+    let before = blocks(&mut hall.app, hall.dimension, &AREA);
+    hall.create(Arena::new("vault", hall.id, AREA));
+    hall.wait_until("vault", ArenaState::Ready);
+    drop(hall);
+
+    let panics = Arc::<AtomicBool>::default();
+    let is_armed = panics.clone();
+    let mut hall = with_chests(Schema::new(1).with_migration(0, move |old| {
+        assert!(!is_armed.load(Ordering::Relaxed), "the key breaks");
+        Ok(old.to_vec())
+    }));
+    hall.build("terrane:air", 3);
+    panics.store(true, Ordering::Relaxed);
+    hall.revert("vault");
+    hall.wait_until("vault", ArenaState::CoolingDown);
+    let error = heard::<ArenaReverted>(&hall.app)[0].error.clone();
+    assert!(
+        matches!(&error, Some(ArenaError::Failed { reason, .. }) if reason.contains("the key breaks")),
+        "{error:?}"
+    );
+
+    panics.store(false, Ordering::Relaxed);
+    hall.wait_until("vault", ArenaState::Ready);
+    hall.revert("vault");
+    hall.wait_until("vault", ArenaState::CoolingDown);
+    assert_eq!(heard::<ArenaReverted>(&hall.app)[1].error, None);
+    assert_eq!(blocks(&mut hall.app, hall.dimension, &AREA), before);
 }
 
 #[test]

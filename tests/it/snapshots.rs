@@ -19,7 +19,13 @@ pub const fn at(x: i64, y: i64, z: i64) -> BlockPos {
 
 /// A world in lockstep with one loaded square of columns around the middle.
 pub fn world(plugin: TerranePlugin) -> (App, Entity, DimensionId) {
+    world_with(plugin, |_| {})
+}
+
+/// The same, after the game has registered what it has of its own.
+pub fn world_with(plugin: TerranePlugin, register: impl FnOnce(&mut App)) -> (App, Entity, DimensionId) {
     let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    register(&mut app);
     listen::<SnapshotJobEnded>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
