@@ -397,6 +397,8 @@ impl Desk<'_> {
                     self.saves.merged(id, from, into);
                     self.publisher.event(RegionMerged { dimension: id, from, into });
                     let Some(slot) = dimension.regionizer.data_mut(into) else { continue };
+                    // It does not wait out the period of a slower one.
+                    slot.hasten(&dimension.time, self.clock.now);
                     self.deadlines.plan(slot.due, id, into);
                     if slot.halted.is_none() && !slot.lost.is_empty() {
                         // A live region took over from a halted one.

@@ -92,6 +92,15 @@ impl RegionSlot {
         }
     }
 
+    /// One that may tick is due no later than its period from now; one that makes single steps at once.
+    pub fn hasten(&mut self, time: &DimensionTime, now: Duration) {
+        let latest = match self.control.paused || time.settings.paused {
+            true => now,
+            false => now.saturating_add(time.real_period(self.control.ticks_per_second)),
+        };
+        self.due = self.due.min(latest);
+    }
+
     /// Whether it does not tick before `soon`: whatever else is to be done with it is done without a tick.
     pub fn is_idle(&self, time: &DimensionTime, soon: Duration) -> bool {
         !self.may_tick(time) || self.due > soon

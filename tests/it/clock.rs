@@ -215,6 +215,39 @@ fn a_paused_region_that_merges_with_a_running_one_runs_and_sees_no_long_tick() {
 }
 
 #[test]
+fn a_region_that_merges_with_a_slower_one_does_not_wait_out_its_period() {
+    let mut app = game(TerranePlugin::in_memory());
+    let dimension = flat(&mut app);
+    let [_, walking] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 2));
+    // The larger one goes on.
+    viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
+    start(&mut app);
+    let known = |world: &World, block: BlockPos| region_at(world, dimension, block.column());
+    update_until(&mut app, "both are known", |world| {
+        [HERE, THERE].iter().all(|block| known(world, *block).is_some())
+            && world.resource::<WorldStatistics>().remaining == 0
+    });
+    order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(Some(20.0)));
+    order(&mut app, dimension, THERE.column(), RegionOrder::TickRate(Some(0.001)));
+    update_until(&mut app, "one is slow", |world| {
+        [HERE, THERE].map(|block| known(world, block).and_then(|region| region.tick_rate)) == [Some(20.0), Some(0.001)]
+    });
+    listen::<RegionMerged>(&mut app);
+    for column in (4..100).rev() {
+        let place = BlockPos::new(16 * column, 5, 0);
+        move_viewer(&mut app, walking, place.x as f32, 0.0);
+        update_until(&mut app, "its ground is there", |world| block_at(world, dimension, place).is_some());
+    }
+    update_until(&mut app, "they merge", |world| world.resource::<WorldStatistics>().regions.len() == 1);
+    assert!(!heard::<RegionMerged>(&app).is_empty());
+    let merged = known(app.world(), HERE).unwrap();
+    assert_eq!(merged.tick_rate, Some(20.0));
+    update_until(&mut app, "it ticks on", |world| {
+        known(world, HERE).is_some_and(|region| region.ticks > merged.ticks + 10)
+    });
+}
+
+#[test]
 fn paused_regions_stay_paused_as_they_merge_and_so_do_the_parts_of_one() {
     let (mut app, dimension, [_, walking], diary) = two_regions(lockstep().with_regionizer(parting_soon()));
     listen::<RegionSplit>(&mut app);

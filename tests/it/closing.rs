@@ -35,7 +35,8 @@ pub fn two_dimensions(app: &mut App) -> [Entity; 2] {
     }
     start(app);
     update_until(app, "both are loaded", |world| {
-        dimensions.iter().all(|dimension| block_at(world, *dimension, HERE).is_some())
+        let is_known = |dimension: &Entity| region_at(world, *dimension, HERE.column()).is_some();
+        dimensions.iter().all(is_known) && world.resource::<WorldStatistics>().remaining == 0
     });
     dimensions
 }

@@ -1,5 +1,6 @@
 //! Regions that do not tick for a while: paused, or so slow that nobody waits for the next tick.
 
+use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,7 +12,12 @@ const FAR: BlockPos = BlockPos::new(16 * 100, 5, 0);
 
 /// One region around a viewer.
 fn one_region(plugin: TerranePlugin) -> (App, Entity, Entity) {
+    one_region_with(plugin, |_| ())
+}
+
+fn one_region_with(plugin: TerranePlugin, add: impl FnOnce(&mut App)) -> (App, Entity, Entity) {
     let mut app = game(plugin);
+    add(&mut app);
     listen::<ColumnLoaded>(&mut app);
     listen::<ColumnUnloaded>(&mut app);
     listen::<WorldSaved>(&mut app);
@@ -102,4 +108,35 @@ fn a_region_of_a_very_slow_rate_is_saved_and_gives_up_columns_between_its_ticks(
     assert!(letter.try_recv().is_err());
     order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(None));
     update_until(&mut app, "the letter is read", |_| letter.try_recv().is_ok());
+}
+
+#[test]
+fn a_region_whose_rate_is_raised_while_it_runs_does_not_wait_out_its_old_period() {
+    let gate = Gate::default();
+    let copy = gate.clone();
+    let plugin = TerranePlugin::in_memory();
+    let (mut app, dimension, _) = one_region_with(plugin, move |app| {
+        app.add_region_plugins(move |region| {
+            region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>| gate.pass());
+        });
+    });
+    let is_told = |app: &mut App, rate: Option<f64>, paused: bool| {
+        update_until(app, "the order is followed", |world| {
+            region_at(world, dimension, HERE.column())
+                .is_some_and(|region| (region.tick_rate, region.paused) == (rate, paused))
+        });
+    };
+    order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(Some(0.001)));
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    is_told(&mut app, Some(0.001), true);
+    gate.close();
+    order(&mut app, dimension, HERE.column(), RegionOrder::Step(1));
+    update_until(&mut app, "it ticks", |_| gate.waiting() == 1);
+    order(&mut app, dimension, HERE.column(), RegionOrder::TickRate(None));
+    order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+    is_told(&mut app, None, false);
+    gate.open();
+    let ticks = |world: &World| region_at(world, dimension, HERE.column()).map(|region| region.ticks);
+    let before = ticks(app.world()).unwrap();
+    update_until(&mut app, "it ticks on", |world| ticks(world).is_some_and(|ticks| ticks > before + 2));
 }

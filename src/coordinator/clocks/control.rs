@@ -86,16 +86,16 @@ impl Desk<'_> {
         }
     }
 
-    /// A region that may tick now is due no later than its period from now; one that makes single steps at once.
+    /// A region is due no later than what it is told now allows.
     fn replan_region(&mut self, id: DimensionId, region: RegionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        // One that ticks is planned when it ends.
-        let Some(slot) = dimension.regionizer.data_mut(region) else { return };
-        let now = self.clock.now;
-        let is_step = slot.control.paused || dimension.time.settings.paused;
-        let period = dimension.time.real_period(slot.control.ticks_per_second);
-        let latest = if is_step { now } else { now.saturating_add(period) };
-        slot.due = slot.due.min(latest);
-        self.deadlines.plan(slot.due, id, region);
+        let (time, now) = (&dimension.time, self.clock.now);
+        // One that runs is planned when it ends.
+        if let Some(running) = self.deadlines.running.get_mut(&(id, region)) {
+            running.slot.hasten(time, now);
+        } else if let Some(slot) = dimension.regionizer.data_mut(region) {
+            slot.hasten(time, now);
+            self.deadlines.plan(slot.due, id, region);
+        }
     }
 }
