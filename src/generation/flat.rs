@@ -83,15 +83,11 @@ impl Generator for Flat {
             if y < bottom { BlockId::AIR } else { layers.get(layer).map_or(BlockId::AIR, |(_, block)| *block) }
         };
 
-        let mut shared: Option<(BlockId, Option<Arc<Chunk>>)> = None;
+        let mut shared = None;
         for y in chunk_heights(request.column, bottom, top - 1)? {
             let blocks: [BlockId; CHUNK_SIZE] = std::array::from_fn(|within| block_at((y << 4) + within as i64));
             if blocks.iter().all(|block| *block == blocks[0]) {
-                let (_, chunk) = match &mut shared {
-                    Some(shared) if shared.0 == blocks[0] => shared,
-                    shared => shared.insert((blocks[0], None)),
-                };
-                put_uniform(&mut column, y, blocks[0], chunk);
+                put_uniform(&mut column, y, blocks[0], &mut shared);
             } else {
                 column.set_chunk(y, Arc::new(Chunk::from_fn(|[_, within, _]| blocks[within])));
             }

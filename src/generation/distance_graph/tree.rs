@@ -140,7 +140,6 @@ pub(super) struct Tree {
     tiles: Slab<Tile>,
     masks: Masks,
     claims: Slab<ClaimTable>,
-    claimed_count: u64,
     recent: Recent,
 }
 
@@ -152,7 +151,6 @@ impl Default for Tree {
             tiles: Slab::default(),
             masks: Masks::default(),
             claims: Slab::default(),
-            claimed_count: 0,
             recent: Recent { x: 0, z: 0, number: NONE },
         }
     }
@@ -288,11 +286,6 @@ impl Tree {
         16 * u64::from(tile.full.count_ones()) + self.masks.count_ones(tile.list, tile.partial)
     }
 
-    /// How many columns are claimed.
-    pub fn claimed_count(&self) -> u64 {
-        self.claimed_count
-    }
-
     /// Completes columns of a batch and ends their claims; answers which were completed before.
     #[inline]
     pub fn add(&mut self, batch: BatchPos, mask: u16) -> u16 {
@@ -381,9 +374,7 @@ impl Tree {
         let index = child_index(batch, TILE);
         let table = &mut self.claims[tile.claims];
         table.any |= 1 << index;
-        let place = &mut table.masks[index as usize];
-        self.claimed_count += u64::from((mask & !*place).count_ones());
-        *place |= mask;
+        table.masks[index as usize] |= mask;
     }
 
     /// Ends the claims of columns of the batch; answers which were claimed.
@@ -408,7 +399,6 @@ impl Tree {
             return 0;
         }
         *place &= !mask;
-        self.claimed_count -= u64::from(ended.count_ones());
         if *place == 0 {
             table.any &= !(1 << index);
             if table.any == 0 {
@@ -465,8 +455,6 @@ impl Tree {
         let Tile { list, claims, .. } = self.tiles[number];
         self.masks.free(list);
         if claims != NONE {
-            let ended: u32 = self.claims[claims].masks.iter().map(|mask| mask.count_ones()).sum();
-            self.claimed_count -= u64::from(ended);
             self.claims[claims] = NO_CLAIMS;
             self.claims.remove(claims);
         }
@@ -519,8 +507,13 @@ impl Tree {
     /// Whether no node is left.
     #[cfg(test)]
     pub fn is_bare(&self) -> bool {
-        self.roots.is_empty()
-            && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
-            && self.claimed_count == 0
+        self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
+    }
+
+    /// How many columns are claimed.
+    #[cfg(test)]
+    pub fn claimed_count(&self) -> u64 {
+        let masks = self.claims.values().iter().flat_map(|table| table.masks);
+        masks.map(|mask| u64::from(mask.count_ones())).sum()
     }
 }
