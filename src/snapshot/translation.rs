@@ -124,7 +124,8 @@ impl TranslationReport {
     }
 }
 
-/// What a game makes of things that only other programs know.
+/// What a game makes of things that only other programs know. [`Snapshot::from_schematic`] asks it; an import into a
+/// [closed world](super::closed_world) does not, as no game runs there.
 pub trait ForeignContent {
     /// The block for a state, its properties in alphabetical order. `None` to look for its name in the registry.
     fn block(&mut self, _state: &str) -> Option<BlockId> {
