@@ -2,7 +2,7 @@
 
 mod questions;
 
-use super::section_tile::{Removal, SectionTilePos, SectionTiles, Window};
+use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Window};
 use super::{
     RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
 };
@@ -19,6 +19,25 @@ pub(super) struct Ground {
     pub sections: usize,
     pub dead_sections: usize,
     pub columns: usize,
+}
+
+impl Ground {
+    /// Takes sections of a tile over, which nobody owns, for the region in this slot.
+    fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
+        if tile.claim(slot, mask, self.tiles.len() as u32) {
+            self.tiles.push(number);
+        }
+    }
+
+    /// Forgets the tile at this place, of which the region in this slot has nothing left. The last one takes the place.
+    fn forget(&mut self, slot: u32, place: usize, tiles: &mut SectionTiles) {
+        self.tiles.swap_remove(place);
+        if let Some(&moved) = self.tiles.get(place)
+            && let Some(part) = tiles.tile_mut(moved).part_mut(slot)
+        {
+            part.index = place as u32;
+        }
+    }
 }
 
 pub(super) struct Region<D> {
@@ -338,9 +357,7 @@ impl<D: RegionData> Regionizer<D> {
             let tile = self.tiles.tile_mut(number);
             tile.exists |= missing;
             ground.sections += missing.count_ones() as usize;
-            if tile.claim(slot, missing, ground.tiles.len() as u32) {
-                ground.tiles.push(number);
-            }
+            ground.claim(slot, number, tile, missing);
             if let Some(data) = data {
                 pos.with_sections(missing, |sections| data.grow(sections));
             }
@@ -423,9 +440,7 @@ impl<D: RegionData> Regionizer<D> {
             let tile = self.tiles.tile_mut(number);
             let mask = tile.mask_of(source);
             tile.disown(source, mask);
-            if tile.claim(target, mask, ground.tiles.len() as u32) {
-                ground.tiles.push(number);
-            }
+            ground.claim(target, number, tile, mask);
         }
         ground.sections += moved.sections;
         ground.dead_sections += moved.dead_sections;
@@ -466,12 +481,7 @@ impl<D: RegionData> Regionizer<D> {
                 if tile.exists == 0 {
                     self.tiles.remove(number);
                 }
-                ground.tiles.swap_remove(place);
-                if let Some(&moved) = ground.tiles.get(place)
-                    && let Some(part) = self.tiles.tile_mut(moved).part_mut(slot)
-                {
-                    part.index = place as u32;
-                }
+                ground.forget(slot, place, &mut self.tiles);
             }
         }
         ground.sections -= ground.dead_sections;
@@ -532,21 +542,14 @@ impl<D: RegionData> Regionizer<D> {
         let sections = mask.count_ones() as usize;
         let vacated = tile.disown(from, mask);
         let new = &mut self.regions[to as usize].ground;
-        if tile.claim(to, mask, new.tiles.len() as u32) {
-            new.tiles.push(number);
-        }
+        new.claim(to, number, tile, mask);
         new.sections += sections;
         new.columns += columns;
         let old = &mut self.regions[from as usize].ground;
         old.sections -= sections;
         old.columns -= columns;
         if let Some(place) = vacated {
-            old.tiles.swap_remove(place as usize);
-            if let Some(&moved) = old.tiles.get(place as usize)
-                && let Some(part) = self.tiles.tile_mut(moved).part_mut(from)
-            {
-                part.index = place;
-            }
+            old.forget(from, place as usize, &mut self.tiles);
         }
     }
 }
