@@ -15,7 +15,7 @@ pub struct Void;
 
 impl Generator for Void {
     fn identity(&self) -> GeneratorIdentity {
-        GeneratorIdentity { name: "terrane:void".to_owned(), version: 1, seed: 0 }
+        GeneratorIdentity::new("terrane:void", 1, 0)
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
@@ -61,7 +61,7 @@ impl Generator for Flat {
         let digest = self.layers.iter().fold(Digest::new().number(self.base as u64), |digest, (name, thickness)| {
             digest.text(name).number(u64::from(*thickness))
         });
-        GeneratorIdentity { name: "terrane:flat".to_owned(), version: 1, seed: digest.finish() }
+        GeneratorIdentity::new("terrane:flat", 1, digest.finish())
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
