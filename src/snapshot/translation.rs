@@ -55,7 +55,7 @@ pub use error::TranslationError;
 use super::schematic::{BlockEntity, Schematic};
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::{BlockId, BlockRegistry, ComponentId};
-use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 pub(super) use inward::Inward;
 pub(super) use outward::Outward;
 
@@ -177,8 +177,7 @@ impl Snapshot {
 
     /// Chunks of the box that were not captured. The box is one that fits into a schematic.
     fn missing_chunks(&self) -> u64 {
-        let Some(heights) = self.area().chunk_heights() else { return 0 };
-        let all = HeightSet::from(*heights.start()..heights.end() + 1);
+        let all = self.area().height_set();
         let of_column =
             |column: &ColumnSnapshot| column.heights().map_or(all.len(), |held| held.intersection(&all).len());
         let held: u64 = self.columns().map(|(_, column)| of_column(column)).sum();
