@@ -1,12 +1,11 @@
 //! The regionizer itself: columns in, regions out.
 
 mod questions;
+mod splitting;
 
 use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Window};
-use super::{
-    RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
-};
-use crate::space::{ColumnPos, SectionPos, bits};
+use super::{RegionData, RegionEvent, RegionId, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd};
+use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashMap;
 use std::mem;
 use thiserror::Error;
@@ -364,13 +363,13 @@ impl<D: RegionData> Regionizer<D> {
         }
     }
 
-    pub(super) fn next_id(&mut self) -> RegionId {
+    fn next_id(&mut self) -> RegionId {
         let id = self.next_id;
         self.next_id = RegionId(id.0 + 1);
         id
     }
 
-    pub(super) fn insert_region(&mut self, id: RegionId, state: RegionState, data: D) -> u32 {
+    fn insert_region(&mut self, id: RegionId, state: RegionState, data: D) -> u32 {
         let slot = match self.free_regions.pop() {
             Some(slot) => {
                 let region = &mut self.regions[slot as usize];
@@ -462,95 +461,6 @@ impl<D: RegionData> Regionizer<D> {
         self.free(source);
         self.events.push(RegionEvent::Merged { from: from_id, into: into_id });
         target
-    }
-
-    fn remove_dead_sections(&mut self, slot: u32) {
-        let Region { ground, data, .. } = &mut self.regions[slot as usize];
-        for place in (0..ground.tiles.len()).rev() {
-            let number = ground.tiles[place];
-            let tile = self.tiles.tile_mut(number);
-            let dead = tile.mask_of(slot) & tile.dead;
-            if let Some(data) = data
-                && dead != 0
-            {
-                tile.pos.with_sections(dead, |sections| data.shrink(sections));
-            }
-            tile.exists &= !dead;
-            tile.dead &= !dead;
-            if tile.disown(slot, dead).is_some() {
-                if tile.exists == 0 {
-                    self.tiles.remove(number);
-                }
-                ground.forget(slot, place, &mut self.tiles);
-            }
-        }
-        ground.sections -= ground.dead_sections;
-        ground.dead_sections = 0;
-    }
-
-    /// Makes regions of all parts of a region but the largest, if it has several.
-    fn split(&mut self, slot: u32) -> Vec<RegionId> {
-        let parts = self.smaller_parts(slot);
-        if parts.is_empty() {
-            return Vec::new();
-        }
-        let from = self.regions[slot as usize].id;
-        let named: Vec<_> = parts
-            .iter()
-            .map(|part| {
-                let sections = part.masks.iter();
-                let sections = sections.flat_map(|&(number, mask)| {
-                    let pos = self.tiles.tile(number).pos;
-                    bits(mask).map(move |bit| pos.section(bit))
-                });
-                let mut sections: Vec<_> = sections.collect();
-                sections.sort_unstable();
-                sections
-            })
-            .collect();
-        let named: Vec<_> = named.into_iter().map(|sections| RegionPart { id: self.next_id(), sections }).collect();
-
-        let mut data = Vec::new();
-        if let Some(rest) = &mut self.regions[slot as usize].data {
-            data = rest.split(&named);
-            for surplus in data.drain(named.len().min(data.len())..) {
-                rest.merge(from, surplus);
-            }
-        }
-        let mut data = data.into_iter();
-        let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
-        for (RegionPart { id, sections }, part) in named.into_iter().zip(parts) {
-            let data = data.next().unwrap_or_else(|| {
-                let mut data = D::new(id);
-                data.grow(&sections);
-                data
-            });
-            let new = self.insert_region(id, RegionState::Ready, data);
-            for (number, mask) in part.masks {
-                self.hand_over(slot, new, number, mask);
-            }
-        }
-        self.events.push(RegionEvent::Split { from, into: split_off.clone() });
-        self.events.extend(split_off.iter().map(|&id| RegionEvent::Ready(id)));
-        split_off
-    }
-
-    /// Gives these sections, none of which is dead, of one tile from one region to another.
-    fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
-        let tile = self.tiles.tile_mut(number);
-        let columns = tile.column_count(mask, self.config.section_shift);
-        let sections = mask.count_ones() as usize;
-        let vacated = tile.disown(from, mask);
-        let new = &mut self.regions[to as usize].ground;
-        new.claim(to, number, tile, mask);
-        new.sections += sections;
-        new.columns += columns;
-        let old = &mut self.regions[from as usize].ground;
-        old.sections -= sections;
-        old.columns -= columns;
-        if let Some(place) = vacated {
-            old.forget(from, place as usize, &mut self.tiles);
-        }
     }
 }
 
