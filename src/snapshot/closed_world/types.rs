@@ -4,7 +4,7 @@ use super::Result;
 use crate::block::{
     BLOCK_ENTITY, BlockName, BlockRecord, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
 };
-use crate::snapshot::schematic::{AIR, Schematic, property, with_property};
+use crate::snapshot::schematic::{AIR, Schematic, dry};
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{StateTurns, Turn};
 use crate::storage::RegistryLists;
@@ -24,11 +24,7 @@ pub(super) fn with_states(
     let known = BlockRegistry::from_records(lists.blocks.clone(), lists.components.clone())?;
     let holders = holders(schematic);
     let is_known = |state: &str| known.id(state).is_some();
-    let is_wet = |state: &str| {
-        let dry = property(state, "waterlogged").filter(|value| *value == "true");
-        let dry = dry.and_then(|_| with_property(state, "waterlogged", "false"));
-        is_known(&options.water) && dry.is_some_and(|dry| is_known(&dry))
-    };
+    let is_wet = |state: &str| is_known(&options.water) && dry(state).is_some_and(|dry| is_known(&dry));
     let mut new = BTreeSet::new();
     let mut needs_placeholder = false;
     for number in used_states(schematic) {

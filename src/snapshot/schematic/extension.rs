@@ -1,7 +1,7 @@
 //! What a file holds for this crate besides the schematic: layers above the first, and components.
 
 use super::nbt::{Budget, Compound, Nbt, NbtKind};
-use super::palette::{Numbers, UNKNOWN, with_property};
+use super::palette::{Numbers, UNKNOWN, dry};
 use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
 use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
 use crate::bytes::{Reader, put_number};
@@ -212,11 +212,7 @@ fn layouts(records: &[ComponentRecord]) -> Layouts {
 /// For each state with `waterlogged=true` the one with `false`, if the palette has it.
 fn dry_states(palette: &[String]) -> Vec<Option<u16>> {
     let places: rustc_hash::FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
-    let dry = |state: &String| {
-        Some(super::palette::property(state, "waterlogged")?).filter(|value| *value == "true")?;
-        places.get(with_property(state, "waterlogged", "false")?.as_str()).copied()
-    };
-    palette.iter().map(dry).collect()
+    palette.iter().map(|state| places.get(dry(state)?.as_str()).copied()).collect()
 }
 
 /// The compound for a schematic, if it needs one. `is_wet` says which blocks are written as waterlogged ones.

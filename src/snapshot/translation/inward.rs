@@ -7,7 +7,7 @@ use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry, ComponentId, 
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
-use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, property, with_property};
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry};
 use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -128,10 +128,8 @@ impl<'a> Inward<'a> {
             }
             _ => state.as_bytes().into(),
         };
-        let is_wet = property(state, "waterlogged") == Some("true");
-        let dry = if is_wet { with_property(state, "waterlogged", "false") } else { None };
-        let dry = dry.and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
-        match dry.filter(|_| self.water.is_some()) {
+        let known_dry = dry(state).and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
+        match known_dry.filter(|_| self.water.is_some()) {
             Some(dry) => State::Wet(dry, text()),
             None => State::Unknown(text()),
         }

@@ -4,7 +4,7 @@ use super::slab::{Slab, more_bytes};
 use super::{Result, SINGLE, too_large};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::snapshot::schematic::palette::{base, property, with_property};
+use crate::snapshot::schematic::palette::{base, wet};
 use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicWriteError};
 use crate::space::CHUNK_SIZE;
 use rustc_hash::FxHashMap;
@@ -33,14 +33,10 @@ impl Plan {
         for (_, chunk) in blocks.chunks() {
             for (at, _, block) in chunk.layered_blocks().filter(|(_, layer, _)| *layer == 1) {
                 let below = chunk.block(at).index() as usize;
-                if !plan.is_water.get(block.index() as usize).is_some_and(|is| *is)
-                    || plan.wet.get(below).is_none_or(Option::is_some)
-                {
+                if !plan.is_water(block) || plan.wet.get(below).is_none_or(Option::is_some) {
                     continue;
                 }
-                let dry = property(&palette[below], "waterlogged").filter(|value| *value == "false");
-                let wet = dry.and_then(|_| with_property(&palette[below], "waterlogged", "true"));
-                plan.wet[below] = wet.map(|state| {
+                plan.wet[below] = wet(&palette[below]).map(|state| {
                     *places.entry(state).or_insert_with_key(|state| {
                         palette.push(state.clone());
                         (palette.len() - 1) as u16
@@ -83,9 +79,12 @@ impl Plan {
 
     /// What a block is written as if it is not written as it is.
     pub fn wet_block(&self, chunk: &Chunk, at: [usize; 3]) -> Option<u16> {
-        let is_in_water = |block: BlockId| self.is_water.get(block.index() as usize) == Some(&true);
-        chunk.block_at(at, 1).filter(|block| is_in_water(*block))?;
+        chunk.block_at(at, 1).filter(|block| self.is_water(*block))?;
         *self.wet.get(chunk.block(at).index() as usize)?
+    }
+
+    fn is_water(&self, block: BlockId) -> bool {
+        self.is_water.get(block.index() as usize) == Some(&true)
     }
 
     /// Bytes of all packed cells of a box of this size.
