@@ -214,29 +214,50 @@ impl Tree {
 
     /// Which columns of the batch are completed.
     pub fn completed(&self, batch: BatchPos) -> u16 {
-        match self.find(batch) {
-            Square::Empty => 0,
-            Square::Full => FULL,
-            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
-        }
+        self.completed_of(self.find(batch), child_index(batch, TILE))
     }
 
     /// The same as [`Self::completed`], quicker near the last one.
     #[inline]
     pub fn look(&mut self, batch: BatchPos) -> u16 {
-        match self.locate(batch) {
-            Square::Empty => 0,
-            Square::Full => FULL,
-            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
-        }
+        let square = self.locate(batch);
+        self.completed_of(square, child_index(batch, TILE))
     }
 
     /// The columns of the batch that are missing and unclaimed.
     pub fn available(&mut self, batch: BatchPos) -> u16 {
-        match self.locate(batch) {
+        let square = self.locate(batch);
+        self.available_of(square, child_index(batch, TILE))
+    }
+
+    /// The completed columns of a batch in a square of level 1.
+    #[inline]
+    pub fn completed_of(&self, square: Square, index: u32) -> u16 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => FULL,
+            Square::Node(tile) => self.completed_in(tile, index),
+        }
+    }
+
+    /// The columns of a batch in a square of level 1 that are missing and unclaimed.
+    #[inline]
+    pub fn available_of(&self, square: Square, index: u32) -> u16 {
+        match square {
             Square::Empty => FULL,
             Square::Full => 0,
-            Square::Node(tile) => self.available_in(tile, child_index(batch, TILE)),
+            Square::Node(tile) => FULL & !self.completed_in(tile, index) & !self.claimed_in(tile, index),
+        }
+    }
+
+    /// The full children of a square of that level.
+    #[inline]
+    pub fn full_in(&self, level: u32, square: Square) -> u64 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => u64::MAX,
+            Square::Node(tile) if level == TILE => self.tiles[tile].full,
+            Square::Node(branch) => self.branches[branch].full,
         }
     }
 
@@ -265,12 +286,6 @@ impl Tree {
     fn claimed_in(&self, tile: u32, index: u32) -> u16 {
         let claims = self.tiles[tile].claims;
         if claims == NONE { 0 } else { self.claims[claims].masks[index as usize] }
-    }
-
-    /// The columns of a tile's batch that are missing and unclaimed.
-    #[inline]
-    pub fn available_in(&self, tile: u32, index: u32) -> u16 {
-        FULL & !self.completed_in(tile, index) & !self.claimed_in(tile, index)
     }
 
     /// Batches of a tile in which not every column is missing and unclaimed, besides the full ones.
