@@ -45,20 +45,12 @@ impl<D: RegionData> Regionizer<D> {
             return Vec::new();
         }
         let from = self.regions[slot as usize].id;
-        let named: Vec<_> = parts
-            .iter()
-            .map(|part| {
-                let sections = part.masks.iter();
-                let sections = sections.flat_map(|&(number, mask)| {
-                    let pos = self.tiles.tile(number).pos;
-                    bits(mask).map(move |bit| pos.section(bit))
-                });
-                let mut sections: Vec<_> = sections.collect();
-                sections.sort_unstable();
-                sections
-            })
-            .collect();
-        let named: Vec<_> = named.into_iter().map(|sections| RegionPart { id: self.next_id(), sections }).collect();
+        let mut named = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let mut sections: Vec<_> = self.sections_of(part).collect();
+            sections.sort_unstable();
+            named.push(RegionPart { id: self.next_id(), sections });
+        }
 
         let mut data = Vec::new();
         if let Some(rest) = &mut self.regions[slot as usize].data {
@@ -120,7 +112,7 @@ impl<D> Regionizer<D> {
         if parts.len() < 2 {
             return Vec::new();
         }
-        parts.sort_by_cached_key(|part| self.lowest_section(part));
+        parts.sort_by_cached_key(|part| self.sections_of(part).min());
         let mut largest = 0;
         for (place, part) in parts.iter().enumerate() {
             if part.sections > parts[largest].sections {
@@ -180,11 +172,10 @@ impl<D> Regionizer<D> {
         part
     }
 
-    fn lowest_section(&self, part: &ConnectedPart) -> Option<SectionPos> {
-        let sections = part.masks.iter().filter_map(|&(number, mask)| {
+    fn sections_of(&self, part: &ConnectedPart) -> impl Iterator<Item = SectionPos> {
+        part.masks.iter().flat_map(|&(number, mask)| {
             let pos = self.tiles.tile(number).pos;
-            bits(mask).map(|bit| pos.section(bit)).min()
-        });
-        sections.min()
+            bits(mask).map(move |bit| pos.section(bit))
+        })
     }
 }
