@@ -66,7 +66,6 @@
 
 mod config;
 mod invariants;
-mod parts;
 mod regionizer;
 mod section_tile;
 

@@ -51,6 +51,7 @@ mod stored;
 mod test_world;
 pub mod translation;
 mod turn;
+mod uniform_chunks;
 
 pub use block_filter::{BlockChoice, BlockFilter};
 pub use block_turns::{BlockTurns, MissingState};

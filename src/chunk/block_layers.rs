@@ -39,9 +39,15 @@ impl Chunk {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn block_at(&self, position: [usize; 3], layer: u8) -> Option<BlockId> {
+        self.block_in(cell(position), layer)
+    }
+
+    /// The block of a cell in a layer.
+    #[inline]
+    pub(super) fn block_in(&self, cell: usize, layer: u8) -> Option<BlockId> {
         match layer {
-            0 => Some(self.block(position)),
-            _ => self.extras.as_ref()?.layers.block(cell(position), layer),
+            0 => Some(self.content.block(cell)),
+            _ => self.extras.as_ref()?.layers.block(cell, layer),
         }
     }
 
@@ -117,8 +123,12 @@ impl Chunk {
 
     /// Every block above layer 0 with its position and layer: in the order of [`blocks`](Self::blocks), the layer fastest.
     pub fn layered_blocks(&self) -> impl Iterator<Item = ([usize; 3], u8, BlockId)> {
-        let layers = self.extras.iter().flat_map(|extras| extras.layers.iter());
-        layers.map(|(cell, layer, block)| (cell_position(cell), layer, block))
+        self.layer_blocks().map(|(cell, layer, block)| (cell_position(cell), layer, block))
+    }
+
+    /// The same, by cells.
+    pub(super) fn layer_blocks(&self) -> impl Iterator<Item = (usize, u8, BlockId)> {
+        self.extras.iter().flat_map(|extras| extras.layers.iter())
     }
 
     /// Repeats a block in the layer below it, and gives that its components.

@@ -3,7 +3,6 @@
 use super::Chunk;
 use super::assembly::{CellMask, ChunkAssembly};
 use super::components::{PlacedValue, Value};
-use crate::block::BlockId;
 use std::sync::Arc;
 
 /// Which parts of a cell are meant.
@@ -74,17 +73,6 @@ impl Chunk {
             Value::Variable(_) => Some(PlacedValue { value: Value::Variable(&empty), ..value }),
         }));
         assembly.finish()
-    }
-
-    fn block_in(&self, cell: usize, layer: u8) -> Option<BlockId> {
-        match layer {
-            0 => Some(self.content.block(cell)),
-            _ => self.extras.as_ref()?.layers.block(cell, layer),
-        }
-    }
-
-    fn layer_blocks(&self) -> impl Iterator<Item = (usize, u8, BlockId)> {
-        self.extras.iter().flat_map(|extras| extras.layers.iter())
     }
 
     fn values(&self) -> impl Iterator<Item = PlacedValue<'_>> {

@@ -116,14 +116,10 @@ pub enum ServerMessage {
     Answers(#[serde(deserialize_with = "up_to::<_, _, MOST_ANSWERS>")] Vec<ChunkAnswer>),
 }
 
-pub(super) fn has_whole_columns(chunk_heights: &Range<i64>) -> bool {
-    chunk_heights.end.abs_diff(chunk_heights.start) <= WHOLE_COLUMN
-}
-
 impl SyncWelcome {
     /// Whether columns have so few chunks, at most 64, that a client is always told of all of them.
     pub fn has_whole_columns(&self) -> bool {
-        has_whole_columns(&self.chunk_heights)
+        self.chunk_heights.end.abs_diff(self.chunk_heights.start) <= WHOLE_COLUMN
     }
 }
 

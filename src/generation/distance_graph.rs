@@ -149,7 +149,7 @@ impl DistanceGraph {
     }
 
     /// Makes completed columns of a batch missing and unclaimed again; answers which of them were completed.
-    pub fn unmark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
+    fn unmark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let completed = mask & self.tree.remove(batch, mask);
         if completed != 0 {
             self.completed_count -= u64::from(completed.count_ones());
@@ -244,11 +244,6 @@ impl DistanceGraph {
     /// Which columns of the batch are claimed.
     pub fn claimed_in_batch(&self, batch: BatchPos) -> u16 {
         self.tree.claimed(batch)
-    }
-
-    /// How many columns are claimed.
-    pub fn claimed_count(&self) -> u64 {
-        self.tree.claimed_count()
     }
 
     /// How many columns are missing, claimed ones included, in all batches that have a missing column in range.

@@ -15,7 +15,7 @@ pub struct Void;
 
 impl Generator for Void {
     fn identity(&self) -> GeneratorIdentity {
-        GeneratorIdentity { name: "terrane:void".to_owned(), version: 1, seed: 0 }
+        GeneratorIdentity::new("terrane:void", 1, 0)
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
@@ -61,7 +61,7 @@ impl Generator for Flat {
         let digest = self.layers.iter().fold(Digest::new().number(self.base as u64), |digest, (name, thickness)| {
             digest.text(name).number(u64::from(*thickness))
         });
-        GeneratorIdentity { name: "terrane:flat".to_owned(), version: 1, seed: digest.finish() }
+        GeneratorIdentity::new("terrane:flat", 1, digest.finish())
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
@@ -83,15 +83,11 @@ impl Generator for Flat {
             if y < bottom { BlockId::AIR } else { layers.get(layer).map_or(BlockId::AIR, |(_, block)| *block) }
         };
 
-        let mut shared: Option<(BlockId, Option<Arc<Chunk>>)> = None;
+        let mut shared = None;
         for y in chunk_heights(request.column, bottom, top - 1)? {
             let blocks: [BlockId; CHUNK_SIZE] = std::array::from_fn(|within| block_at((y << 4) + within as i64));
             if blocks.iter().all(|block| *block == blocks[0]) {
-                let (_, chunk) = match &mut shared {
-                    Some(shared) if shared.0 == blocks[0] => shared,
-                    shared => shared.insert((blocks[0], None)),
-                };
-                put_uniform(&mut column, y, blocks[0], chunk);
+                put_uniform(&mut column, y, blocks[0], &mut shared);
             } else {
                 column.set_chunk(y, Arc::new(Chunk::from_fn(|[_, within, _]| blocks[within])));
             }

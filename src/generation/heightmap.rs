@@ -389,7 +389,7 @@ impl Generator for Heightmap {
             .iter()
             .fold(digest, |digest, band| digest.number(float(band.below)).text(&band.top).text(&band.under));
         let digest = part(part(digest.text(&self.stone), &self.cliffs), &self.water);
-        GeneratorIdentity { name: "terrane:heightmap".to_owned(), version: 1, seed: digest.finish() }
+        GeneratorIdentity::new("terrane:heightmap", 1, digest.finish())
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {

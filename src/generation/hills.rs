@@ -129,7 +129,7 @@ impl Generator for Hills {
         let digest = [stone, dirt, grass, sand, water].into_iter().fold(digest, |digest, name| digest.text(name));
         // Worlds from before there was this setting have it at 0.
         let digest = if self.sea_level == 0 { digest } else { digest.number(self.sea_level as u64) };
-        GeneratorIdentity { name: "terrane:hills".to_owned(), version: 1, seed: digest.finish() }
+        GeneratorIdentity::new("terrane:hills", 1, digest.finish())
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {

@@ -165,14 +165,10 @@ impl Generator for Select {
 /// Joins the columns of both generators. Nothing is moved by more than `reach`.
 fn join(sources: &[Column; 2], strips: &[Strip], reach: i64, heights: &Range<i64>) -> Column {
     let mut column = Column::new(sources[0].pos());
-    let mut shared: Option<(BlockId, Option<Arc<Chunk>>)> = None;
+    let mut shared = None;
     for y in chunks_in_reach(sources, reach, heights) {
         if let Some(block) = uniform_around(sources, y, reach) {
-            let chunk = match &mut shared {
-                Some((known, chunk)) if *known == block => chunk,
-                shared => &mut shared.insert((block, None)).1,
-            };
-            put_uniform(&mut column, y, block, chunk);
+            put_uniform(&mut column, y, block, &mut shared);
         } else {
             let low = y << 4;
             let chunk =

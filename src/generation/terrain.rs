@@ -90,14 +90,12 @@ impl Terrain {
             return Ok(column);
         }
 
-        // One chunk serves for all that are the same throughout: nothing but a reference is added to the column.
-        let mut stone = None;
-        let mut water = None;
+        let mut shared = None;
         for y in chunk_heights(request.column, bottom, top)? {
             let (low, high) = (y << 4, (y << 4) + 15);
             let whole = low >= bottom && high <= last;
             if whole && high < lowest.saturating_sub(self.under_depth) {
-                put_uniform(&mut column, y, self.stone, &mut stone);
+                put_uniform(&mut column, y, self.stone, &mut shared);
                 continue;
             }
             if let Some((liquid, level)) = self.water
@@ -105,7 +103,7 @@ impl Terrain {
                 && low > highest
                 && high < level
             {
-                put_uniform(&mut column, y, liquid, &mut water);
+                put_uniform(&mut column, y, liquid, &mut shared);
                 continue;
             }
             let mut empty = true;
@@ -133,11 +131,20 @@ impl Terrain {
     }
 }
 
-/// Sets the chunk at `y` to a shared chunk of this block; all air is left out.
-pub(super) fn put_uniform(column: &mut Column, y: i64, block: BlockId, shared: &mut Option<Arc<Chunk>>) {
-    if block != BlockId::AIR {
-        column.set_chunk(y, Arc::clone(shared.get_or_insert_with(|| Arc::new(Chunk::uniform(block)))));
+/// The chunk of one block that a column got last. It serves for all of that block that follow, as they mostly do one
+/// above the other: nothing but a reference is added to the column.
+pub(super) type SharedChunk = Option<(BlockId, Arc<Chunk>)>;
+
+/// Sets the chunk at `y` to one of this block; all air is left out.
+pub(super) fn put_uniform(column: &mut Column, y: i64, block: BlockId, shared: &mut SharedChunk) {
+    if block == BlockId::AIR {
+        return;
     }
+    let (_, chunk) = match shared {
+        Some(last) if last.0 == block => last,
+        _ => shared.insert((block, Arc::new(Chunk::uniform(block)))),
+    };
+    column.set_chunk(y, Arc::clone(chunk));
 }
 
 #[cfg(test)]

@@ -28,6 +28,15 @@ pub struct Recovery {
     pub dropped_count: usize,
 }
 
+impl Recovery {
+    fn note_dropped(&mut self, write: DroppedWrite) {
+        self.dropped_count += 1;
+        if self.dropped.len() < MOST_NAMED {
+            self.dropped.push(write);
+        }
+    }
+}
+
 /// A write that is not whole: the one that was under way as the process ended, or one that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedWrite {
@@ -50,6 +59,9 @@ pub(super) struct Found {
     pub stale: Vec<(u64, u64)>,
     pub report: Recovery,
 }
+
+/// By kind, key and counter.
+type Chains = BTreeMap<(Kind, String, u64), Chain>;
 
 /// What is known of a chain: its blocks by their place in it.
 #[derive(Default)]
@@ -88,7 +100,7 @@ impl Chain {
 
 /// Reads every block once. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
 pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64) -> Result<Found, ObjectStoreError> {
-    let mut chains: BTreeMap<(Kind, String, u64), Chain> = BTreeMap::new();
+    let mut chains = Chains::new();
     let mut report = Recovery { blocks, ..Recovery::default() };
     let mut counter = 0;
     let mut buffer = vec![0; AT_ONCE as usize * BLOCK_SIZE];
@@ -121,15 +133,9 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64
     Ok(sort_out(chains, counter.saturating_add(1), report, most_bytes))
 }
 
-fn sort_out(
-    chains: BTreeMap<(Kind, String, u64), Chain>,
-    counter: u64,
-    mut report: Recovery,
-    most_bytes: u64,
-) -> Found {
-    let mut commits: BTreeMap<u64, CommitRecord> = BTreeMap::new();
-    let mut deletes: BTreeMap<String, u64> = BTreeMap::new();
-    let mut stale = Vec::new();
+/// The commits that are whole, of which nothing is known to be there yet, and when each key was deleted last.
+fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord>, BTreeMap<String, u64>) {
+    let (mut commits, mut deletes) = (BTreeMap::new(), BTreeMap::<String, u64>::new());
     // Others need not be remembered, however many a commit names.
     let keys: BTreeSet<&str> = chains.keys().map(|(_, key, _)| key.as_str()).collect();
     for ((_, _, counter), chain) in chains.iter().filter(|((kind, ..), _)| *kind == Kind::Commit) {
@@ -146,6 +152,12 @@ fn sort_out(
             }
         });
     }
+    (commits, deletes)
+}
+
+fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64) -> Found {
+    let (mut commits, deletes) = read_commits(&chains, most_bytes);
+    let mut stale = Vec::new();
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for ((kind, key, counter), chain) in chains {
         let in_batch = kind == Kind::BatchObject;
@@ -160,10 +172,7 @@ fn sort_out(
         let first = match whole {
             Ok(first) => first,
             Err(reason) => {
-                report.dropped_count += 1;
-                if report.dropped.len() < MOST_NAMED {
-                    report.dropped.push(DroppedWrite { key, version, blocks, reason });
-                }
+                report.note_dropped(DroppedWrite { key, version, blocks, reason });
                 // What is left of it is free, and what is whole is not to be taken for something later.
                 stale.extend(chain.first().ok().map(|first| (first, blocks)));
                 continue;

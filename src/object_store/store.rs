@@ -1,23 +1,20 @@
 //! The store: opening, reading, writing.
 
+mod batches;
 mod chains;
 mod giving_up;
+mod stored_index;
 
-use super::block::{self, BLOCK_SIZE, Kind, MOST_KEY_BYTES, Trailer};
+use super::block::{BLOCK_SIZE, Kind, MOST_KEY_BYTES};
 use super::free_list::FreeList;
-use super::index::{self, Index};
+use super::index::Index;
 use super::payload::{self, Encoder, PayloadError};
-use super::recovery::{self, Recovery};
-use super::{Batch, Disk, FileDisk, ObjectStoreError, file};
-use crate::bytes::put_number;
+use super::recovery::Recovery;
+use super::{Disk, FileDisk, ObjectStoreError, file};
 use crate::work::FileError;
-use chains::blocks_of;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-
-/// How much the index is compressed: it is written often, and its numbers do not become much smaller.
-const INDEX_LEVEL: u32 = 3;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;
 
@@ -166,33 +163,6 @@ impl<D: Disk> ObjectStore<D> {
         }
     }
 
-    /// The index in the file with its blocks, if it is whole and can be true.
-    fn stored_index(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Index, Vec<u64>)> {
-        let (payload, chain) = self.read_index_chain(first)?;
-        let index = index::decode(&payload::decode(payload, index::most_bytes(self.blocks)).ok()?)?;
-        // Whoever adds blocks first makes the index invalid.
-        (index.blocks <= self.blocks && index.is_disjoint(&chain)).then_some((index, chain))
-    }
-
-    /// Makes the index anew of what the blocks say that are there.
-    fn recover(&mut self, blocks: u64) -> Result<()> {
-        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes)?;
-        (self.entries, self.commits, self.counter) = (found.entries, found.commits, found.counter);
-        self.recovery = Some(found.report);
-        let mut used: Vec<(u64, u64)> = self.entries.values().map(|entry| (entry.first, entry.blocks)).collect();
-        used.extend(self.commits.values().map(|commit| (commit.first, commit.blocks)));
-        used.extend(&found.stale);
-        used.sort_unstable();
-        let mut end = 1;
-        for (first, blocks) in used.into_iter().chain([(self.blocks, 0)]) {
-            self.free.give(end, first.saturating_sub(end));
-            end = end.max(first + blocks);
-        }
-        // They are not to come back when what replaced them is deleted.
-        self.haunted = found.stale;
-        Ok(())
-    }
-
     /// What was found and made of it, if the index had to be made anew when the store was opened.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()
@@ -316,69 +286,6 @@ impl<D: Disk> ObjectStore<D> {
         Ok(true)
     }
 
-    /// Makes several changes, which are there after a crash all or none.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write); then nothing has changed.
-    pub fn apply(&mut self, batch: &Batch) -> Result<()> {
-        for (key, change) in &batch.changes {
-            self.check(key, change.as_ref().map_or(&[], |(_, data)| data))?;
-        }
-        self.begin()?;
-        self.quiesce()?;
-        let counter = self.next_counter()?;
-        let mut written = Vec::new();
-        let mut deleted = Vec::new();
-        let result = batch.changes.iter().try_for_each(|(key, change)| {
-            match change {
-                Some((version, data)) => {
-                    let payload = self.encoder.encode(data);
-                    let entry = self.write_chain(Kind::BatchObject, key, (*version, counter), &payload)?;
-                    written.push((key, Entry { in_batch: true, ..entry }));
-                }
-                None => {
-                    put_number(&mut deleted, key.len() as u64);
-                    deleted.extend_from_slice(key.as_bytes());
-                }
-            }
-            Ok(())
-        });
-        let runs: Vec<(u64, u64)> = written.iter().map(|(_, entry)| (entry.first, entry.blocks)).collect();
-        if let Err(error) = result {
-            self.haunt(&runs);
-            return Err(error);
-        }
-        // All of it is there before it is said to be.
-        self.sync_or_haunt(&runs)?;
-        let payload = self.encoder.encode(&deleted);
-        let commit = match self.write_chain(Kind::Commit, "", (0, counter), &payload) {
-            Ok(commit) => commit,
-            Err(error) => {
-                self.haunt(&runs);
-                return Err(error);
-            }
-        };
-        self.sync_or_haunt(&[&runs[..], &[(commit.first, commit.blocks)]].concat())?;
-        self.commits.insert(counter, CommitRecord { first: commit.first, blocks: commit.blocks, live: 0 });
-        for (key, entry) in written {
-            self.put(key, entry);
-            if let Some(commit) = self.commits.get_mut(&counter) {
-                commit.live += 1;
-            }
-        }
-        for (key, _) in batch.changes.iter().filter(|(_, change)| change.is_none()) {
-            if let Some(entry) = self.entries.remove(key) {
-                self.leave_batch(&entry);
-                self.superseded.push((entry.first, entry.blocks));
-            }
-        }
-        if self.commits.get(&counter).is_some_and(|commit| commit.live == 0) {
-            self.retired.push(counter);
-        }
-        self.settle();
-        Ok(())
-    }
-
     /// All that was written outlives a loss of power.
     ///
     /// # Errors
@@ -389,64 +296,6 @@ impl<D: Disk> ObjectStore<D> {
             self.is_synced = true;
             self.settle();
         }
-        Ok(())
-    }
-
-    /// Writes the index, so that the next one who opens the store need not scan it. To be called when there is nothing else to
-    /// do; [`close`](Self::close) does it too.
-    ///
-    /// # Errors
-    /// What the system says. What was written is there all the same.
-    pub fn write_index(&mut self) -> Result<()> {
-        if self.is_index_written || !self.is_writable {
-            return Ok(());
-        }
-        self.exorcise()?;
-        self.quiesce()?;
-        // What could not be written at the end is not there.
-        let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;
-        self.blocks = self.free.cut(length / BLOCK_SIZE as u64, self.blocks);
-        let counter = self.next_counter()?;
-        // Its own chain changes what is free, and so what is in it.
-        let payload = loop {
-            let encoded = index::encode((self.counter, self.blocks), &self.entries, &self.commits, &self.free);
-            let payload = Encoder::new(INDEX_LEVEL).encode(&encoded);
-            let wanted = blocks_of("", payload.len(), self.start);
-            if wanted <= self.index.len() as u64 {
-                break payload;
-            }
-            while (self.index.len() as u64) < wanted {
-                let block = self.allocate(1);
-                self.index.push(block);
-            }
-        };
-        let chain = self.index.clone();
-        let mut rest = &payload[..];
-        let mut blocks = Vec::with_capacity(chain.len());
-        // One that has become shorter keeps its blocks, empty ones at the end.
-        for (sequence, at) in chain.iter().enumerate() {
-            let start = if *at == 0 { self.start } else { 0 };
-            let (part, behind) = rest.split_at(rest.len().min(block::capacity("", start)));
-            rest = behind;
-            let next = chain.get(sequence + 1).copied();
-            let trailer = Trailer { kind: Kind::Index, key: "", version: 0, counter, next, sequence: sequence as u32 };
-            let mut block = [0; BLOCK_SIZE];
-            block::encode(&mut block, start, &trailer, part);
-            blocks.push((*at, start, block));
-        }
-        debug_assert!(rest.is_empty());
-        let failed = FileError::of(self.disk.path(), "write");
-        self.is_synced = false;
-        for (at, start, block) in blocks.iter().skip(1) {
-            self.disk.write_at(at * BLOCK_SIZE as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
-        }
-        self.disk.sync().map_err(&failed)?;
-        // With this it counts. The signature's line is left alone.
-        if let Some((at, start, block)) = blocks.first() {
-            self.disk.write_at(at * BLOCK_SIZE as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
-        }
-        self.disk.sync().map_err(&failed)?;
-        (self.is_synced, self.is_index_written) = (true, true);
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! The window of one region.
 
-use super::DimensionNames;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, coupled, text};
 use super::table::{WINDOW_NAMES, swatch};
 use super::wish::{RegionKey, Wish};
+use super::{DimensionNames, summary};
 use crate::coordinator::{RegionFault, RegionStatistics, Statistics, TickWindow};
 use crate::view::RegionOrder;
 use bevy_egui::egui::{Button, Context, DragValue, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
@@ -121,22 +121,14 @@ fn show_fault(ui: &mut Ui, fault: &RegionFault) {
 
 fn figures(ui: &mut Ui, region: &RegionStatistics, section_shift: u32) {
     let size = |number: usize| count(number as u64);
-    Grid::new("figures").num_columns(4).spacing([10.0, 3.0]).min_col_width(66.0).show(ui, |ui| {
-        let entries = [
-            ("columns", size(region.columns)),
-            ("entities", size(region.entities)),
-            ("sections", size(region.sections.len())),
-            ("viewers", size(region.viewers)),
-            ("ticks", count(region.ticks)),
-        ];
-        for row in entries.chunks(2) {
-            for (name, value) in row {
-                ui.label(*name);
-                ui.label(RichText::new(value).strong());
-            }
-            ui.end_row();
-        }
-    });
+    let entries = [
+        ("columns", size(region.columns)),
+        ("entities", size(region.entities)),
+        ("sections", size(region.sections.len())),
+        ("viewers", size(region.viewers)),
+        ("ticks", count(region.ticks)),
+    ];
+    summary::figures(ui, "figures", &entries, 2, 66.0);
     if let Some((low, high)) = region.bounds() {
         for (axis, low, high) in [("x", low.x, high.x), ("z", low.z, high.z)] {
             let [low, high] = block_bounds(low, high, section_shift);

@@ -32,8 +32,13 @@ pub(super) fn show(ui: &mut Ui, statistics: &Statistics) {
         ("warm groups", stored(1)),
         ("cold cubes", stored(2)),
     ];
-    Grid::new("summary").num_columns(6).spacing([10.0, 3.0]).min_col_width(62.0).show(ui, |ui| {
-        for row in entries.chunks(3) {
+    figures(ui, "summary", &entries, 3, 62.0);
+}
+
+/// Names and values, so many in a row, each at least so wide.
+pub(super) fn figures(ui: &mut Ui, id: &str, entries: &[(&str, String)], in_row: usize, width: f32) {
+    Grid::new(id).num_columns(2 * in_row).spacing([10.0, 3.0]).min_col_width(width).show(ui, |ui| {
+        for row in entries.chunks(in_row) {
             for (name, value) in row {
                 ui.label(*name);
                 ui.label(RichText::new(value).strong());

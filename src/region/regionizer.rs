@@ -1,12 +1,11 @@
 //! The regionizer itself: columns in, regions out.
 
 mod questions;
+mod splitting;
 
-use super::section_tile::{Removal, SectionTilePos, SectionTiles, Window};
-use super::{
-    RegionData, RegionEvent, RegionId, RegionPart, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd,
-};
-use crate::space::{ColumnPos, SectionPos, bits};
+use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Window};
+use super::{RegionData, RegionEvent, RegionId, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd};
+use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashMap;
 use std::mem;
 use thiserror::Error;
@@ -19,6 +18,25 @@ pub(super) struct Ground {
     pub sections: usize,
     pub dead_sections: usize,
     pub columns: usize,
+}
+
+impl Ground {
+    /// Takes sections of a tile over, which nobody owns, for the region in this slot.
+    fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
+        if tile.claim(slot, mask, self.tiles.len() as u32) {
+            self.tiles.push(number);
+        }
+    }
+
+    /// Forgets the tile at this place, of which the region in this slot has nothing left. The last one takes the place.
+    fn forget(&mut self, slot: u32, place: usize, tiles: &mut SectionTiles) {
+        self.tiles.swap_remove(place);
+        if let Some(&moved) = self.tiles.get(place)
+            && let Some(part) = tiles.tile_mut(moved).part_mut(slot)
+        {
+            part.index = place as u32;
+        }
+    }
 }
 
 pub(super) struct Region<D> {
@@ -338,22 +356,20 @@ impl<D: RegionData> Regionizer<D> {
             let tile = self.tiles.tile_mut(number);
             tile.exists |= missing;
             ground.sections += missing.count_ones() as usize;
-            if tile.claim(slot, missing, ground.tiles.len() as u32) {
-                ground.tiles.push(number);
-            }
+            ground.claim(slot, number, tile, missing);
             if let Some(data) = data {
                 pos.with_sections(missing, |sections| data.grow(sections));
             }
         }
     }
 
-    pub(super) fn next_id(&mut self) -> RegionId {
+    fn next_id(&mut self) -> RegionId {
         let id = self.next_id;
         self.next_id = RegionId(id.0 + 1);
         id
     }
 
-    pub(super) fn insert_region(&mut self, id: RegionId, state: RegionState, data: D) -> u32 {
+    fn insert_region(&mut self, id: RegionId, state: RegionState, data: D) -> u32 {
         let slot = match self.free_regions.pop() {
             Some(slot) => {
                 let region = &mut self.regions[slot as usize];
@@ -423,9 +439,7 @@ impl<D: RegionData> Regionizer<D> {
             let tile = self.tiles.tile_mut(number);
             let mask = tile.mask_of(source);
             tile.disown(source, mask);
-            if tile.claim(target, mask, ground.tiles.len() as u32) {
-                ground.tiles.push(number);
-            }
+            ground.claim(target, number, tile, mask);
         }
         ground.sections += moved.sections;
         ground.dead_sections += moved.dead_sections;
@@ -447,107 +461,6 @@ impl<D: RegionData> Regionizer<D> {
         self.free(source);
         self.events.push(RegionEvent::Merged { from: from_id, into: into_id });
         target
-    }
-
-    fn remove_dead_sections(&mut self, slot: u32) {
-        let Region { ground, data, .. } = &mut self.regions[slot as usize];
-        for place in (0..ground.tiles.len()).rev() {
-            let number = ground.tiles[place];
-            let tile = self.tiles.tile_mut(number);
-            let dead = tile.mask_of(slot) & tile.dead;
-            if let Some(data) = data
-                && dead != 0
-            {
-                tile.pos.with_sections(dead, |sections| data.shrink(sections));
-            }
-            tile.exists &= !dead;
-            tile.dead &= !dead;
-            if tile.disown(slot, dead).is_some() {
-                if tile.exists == 0 {
-                    self.tiles.remove(number);
-                }
-                ground.tiles.swap_remove(place);
-                if let Some(&moved) = ground.tiles.get(place)
-                    && let Some(part) = self.tiles.tile_mut(moved).part_mut(slot)
-                {
-                    part.index = place as u32;
-                }
-            }
-        }
-        ground.sections -= ground.dead_sections;
-        ground.dead_sections = 0;
-    }
-
-    /// Makes regions of all parts of a region but the largest, if it has several.
-    fn split(&mut self, slot: u32) -> Vec<RegionId> {
-        let parts = self.smaller_parts(slot);
-        if parts.is_empty() {
-            return Vec::new();
-        }
-        let from = self.regions[slot as usize].id;
-        let named: Vec<_> = parts
-            .iter()
-            .map(|part| {
-                let sections = part.masks.iter();
-                let sections = sections.flat_map(|&(number, mask)| {
-                    let pos = self.tiles.tile(number).pos;
-                    bits(mask).map(move |bit| pos.section(bit))
-                });
-                let mut sections: Vec<_> = sections.collect();
-                sections.sort_unstable();
-                sections
-            })
-            .collect();
-        let named: Vec<_> = named.into_iter().map(|sections| RegionPart { id: self.next_id(), sections }).collect();
-
-        let mut data = Vec::new();
-        if let Some(rest) = &mut self.regions[slot as usize].data {
-            data = rest.split(&named);
-            for surplus in data.drain(named.len().min(data.len())..) {
-                rest.merge(from, surplus);
-            }
-        }
-        let mut data = data.into_iter();
-        let split_off: Vec<_> = named.iter().map(|part| part.id).collect();
-        for (RegionPart { id, sections }, part) in named.into_iter().zip(parts) {
-            let data = data.next().unwrap_or_else(|| {
-                let mut data = D::new(id);
-                data.grow(&sections);
-                data
-            });
-            let new = self.insert_region(id, RegionState::Ready, data);
-            for (number, mask) in part.masks {
-                self.hand_over(slot, new, number, mask);
-            }
-        }
-        self.events.push(RegionEvent::Split { from, into: split_off.clone() });
-        self.events.extend(split_off.iter().map(|&id| RegionEvent::Ready(id)));
-        split_off
-    }
-
-    /// Gives these sections, none of which is dead, of one tile from one region to another.
-    fn hand_over(&mut self, from: u32, to: u32, number: u32, mask: u64) {
-        let tile = self.tiles.tile_mut(number);
-        let columns = tile.column_count(mask, self.config.section_shift);
-        let sections = mask.count_ones() as usize;
-        let vacated = tile.disown(from, mask);
-        let new = &mut self.regions[to as usize].ground;
-        if tile.claim(to, mask, new.tiles.len() as u32) {
-            new.tiles.push(number);
-        }
-        new.sections += sections;
-        new.columns += columns;
-        let old = &mut self.regions[from as usize].ground;
-        old.sections -= sections;
-        old.columns -= columns;
-        if let Some(place) = vacated {
-            old.tiles.swap_remove(place as usize);
-            if let Some(&moved) = old.tiles.get(place as usize)
-                && let Some(part) = self.tiles.tile_mut(moved).part_mut(from)
-            {
-                part.index = place;
-            }
-        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Snapshot {
     /// Takes a column out with its entities: it is missing from now on.
     pub fn remove_column(&mut self, column: ColumnPos) -> Option<ColumnSnapshot> {
         let removed = self.columns.remove(&column)?;
-        for id in removed.entities.iter().flat_map(entities::ids) {
+        for id in removed.entities.iter().flat_map(EntityRecord::ids) {
             self.entities.remove(&id);
         }
         Some(removed)
@@ -115,7 +115,7 @@ impl Snapshot {
         if !self.parts.entities || !self.area.contains(entity.block) {
             return;
         }
-        let known: Vec<Uuid> = entities::ids(&entity).filter(|id| self.entities.contains_key(id)).collect();
+        let known: Vec<Uuid> = entity.ids().filter(|id| self.entities.contains_key(id)).collect();
         for id in known {
             // Gone already if it hung on another one that went.
             let Some(owner) = self.entities.get(&id).copied() else { continue };
@@ -131,7 +131,7 @@ impl Snapshot {
                 entities::remove_child(&mut entity, id);
             }
         }
-        self.entities.extend(entities::ids(&entity).map(|id| (id, column)));
+        self.entities.extend(entity.ids().map(|id| (id, column)));
         if let Some(column) = self.columns.get_mut(&column) {
             column.entities.push(entity);
         }
@@ -176,8 +176,7 @@ impl Snapshot {
 
     /// Whether every column is there, at all chunk heights of the box.
     pub fn is_complete(&self) -> bool {
-        let Some(heights) = self.area.chunk_heights() else { return true };
-        let all = HeightSet::from(*heights.start()..heights.end() + 1);
+        let all = self.area.height_set();
         let is_whole =
             |column: &ColumnSnapshot| column.heights.as_ref().is_none_or(|heights| heights.contains_all(&all));
         self.area.column_area().columns() == self.columns.len() as u128 && self.columns.values().all(is_whole)

@@ -3,15 +3,10 @@
 use crate::storage::EntityRecord;
 use uuid::Uuid;
 
-/// Who is in the tree of an entity: itself, and its children that have a stable id.
-pub(super) fn ids(entity: &EntityRecord) -> impl Iterator<Item = Uuid> {
-    [entity.id].into_iter().chain(entity.children.iter().filter_map(|child| child.id))
-}
-
 /// Removes an entity, or a child of one, with all below it. Gives everybody who is gone.
 pub(super) fn remove_from(entities: &mut Vec<EntityRecord>, id: Uuid) -> Vec<Uuid> {
     if let Some(place) = entities.iter().position(|entity| entity.id == id) {
-        return ids(&entities.remove(place)).collect();
+        return entities.remove(place).ids().collect();
     }
     entities.iter_mut().flat_map(|entity| remove_child(entity, id)).collect()
 }

@@ -4,12 +4,12 @@
 mod tests;
 
 use super::capture::is_air;
+use super::uniform_chunks::UniformChunks;
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::BlockId;
 use crate::chunk::{CellMap, Chunk, ChunkAssembly};
 use crate::space::{BlockBox, BlockPos, ChunkPos, ColumnPos, HeightSet};
 use crate::storage::EntityRecord;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -65,7 +65,7 @@ impl Snapshot {
                     back: relocation.inverse(),
                     turns,
                     area: placed.area,
-                    uniform: FxHashMap::default(),
+                    uniform: UniformChunks::default(),
                 };
                 for pos in packer.columns()? {
                     if let Some(column) = packer.column(pos)? {
@@ -104,8 +104,7 @@ struct Packer<'a> {
     turns: &'a BlockTurns,
     /// Where the box is put.
     area: BlockBox,
-    /// Chunks of one block, each once.
-    uniform: FxHashMap<BlockId, Arc<Chunk>>,
+    uniform: UniformChunks,
 }
 
 impl Packer<'_> {
@@ -154,8 +153,7 @@ impl Packer<'_> {
         let places = rows.flat_map(|(x, y)| (min.z..=max.z).map(move |z| ChunkPos::new(x, y, z)));
         let sources: Vec<(ChunkPos, Option<&Arc<Chunk>>)> = places.map(|source| (source, from.chunk(source))).collect();
         if let Some(block) = self.only_block(&sources) {
-            let chunk = || Arc::new(Chunk::uniform(block));
-            return Ok((block != BlockId::AIR).then(|| self.uniform.entry(block).or_insert_with(chunk).clone()));
+            return Ok((block != BlockId::AIR).then(|| self.uniform.shared(Chunk::uniform(block))));
         }
         let mut assembly = ChunkAssembly::new();
         for (source, chunk) in &sources {

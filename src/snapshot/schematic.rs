@@ -56,7 +56,7 @@ pub use error::{SchematicError, SchematicWriteError};
 pub use grid::ChunkGrid;
 pub use limits::{ReadOptions, SchematicLimits};
 pub use palette::AIR;
-pub(super) use palette::{normalized, property, with_property};
+pub(super) use palette::{dry, normalized};
 pub use read::ReadReport;
 pub use write::WriteOptions;
 

@@ -55,7 +55,7 @@ pub use error::TranslationError;
 use super::schematic::{BlockEntity, Schematic};
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
 use crate::block::{BlockId, BlockRegistry, ComponentId};
-use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
+use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 pub(super) use inward::Inward;
 pub(super) use outward::Outward;
 
@@ -124,7 +124,8 @@ impl TranslationReport {
     }
 }
 
-/// What a game makes of things that only other programs know.
+/// What a game makes of things that only other programs know. [`Snapshot::from_schematic`] asks it; an import into a
+/// [closed world](super::closed_world) does not, as no game runs there.
 pub trait ForeignContent {
     /// The block for a state, its properties in alphabetical order. `None` to look for its name in the registry.
     fn block(&mut self, _state: &str) -> Option<BlockId> {
@@ -176,8 +177,7 @@ impl Snapshot {
 
     /// Chunks of the box that were not captured. The box is one that fits into a schematic.
     fn missing_chunks(&self) -> u64 {
-        let Some(heights) = self.area().chunk_heights() else { return 0 };
-        let all = HeightSet::from(*heights.start()..heights.end() + 1);
+        let all = self.area().height_set();
         let of_column =
             |column: &ColumnSnapshot| column.heights().map_or(all.len(), |held| held.intersection(&all).len());
         let held: u64 = self.columns().map(|(_, column)| of_column(column)).sum();

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{BlockPos, ChunkPart, ChunkPos, ColumnArea, ColumnPos};
+use super::{BlockPos, ChunkPart, ChunkPos, ColumnArea, ColumnPos, HeightSet};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -88,6 +88,11 @@ impl BlockBox {
     /// The chunk heights that it reaches; `None` if it is empty.
     pub fn chunk_heights(&self) -> Option<RangeInclusive<i64>> {
         self.chunks().map(|(min, max)| min.y..=max.y)
+    }
+
+    /// The same as a set.
+    pub(crate) fn height_set(&self) -> HeightSet {
+        self.chunk_heights().map_or_else(HeightSet::new, |heights| (*heights.start()..heights.end() + 1).into())
     }
 
     /// The columns that it reaches, as an area.

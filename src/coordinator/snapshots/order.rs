@@ -37,7 +37,7 @@ pub struct StoreSnapshot {
 }
 
 impl StoreSnapshot {
-    /// Into a folder, at level 6.
+    /// Into a folder, at level 6: smaller than a snapshot is stored by default, as nothing waits for it.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), level: 6, owner_data: BTreeMap::new() }
     }

@@ -23,10 +23,7 @@ impl DistanceGraph {
     /// r^(2/3).
     pub fn columns_of(area: &ColumnArea) -> u128 {
         match *area {
-            ColumnArea::Disc { center, radius } => match all_columns(&Disc { center, radius }) {
-                u128::MAX => Disc { center, radius }.columns_in_all(Grain::Columns),
-                columns => columns,
-            },
+            ColumnArea::Disc { center, radius } => all_columns(&Disc { center, radius }),
             ColumnArea::Square { .. } | ColumnArea::Box { .. } => area.columns(),
         }
     }

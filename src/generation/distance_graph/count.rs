@@ -16,11 +16,9 @@ fn exceeds(disc: &Disc, without: u64) -> bool {
     fits(disc.center.x) && fits(disc.center.z) && inner_square > u128::from(u64::MAX) + u128::from(without)
 }
 
-/// All columns of the disc. Not exact above `u64::MAX`.
+/// All columns of the disc.
 pub(super) fn all_columns(disc: &Disc) -> u128 {
-    if exceeds(disc, 0) {
-        u128::MAX
-    } else if disc.radius > MAX_RADIUS_BY_ROWS {
+    if disc.radius > MAX_RADIUS_BY_ROWS {
         disc.columns_in_all(Grain::Columns)
     } else {
         disc.columns_in_range(disc.bounds(), Grain::Columns)

@@ -94,12 +94,13 @@ impl Disc {
         if mask == u16::MAX {
             return self.nearest(Area::of(batch, 0).rect());
         }
-        bits(u64::from(mask))
-            .filter_map(|bit| {
-                let column = batch.column(bit);
-                self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
-            })
-            .min()
+        bits(u64::from(mask)).filter_map(|bit| self.distance_squared(batch.column(bit))).min()
+    }
+
+    /// The square of a column's distance, if it is within the disc.
+    #[inline]
+    fn distance_squared(&self, column: ColumnPos) -> Option<u64> {
+        self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z))
     }
 
     /// The smallest rectangle around the disc. Beyond the edges of `i64` there are no columns.
@@ -118,10 +119,7 @@ impl Disc {
         if self.contains(Area::of(batch, 0).rect()) {
             return mask;
         }
-        let inside = |bit: &u32| {
-            let column = batch.column(*bit);
-            self.within(self.center.x.abs_diff(column.x), self.center.z.abs_diff(column.z)).is_some()
-        };
+        let inside = |bit: &u32| self.distance_squared(batch.column(*bit)).is_some();
         bits(u64::from(mask)).filter(inside).fold(0, |mask, bit| mask | 1 << bit)
     }
 
@@ -129,10 +127,7 @@ impl Disc {
     ///
     /// Takes time in proportion to the rows that the two have in common.
     pub fn columns_in_range(&self, rect: Rect, grain: Grain) -> u128 {
-        let shift = match grain {
-            Grain::Batches => 2,
-            Grain::Columns => 0,
-        };
+        let shift = grain.shift();
         let bounds = self.bounds();
         let rows = (rect.min_z.max(bounds.min_z) >> shift)..=(rect.max_z.min(bounds.max_z) >> shift);
         let squares: u128 = rows
@@ -156,4 +151,14 @@ pub(super) enum Grain {
     Batches,
     /// Columns in the disc.
     Columns,
+}
+
+impl Grain {
+    /// Columns along one edge of what is counted, as a power of two.
+    pub const fn shift(self) -> u32 {
+        match self {
+            Self::Batches => 2,
+            Self::Columns => 0,
+        }
+    }
 }

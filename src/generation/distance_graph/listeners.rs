@@ -142,7 +142,7 @@ impl Ground for Ungiven<'_> {
             Square::Node(tile) if level == TILE => self.completed.tile(tile).full | self.completed.tile(tile).partial,
             Square::Node(branch) => self.completed.branch(branch).full | self.completed.branch(branch).kept,
         };
-        completed & !full(self.given, level, given)
+        completed & !self.given.full_in(level, given)
     }
 
     fn child(&self, (completed, given): Self::Square, index: u32) -> Self::Square {
@@ -151,7 +151,7 @@ impl Ground for Ungiven<'_> {
 
     fn mixed(&self, (completed, given): Self::Square) -> u64 {
         let given = if let Square::Node(tile) = given { self.given.tile(tile).partial } else { 0 };
-        !full(self.completed, TILE, completed) | given
+        !self.completed.full_in(TILE, completed) | given
     }
 
     fn columns(&self, (completed, given): Self::Square, index: u32) -> u16 {
@@ -160,15 +160,5 @@ impl Ground for Ungiven<'_> {
 
     fn look(&mut self, batch: BatchPos) -> u16 {
         self.completed.look(batch) & !self.given.look(batch)
-    }
-}
-
-/// The full children of a square of that level.
-fn full(tree: &Tree, level: u32, square: Square) -> u64 {
-    match square {
-        Square::Empty => 0,
-        Square::Full => u64::MAX,
-        Square::Node(tile) if level == TILE => tree.tile(tile).full,
-        Square::Node(branch) => tree.branch(branch).full,
     }
 }

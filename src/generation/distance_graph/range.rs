@@ -1,7 +1,7 @@
 //! Changes of many columns at once: rectangles.
 
 use super::disc::Area;
-use super::tree::{FULL, ROOT, Square, Tree};
+use super::tree::{ROOT, Tree};
 use crate::space::ColumnPos;
 use thiserror::Error;
 
@@ -91,14 +91,5 @@ impl Tree {
         }
         let children = (0..64).map(|index| area.child(index));
         children.filter(|child| range.touches(*child)).map(|child| self.fill_in(child, range)).sum()
-    }
-
-    /// What of a square of level 1 is completed, batch by batch.
-    pub fn completed_of(&self, square: Square, index: u32) -> u16 {
-        match square {
-            Square::Empty => 0,
-            Square::Full => FULL,
-            Square::Node(tile) => self.completed_in(tile, index),
-        }
     }
 }

@@ -6,7 +6,7 @@
 //! the cost of an answer hardly depends on its distance, and a new centre costs little more than an old one.
 
 use super::disc::{Area, Disc};
-use super::tree::{FULL, ROOT, Square, TILE, Tree};
+use super::tree::{ROOT, Square, TILE, Tree};
 use crate::space::{BatchPos, ColumnPos, bits, gap};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -59,12 +59,7 @@ impl Ground for Tree {
 
     #[inline]
     fn open(&self, level: u32, square: Square) -> u64 {
-        match square {
-            Square::Empty => u64::MAX,
-            Square::Full => 0,
-            Square::Node(tile) if level == TILE => !self.tile(tile).full,
-            Square::Node(branch) => !self.branch(branch).full,
-        }
+        !self.full_in(level, square)
     }
 
     #[inline]
@@ -79,11 +74,7 @@ impl Ground for Tree {
 
     #[inline]
     fn columns(&self, tile: Square, index: u32) -> u16 {
-        match tile {
-            Square::Empty => FULL,
-            Square::Full => 0,
-            Square::Node(tile) => self.available_in(tile, index),
-        }
+        self.available_of(tile, index)
     }
 
     #[inline]

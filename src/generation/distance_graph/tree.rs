@@ -140,7 +140,6 @@ pub(super) struct Tree {
     tiles: Slab<Tile>,
     masks: Masks,
     claims: Slab<ClaimTable>,
-    claimed_count: u64,
     recent: Recent,
 }
 
@@ -152,7 +151,6 @@ impl Default for Tree {
             tiles: Slab::default(),
             masks: Masks::default(),
             claims: Slab::default(),
-            claimed_count: 0,
             recent: Recent { x: 0, z: 0, number: NONE },
         }
     }
@@ -216,29 +214,50 @@ impl Tree {
 
     /// Which columns of the batch are completed.
     pub fn completed(&self, batch: BatchPos) -> u16 {
-        match self.find(batch) {
-            Square::Empty => 0,
-            Square::Full => FULL,
-            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
-        }
+        self.completed_of(self.find(batch), child_index(batch, TILE))
     }
 
     /// The same as [`Self::completed`], quicker near the last one.
     #[inline]
     pub fn look(&mut self, batch: BatchPos) -> u16 {
-        match self.locate(batch) {
-            Square::Empty => 0,
-            Square::Full => FULL,
-            Square::Node(tile) => self.completed_in(tile, child_index(batch, TILE)),
-        }
+        let square = self.locate(batch);
+        self.completed_of(square, child_index(batch, TILE))
     }
 
     /// The columns of the batch that are missing and unclaimed.
     pub fn available(&mut self, batch: BatchPos) -> u16 {
-        match self.locate(batch) {
+        let square = self.locate(batch);
+        self.available_of(square, child_index(batch, TILE))
+    }
+
+    /// The completed columns of a batch in a square of level 1.
+    #[inline]
+    pub fn completed_of(&self, square: Square, index: u32) -> u16 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => FULL,
+            Square::Node(tile) => self.completed_in(tile, index),
+        }
+    }
+
+    /// The columns of a batch in a square of level 1 that are missing and unclaimed.
+    #[inline]
+    pub fn available_of(&self, square: Square, index: u32) -> u16 {
+        match square {
             Square::Empty => FULL,
             Square::Full => 0,
-            Square::Node(tile) => self.available_in(tile, child_index(batch, TILE)),
+            Square::Node(tile) => FULL & !self.completed_in(tile, index) & !self.claimed_in(tile, index),
+        }
+    }
+
+    /// The full children of a square of that level.
+    #[inline]
+    pub fn full_in(&self, level: u32, square: Square) -> u64 {
+        match square {
+            Square::Empty => 0,
+            Square::Full => u64::MAX,
+            Square::Node(tile) if level == TILE => self.tiles[tile].full,
+            Square::Node(branch) => self.branches[branch].full,
         }
     }
 
@@ -269,12 +288,6 @@ impl Tree {
         if claims == NONE { 0 } else { self.claims[claims].masks[index as usize] }
     }
 
-    /// The columns of a tile's batch that are missing and unclaimed.
-    #[inline]
-    pub fn available_in(&self, tile: u32, index: u32) -> u16 {
-        FULL & !self.completed_in(tile, index) & !self.claimed_in(tile, index)
-    }
-
     /// Batches of a tile in which not every column is missing and unclaimed, besides the full ones.
     #[inline]
     pub fn mixed_in(&self, tile: u32) -> u64 {
@@ -286,11 +299,6 @@ impl Tree {
     pub fn count_in(&self, tile: u32) -> u64 {
         let tile = &self.tiles[tile];
         16 * u64::from(tile.full.count_ones()) + self.masks.count_ones(tile.list, tile.partial)
-    }
-
-    /// How many columns are claimed.
-    pub fn claimed_count(&self) -> u64 {
-        self.claimed_count
     }
 
     /// Completes columns of a batch and ends their claims; answers which were completed before.
@@ -381,9 +389,7 @@ impl Tree {
         let index = child_index(batch, TILE);
         let table = &mut self.claims[tile.claims];
         table.any |= 1 << index;
-        let place = &mut table.masks[index as usize];
-        self.claimed_count += u64::from((mask & !*place).count_ones());
-        *place |= mask;
+        table.masks[index as usize] |= mask;
     }
 
     /// Ends the claims of columns of the batch; answers which were claimed.
@@ -408,7 +414,6 @@ impl Tree {
             return 0;
         }
         *place &= !mask;
-        self.claimed_count -= u64::from(ended.count_ones());
         if *place == 0 {
             table.any &= !(1 << index);
             if table.any == 0 {
@@ -465,8 +470,6 @@ impl Tree {
         let Tile { list, claims, .. } = self.tiles[number];
         self.masks.free(list);
         if claims != NONE {
-            let ended: u32 = self.claims[claims].masks.iter().map(|mask| mask.count_ones()).sum();
-            self.claimed_count -= u64::from(ended);
             self.claims[claims] = NO_CLAIMS;
             self.claims.remove(claims);
         }
@@ -519,8 +522,13 @@ impl Tree {
     /// Whether no node is left.
     #[cfg(test)]
     pub fn is_bare(&self) -> bool {
-        self.roots.is_empty()
-            && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
-            && self.claimed_count == 0
+        self.roots.is_empty() && self.branches.len() + self.tiles.len() + self.masks.len() + self.claims.len() == 0
+    }
+
+    /// How many columns are claimed.
+    #[cfg(test)]
+    pub fn claimed_count(&self) -> u64 {
+        let masks = self.claims.values().iter().flat_map(|table| table.masks);
+        masks.map(|mask| u64::from(mask.count_ones())).sum()
     }
 }

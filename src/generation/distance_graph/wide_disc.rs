@@ -9,10 +9,7 @@ use super::disc::{Disc, Grain};
 impl Disc {
     /// Like [`Self::columns_in_range`] of all there is, in time in proportion to r^(2/3).
     pub fn columns_in_all(&self, grain: Grain) -> u128 {
-        let shift = match grain {
-            Grain::Batches => 2,
-            Grain::Columns => 0,
-        };
+        let shift = grain.shift();
         // Besides the row that the centre is in: the squares on either side, by the gap of the nearest and their number.
         let sides = |center: i64| {
             let place = center & ((1 << shift) - 1);

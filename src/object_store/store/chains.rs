@@ -6,19 +6,12 @@ use crate::object_store::block::{self, BLOCK_SIZE, Content, Kind, Trailer};
 use crate::work::FileError;
 
 /// Blocks that are read or written at a time.
-const MOST_AT_ONCE: usize = 1_024;
+pub(super) const MOST_AT_ONCE: usize = 1_024;
 
 /// Blocks that so many bytes take, if data of the first one begins at `start`.
 pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
     let rest = bytes.saturating_sub(block::capacity(key, start));
     1 + rest.div_ceil(block::capacity(key, 0)) as u64
-}
-
-fn part_of_index(block: &[u8; BLOCK_SIZE], start: usize) -> Option<(Trailer<'_>, &[u8])> {
-    match block::decode(block, start) {
-        Content::Part(found, data) if found.kind == Kind::Index => Some((found, data)),
-        _ => None,
-    }
 }
 
 impl<D: Disk> ObjectStore<D> {
@@ -58,38 +51,6 @@ impl<D: Disk> ObjectStore<D> {
             payload.truncate(end);
         }
         Ok(payload)
-    }
-
-    /// The bytes of the index and its blocks, if it is whole. `first` is block 0; the others may be anywhere.
-    pub(super) fn read_index_chain(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Vec<u8>, Vec<u64>)> {
-        let (Trailer { counter, mut next, sequence: 0, .. }, data) = part_of_index(first, self.start)? else {
-            return None;
-        };
-        let (mut payload, mut chain) = (data.to_vec(), vec![0]);
-        // Mostly they follow each other: what is read beyond a block is of use then.
-        let (mut run, mut run_first, mut ahead) = (Vec::new(), 0, 1);
-        while let Some(at) = next {
-            // A chain that comes back to a block would have no end.
-            if chain.len() as u64 >= self.blocks || at >= self.blocks {
-                return None;
-            }
-            let run_end = run_first + (run.len() / BLOCK_SIZE) as u64;
-            if !(run_first..run_end).contains(&at) {
-                ahead = if at == run_end { (ahead * 2).min(MOST_AT_ONCE as u64) } else { 1 };
-                run.resize(ahead.min(self.blocks - at) as usize * BLOCK_SIZE, 0);
-                run_first = at;
-                self.disk.read_at(at * BLOCK_SIZE as u64, &mut run).ok()?;
-            }
-            let block = run.as_chunks::<BLOCK_SIZE>().0.get((at - run_first) as usize)?;
-            let (found, data) = part_of_index(block, 0)?;
-            if found.counter != counter || u64::from(found.sequence) != chain.len() as u64 {
-                return None;
-            }
-            payload.extend_from_slice(data);
-            chain.push(at);
-            next = found.next;
-        }
-        Some((payload, chain))
     }
 
     /// Writes a chain to where nothing is. What is there of it after an error never counts.

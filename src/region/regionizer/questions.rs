@@ -65,6 +65,7 @@ impl<D> Regionizer<D> {
     }
 
     /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
+    #[cfg(test)]
     pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
         self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
     }
@@ -85,6 +86,7 @@ impl<D> Regionizer<D> {
     }
 
     /// How many dead sections a region has.
+    #[cfg(test)]
     pub fn dead_section_count(&self, id: RegionId) -> usize {
         self.region(id).map_or(0, |region| region.ground.dead_sections)
     }
@@ -116,6 +118,7 @@ impl<D> Regionizer<D> {
     }
 
     /// All merges that are pending, as (transient, ticking), ascending.
+    #[cfg(test)]
     pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
         let mut pending: Vec<_> = self
             .regions

@@ -5,9 +5,7 @@ use super::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport, Result};
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::TranslationOptions;
-use crate::snapshot::{
-    BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot, StateTurns, entities,
-};
+use crate::snapshot::{BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Relocation, Snapshot, StateTurns};
 use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use crate::work::{Progress, Tell};
@@ -90,8 +88,7 @@ impl ClosedWorld<'_> {
     /// What is stored of a column of a sparse dimension at the heights of the box, as if the chunks that the box fills were
     /// generated; and the heights of others that were not.
     fn part(&self, snapshot: &Snapshot, pos: ColumnPos) -> Result<(LoadedColumn, HeightSet)> {
-        let heights = snapshot.area().chunk_heights().map_or(0..0, |heights| *heights.start()..heights.end() + 1);
-        let all = HeightSet::from(heights.clone());
+        let all = snapshot.area().height_set();
         let mut stored = self.store.load_part(self.dimension, pos, &all)?;
         let ungenerated = all.difference(stored.column.loaded().unwrap_or(&all));
         let is_filled = |y: &i64| snapshot.area().part(pos.chunk(*y)).is_some_and(|part| part.is_whole());
@@ -201,7 +198,7 @@ impl ClosedWorld<'_> {
         if !area.contains(entity.block) {
             return Ok(());
         }
-        for id in entities::ids(entity) {
+        for id in entity.ids() {
             if self.store.entity(id)?.is_some() {
                 report.known_entities += 1;
                 return Ok(());

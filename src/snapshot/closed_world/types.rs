@@ -4,7 +4,7 @@ use super::Result;
 use crate::block::{
     BLOCK_ENTITY, BlockName, BlockRecord, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
 };
-use crate::snapshot::schematic::{AIR, Schematic, property, with_property};
+use crate::snapshot::schematic::{AIR, Schematic, dry};
 use crate::snapshot::translation::TranslationOptions;
 use crate::snapshot::{StateTurns, Turn};
 use crate::storage::RegistryLists;
@@ -22,33 +22,19 @@ pub(super) fn with_states(
         lists.blocks = BlockRegistry::new().block_records().collect();
     }
     let known = BlockRegistry::from_records(lists.blocks.clone(), lists.components.clone())?;
-    let used = used_states(schematic);
-    let mut holders: BTreeSet<u32> = BTreeSet::new();
-    for entity in &schematic.block_entities {
-        if let [Ok(x), Ok(y), Ok(z)] = entity.position.map(u32::try_from) {
-            holders.insert(schematic.blocks.block([x, y, z]).index());
-        }
-    }
+    let holders = holders(schematic);
     let is_known = |state: &str| known.id(state).is_some();
-    let is_wet = |state: &str| {
-        let dry = property(state, "waterlogged").filter(|value| *value == "true");
-        let dry = dry.and_then(|_| with_property(state, "waterlogged", "false"));
-        is_known(&options.water) && dry.is_some_and(|dry| is_known(&dry))
-    };
+    let is_wet = |state: &str| is_known(&options.water) && dry(state).is_some_and(|dry| is_known(&dry));
     let mut new = BTreeSet::new();
     let mut needs_placeholder = false;
-    for number in used {
+    for number in used_states(schematic) {
         let Some(state) = schematic.palette.get(number as usize).filter(|state| *state != AIR) else { continue };
         let holds = holders.contains(&number);
         let name = BlockName::parse(state.clone()).ok().filter(|name| name.as_str() == *state);
         match name {
-            Some(name) if holds => {
-                new.insert((StateTurns::default().turned(&name, turn).to_string(), true));
-                new.insert((name.to_string(), true));
-            }
-            Some(name) if !is_known(state) && !is_wet(state) => {
-                new.insert((StateTurns::default().turned(&name, turn).to_string(), false));
-                new.insert((name.to_string(), false));
+            Some(name) if holds || !is_known(state) && !is_wet(state) => {
+                new.insert((StateTurns::default().turned(&name, turn).to_string(), holds));
+                new.insert((name.to_string(), holds));
             }
             Some(_) => {}
             None => needs_placeholder = true,
@@ -81,6 +67,15 @@ fn used_states(schematic: &Schematic) -> BTreeSet<u32> {
         used.extend(chunk.layered_blocks().map(|(_, _, block)| block.index()));
     }
     used
+}
+
+/// The numbers of all states that have a block entity somewhere.
+fn holders(schematic: &Schematic) -> BTreeSet<u32> {
+    let places = schematic.block_entities.iter().filter_map(|entity| match entity.position.map(u32::try_from) {
+        [Ok(x), Ok(y), Ok(z)] => Some([x, y, z]),
+        _ => None,
+    });
+    places.map(|place| schematic.blocks.block(place).index()).collect()
 }
 
 /// The number of a component without a fixed size, which is added if it is not there.

@@ -83,13 +83,7 @@ fn push(filler: &mut Filler<'_>, cells: &[u16], offset: u64, field: &str) -> Res
     let expected = filler.volume();
     let room = expected - filler.filled();
     let fitting = cells.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-    filler.push(&cells[..fitting]).map_err(|limit| SchematicError::TooLarge {
-        offset,
-        field: field.to_owned(),
-        what: "bytes of memory",
-        limit,
-        found: limit.saturating_add(1),
-    })?;
+    filler.push(&cells[..fitting]).map_err(|limit| SchematicError::no_memory(offset, field, limit))?;
     if fitting < cells.len() {
         let found = expected + (cells.len() - fitting) as u64;
         return Err(SchematicError::CellCount { offset, field: field.to_owned(), expected, found });

@@ -110,14 +110,8 @@ impl<'a> Draft<'a> {
             "PaletteMax" | "PalettteMax" | "BiomePaletteMax" => drop(reader.value(kind, depth)?),
             "Palette" => self.blocks.palette = Some(palette::blocks(read_palette(reader, kind, depth, self.limits)?)),
             "BlockData" => self.read_cells(reader, kind, |draft| &mut draft.blocks)?,
-            "TileEntities" | "BlockEntities" => self.read_block_entities(reader, kind, depth)?,
-            "Entities" => {
-                let entities = &mut self.entities;
-                reader.compounds(kind, |reader| {
-                    entities.push(reader.compound(depth + 1)?);
-                    reader.take(size_of::<Compound>() * 4)
-                })?;
-            }
+            "TileEntities" | "BlockEntities" => read_compounds(reader, kind, depth, &mut self.block_entities)?,
+            "Entities" => read_compounds(reader, kind, depth, &mut self.entities)?,
             "BiomePalette" => {
                 self.biomes.palette = Some(palette::names(read_palette(reader, kind, depth, self.limits)?))
             }
@@ -152,14 +146,6 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn read_block_entities<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
-        let entities = &mut self.block_entities;
-        reader.compounds(kind, |reader| {
-            entities.push(reader.compound(depth + 1)?);
-            reader.take(size_of::<Compound>() * 4)
-        })
-    }
-
     /// Reads cells, or puts them aside if what they mean is not known yet.
     fn read_cells<R: Read>(
         &mut self,
@@ -179,7 +165,7 @@ impl<'a> Draft<'a> {
         while left > 0 {
             let bytes = reader.part(left)?;
             left -= bytes.len() as u64;
-            spill.push(bytes).map_err(|limit| reader.too_large("bytes of memory", limit, limit.saturating_add(1)))?;
+            spill.push(bytes).map_err(|limit| SchematicError::no_memory(reader.offset(), &field, limit))?;
             if (self.progress)(&Progress::of(0, length)).is_break() {
                 return Err(SchematicError::Cancelled);
             }
@@ -288,29 +274,22 @@ impl<'a> Draft<'a> {
             schematic.biomes = Some(Biomes { palette, cells: filler.finish() });
         }
         let mut result = Ok(());
-        let mut note = |problem: Result<()>| {
-            if result.is_ok() {
-                result = problem;
-            }
-        };
         for compound in self.block_entities {
-            note(block_entity(compound, self.is_nested).map(|entity| {
+            result = result.and(block_entity(compound, self.is_nested).map(|entity| {
                 let is_inside = |(at, side): (&i32, u32)| u32::try_from(*at).is_ok_and(|at| at < side);
                 report.stray_block_entities += u64::from(!entity.position.iter().zip(size).all(is_inside));
                 schematic.block_entities.push(entity);
             }));
         }
         for compound in self.entities {
-            note(entity(compound, is_version_3).map(|mut entity| {
+            result = result.and(entity(compound, is_version_3).map(|mut entity| {
                 placement.correct(&mut entity, size);
                 schematic.entities.push(entity);
             }));
         }
         if let Some(extension) = self.extension {
-            note(
-                Extension::read(extension, self.budget)
-                    .and_then(|extension| extension.apply(&mut schematic, numbers, self.budget)),
-            );
+            let extension = Extension::read(extension, self.budget);
+            result = result.and(extension.and_then(|it| it.apply(&mut schematic, numbers, self.budget)));
         }
         (schematic, result)
     }
@@ -330,6 +309,18 @@ fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
         Nbt::Short(side) => Ok((side as u16).into()),
         _ => Err(reader.wrong_type("a short", kind)),
     }
+}
+
+fn read_compounds<R: Read>(
+    reader: &mut Reader<'_, R>,
+    kind: NbtKind,
+    depth: usize,
+    list: &mut Vec<Compound>,
+) -> Result<()> {
+    reader.compounds(kind, |reader| {
+        list.push(reader.compound(depth + 1)?);
+        reader.take(size_of::<Compound>() * 4)
+    })
 }
 
 /// The entries of a palette: number and name, in the order of the file.

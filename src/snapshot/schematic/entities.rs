@@ -60,7 +60,7 @@ pub(super) fn block_entity(mut compound: Compound, is_nested: bool) -> Result<Bl
 
 /// Takes an entity apart: position as in the file, id, data.
 pub(super) fn entity(mut compound: Compound, is_nested: bool) -> Result<SchematicEntity, SchematicError> {
-    let position = compound.take("Pos").and_then(|pos| numbers(&pos));
+    let position = compound.take("Pos").and_then(|pos| pos.as_numbers());
     let position = position.ok_or(SchematicError::Missing { field: "Pos of an entity" })?;
     let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of an entity" })?;
     Ok(SchematicEntity { position, id, data: if is_nested { data(compound) } else { compound } })
@@ -82,12 +82,5 @@ fn data(mut compound: Compound) -> Compound {
             data
         }
         _ => compound,
-    }
-}
-
-fn numbers(value: &Nbt) -> Option<[f64; 3]> {
-    match value {
-        Nbt::List(_, items) => items.iter().map(Nbt::as_number).collect::<Option<Vec<f64>>>()?.try_into().ok(),
-        _ => None,
     }
 }

@@ -160,6 +160,13 @@ pub enum SchematicError {
     Cancelled,
 }
 
+impl SchematicError {
+    /// There is no memory left under this limit.
+    pub(super) fn no_memory(offset: u64, field: impl Into<String>, limit: u64) -> Self {
+        Self::TooLarge { offset, field: field.into(), what: "bytes of memory", limit, found: limit.saturating_add(1) }
+    }
+}
+
 /// Why a schematic could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchematicWriteError {

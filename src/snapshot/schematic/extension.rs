@@ -1,12 +1,12 @@
 //! What a file holds for this crate besides the schematic: layers above the first, and components.
 
 use super::nbt::{Budget, Compound, Nbt, NbtKind};
-use super::palette::{Numbers, UNKNOWN, with_property};
+use super::palette::{Numbers, UNKNOWN, dry};
 use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
 use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
 use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
-use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
+use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
 
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
@@ -120,13 +120,7 @@ fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
 }
 
 fn take(budget: &Budget, bytes: usize) -> Result<()> {
-    budget.take(bytes).map_err(|limit| SchematicError::TooLarge {
-        offset: 0,
-        field: NAME.to_owned(),
-        what: "bytes of memory",
-        limit,
-        found: limit.saturating_add(1),
-    })
+    budget.take(bytes).map_err(|limit| SchematicError::no_memory(0, NAME, limit))
 }
 
 fn component(item: Nbt) -> Result<(ComponentRecord, Vec<u8>)> {
@@ -218,11 +212,7 @@ fn layouts(records: &[ComponentRecord]) -> Layouts {
 /// For each state with `waterlogged=true` the one with `false`, if the palette has it.
 fn dry_states(palette: &[String]) -> Vec<Option<u16>> {
     let places: rustc_hash::FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
-    let dry = |state: &String| {
-        Some(super::palette::property(state, "waterlogged")?).filter(|value| *value == "true")?;
-        places.get(with_property(state, "waterlogged", "false")?.as_str()).copied()
-    };
-    palette.iter().map(dry).collect()
+    palette.iter().map(|state| places.get(dry(state)?.as_str()).copied()).collect()
 }
 
 /// The compound for a schematic, if it needs one. `is_wet` says which blocks are written as waterlogged ones.
@@ -230,48 +220,8 @@ pub(super) fn extension(
     schematic: &Schematic,
     is_wet: impl Fn(&Chunk, [usize; 3]) -> bool,
 ) -> std::result::Result<Option<Compound>, SchematicWriteError> {
-    let mut layers = Distances::default();
-    let mut values: Vec<Distances> = schematic.components.iter().map(|_| Distances::default()).collect();
-    let [along_x, _, along_z] = schematic.blocks.chunks_along().map(u64::from);
-    for (pos, chunk) in schematic.blocks.chunks() {
-        let first = (pos.x as u64 + (pos.z as u64 + pos.y as u64 * along_z) * along_x) * CHUNK_VOLUME as u64;
-        let reach = schematic.blocks.reach([pos.x as u32, pos.y as u32, pos.z as u32]);
-        let is_within = |position: [usize; 3]| position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
-        let cell = |position: [usize; 3]| first + cell_index(position) as u64;
-        for (position, layer, block) in chunk.layered_blocks().filter(|(position, ..)| is_within(*position)) {
-            if layer == 1 {
-                layers.go_to(cell(position));
-                let count = chunk.layer_count(position) as u64 - 1;
-                put_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
-            }
-            put_number(&mut layers.bytes, block.index().into());
-        }
-        if !chunk.has_components() {
-            continue;
-        }
-        for number in 0..CHUNK_VOLUME {
-            let position = cell_position(number);
-            if !is_within(position) {
-                continue;
-            }
-            for layer in 0..chunk.layer_count(position).min(256) {
-                for (id, value) in chunk.components(position, layer as u8) {
-                    let number = id.place() as usize;
-                    let record = schematic.components.get(number);
-                    let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
-                        return Err(SchematicWriteError::Unnamed { what: "component", number: id.number() });
-                    };
-                    let values = &mut values[number];
-                    values.go_to(cell(position));
-                    put_number(&mut values.bytes, layer as u64);
-                    if record.size.is_none() {
-                        put_number(&mut values.bytes, value.len() as u64);
-                    }
-                    values.bytes.extend_from_slice(value);
-                }
-            }
-        }
-    }
+    let layers = layers(&schematic.blocks, is_wet);
+    let values = component_values(schematic)?;
     if layers.bytes.is_empty() && schematic.components.is_empty() {
         return Ok(None);
     }
@@ -291,6 +241,64 @@ pub(super) fn extension(
     });
     compound.set("Components", Nbt::List(NbtKind::Compound, components.collect()));
     Ok(Some(compound))
+}
+
+/// The blocks above layer 0.
+fn layers(blocks: &ChunkGrid, is_wet: impl Fn(&Chunk, [usize; 3]) -> bool) -> Distances {
+    let mut layers = Distances::default();
+    for (pos, chunk) in blocks.chunks() {
+        let number = cell_numbers(blocks, pos);
+        for (position, layer, block) in chunk.layered_blocks() {
+            let Some(cell) = number(position) else { continue };
+            if layer == 1 {
+                layers.go_to(cell);
+                let count = chunk.layer_count(position) as u64 - 1;
+                put_number(&mut layers.bytes, count << 1 | u64::from(is_wet(chunk, position)));
+            }
+            put_number(&mut layers.bytes, block.index().into());
+        }
+    }
+    layers
+}
+
+/// The values of each component.
+fn component_values(schematic: &Schematic) -> std::result::Result<Vec<Distances>, SchematicWriteError> {
+    let mut values: Vec<Distances> = schematic.components.iter().map(|_| Distances::default()).collect();
+    for (pos, chunk) in schematic.blocks.chunks().filter(|(_, chunk)| chunk.has_components()) {
+        let number = cell_numbers(&schematic.blocks, pos);
+        for position in (0..CHUNK_VOLUME).map(cell_position) {
+            let Some(cell) = number(position) else { continue };
+            for layer in 0..chunk.layer_count(position).min(256) {
+                for (id, value) in chunk.components(position, layer as u8) {
+                    let place = id.place() as usize;
+                    let record = schematic.components.get(place);
+                    let Some(record) = record.filter(|record| record.size.is_none() == id.is_variable()) else {
+                        return Err(SchematicWriteError::Unnamed { what: "component", number: id.number() });
+                    };
+                    let values = &mut values[place];
+                    values.go_to(cell);
+                    put_number(&mut values.bytes, layer as u64);
+                    if record.size.is_none() {
+                        put_number(&mut values.bytes, value.len() as u64);
+                    }
+                    values.bytes.extend_from_slice(value);
+                }
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Gives the number of a chunk's cell, by which [`Walk`] finds it again; `None` if it is outside of the box.
+fn cell_numbers(blocks: &ChunkGrid, chunk: ChunkPos) -> impl Fn([usize; 3]) -> Option<u64> + use<> {
+    let [x, y, z] = [chunk.x as u64, chunk.y as u64, chunk.z as u64];
+    let [along_x, _, along_z] = blocks.chunks_along().map(u64::from);
+    let first = (x + (z + y * along_z) * along_x) * CHUNK_VOLUME as u64;
+    let reach = blocks.reach([x as u32, y as u32, z as u32]);
+    move |position| {
+        let is_within = position.iter().zip(reach).all(|(at, reach)| *at < reach.into());
+        is_within.then(|| first + cell_index(position) as u64)
+    }
 }
 
 /// Cells in ascending order.

@@ -14,7 +14,7 @@ const FAST: u16 = CHUNK_VOLUME as u16;
 const CHUNK_BYTES: usize = 64 + size_of::<Chunk>();
 
 /// The cells of a chunk in the order of the file: x fastest, then z, then y.
-type FileCells = [u16; CHUNK_VOLUME];
+pub(super) type FileCells = [u16; CHUNK_VOLUME];
 
 /// Makes chunks of cells that come in the order of the file, one layer of chunks at a time. Where all cells of a chunk are
 /// alike it takes no memory for them.
@@ -31,7 +31,8 @@ pub(super) struct Filler<'a> {
     filled: u64,
 }
 
-enum Cells {
+/// The cells of a chunk, or what all of them are.
+pub(super) enum Cells {
     Uniform(u16),
     Mixed(Box<FileCells>),
 }

@@ -83,16 +83,21 @@ pub(in crate::snapshot) fn normalized(state: String) -> String {
     joined(base, &sorted)
 }
 
-/// The same state with another value of a property that it has.
-pub(in crate::snapshot) fn with_property(state: &str, name: &str, value: &str) -> Option<String> {
-    let (base, mut properties) = split(state)?;
-    properties.iter_mut().find(|(other, _)| *other == name)?.1 = value;
-    Some(joined(base, &properties))
+/// The same state without water in it, if it is one with water.
+pub(in crate::snapshot) fn dry(state: &str) -> Option<String> {
+    changed(state, "waterlogged", "true", "false")
 }
 
-/// The value of a property of a state.
-pub(in crate::snapshot) fn property<'a>(state: &'a str, name: &str) -> Option<&'a str> {
-    split(state)?.1.into_iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+/// The same state with water in it, if it is one that could have water and has none.
+pub(super) fn wet(state: &str) -> Option<String> {
+    changed(state, "waterlogged", "false", "true")
+}
+
+/// The same state with another value of a property, if it has it with this one.
+fn changed(state: &str, name: &str, from: &str, to: &str) -> Option<String> {
+    let (base, mut properties) = split(state)?;
+    let (_, value) = properties.iter_mut().find(|(other, _)| *other == name)?;
+    (std::mem::replace(value, to) == from).then(|| joined(base, &properties))
 }
 
 /// The name of a state without its properties.
@@ -142,7 +147,8 @@ mod tests {
         ] {
             assert_eq!(normalized(state.to_owned()), expected);
         }
-        assert_eq!(with_property("a:b[c=d,e=f]", "e", "g").as_deref(), Some("a:b[c=d,e=g]"));
-        assert_eq!(with_property("a:b[c=d]", "e", "g"), None);
+        assert_eq!(changed("a:b[c=d,e=f]", "e", "f", "g").as_deref(), Some("a:b[c=d,e=g]"));
+        assert_eq!(changed("a:b[c=d,e=f]", "e", "d", "g"), None);
+        assert_eq!(changed("a:b[c=d]", "e", "f", "g"), None);
     }
 }

@@ -173,17 +173,12 @@ impl Foreign {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut compound = Compound::from_bytes(bytes).ok()?;
         let id = compound.get("Id")?.as_str()?.to_owned();
-        let offset = numbers(compound.get("Offset")?)?;
+        let offset = compound.get("Offset")?.as_numbers()?;
         match compound.take("Data")? {
             Nbt::Compound(data) => Some(Self { id, offset, data }),
             _ => None,
         }
     }
-}
-
-fn numbers(list: &Nbt) -> Option<[f64; 3]> {
-    let Nbt::List(_, items) = list else { return None };
-    items.iter().map(Nbt::as_number).collect::<Option<Vec<f64>>>()?.try_into().ok()
 }
 
 /// A record as a compound.

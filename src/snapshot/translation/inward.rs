@@ -7,7 +7,8 @@ use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry, ComponentId, 
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
-use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, property, with_property};
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry};
+use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
 use crate::storage::EntityRecord;
 use rustc_hash::FxHashMap;
@@ -36,8 +37,7 @@ pub(in crate::snapshot) struct Inward<'a> {
     components: Vec<ComponentRecord>,
     /// Those that were not taken yet.
     block_entities: FxHashMap<ChunkPos, Vec<BlockEntity>>,
-    /// Chunks of one block, each once.
-    uniform: FxHashMap<BlockId, Arc<Chunk>>,
+    uniform: UniformChunks,
     /// The value of a component that was never set.
     nothing: Arc<[u8]>,
     memory: u64,
@@ -72,7 +72,7 @@ impl<'a> Inward<'a> {
             states: Vec::new(),
             components: schematic.components.clone(),
             block_entities: FxHashMap::default(),
-            uniform: FxHashMap::default(),
+            uniform: UniformChunks::default(),
             nothing: Arc::new([]),
             memory: 0,
             report: TranslationReport::default(),
@@ -128,10 +128,8 @@ impl<'a> Inward<'a> {
             }
             _ => state.as_bytes().into(),
         };
-        let is_wet = property(state, "waterlogged") == Some("true");
-        let dry = if is_wet { with_property(state, "waterlogged", "false") } else { None };
-        let dry = dry.and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
-        match dry.filter(|_| self.water.is_some()) {
+        let known_dry = dry(state).and_then(|dry| self.content.block(&dry).or_else(|| self.registry.id(&dry)));
+        match known_dry.filter(|_| self.water.is_some()) {
             Some(dry) => State::Wet(dry, text()),
             None => State::Unknown(text()),
         }
@@ -160,13 +158,7 @@ impl<'a> Inward<'a> {
             false => self.assembled(&source, entities)?,
         };
         let chunk = if has_parts || !is_simple { self.completed(chunk)? } else { chunk };
-        if is_air(&chunk) {
-            return Ok(None);
-        }
-        Ok(Some(match chunk.uniform_block() {
-            Some(block) => self.uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
-            None => Arc::new(chunk),
-        }))
+        Ok((!is_air(&chunk)).then(|| self.uniform.shared(chunk)))
     }
 
     /// What a number becomes, before its cell is looked at.

@@ -6,6 +6,7 @@ use super::{TranslationError, TranslationOptions};
 use crate::block::{BlockId, BlockRegistry, ComponentId};
 use crate::chunk::{CellMap, Chunk, ChunkAssembly};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
+use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,8 +29,7 @@ pub(in crate::snapshot) struct Outward<'a> {
     components: FxHashMap<ComponentId, ComponentId>,
     /// By the value of a placeholder; `None` if it says nothing that can be written.
     states: FxHashMap<Box<[u8]>, Option<BlockId>>,
-    /// Chunks of one block, each once.
-    uniform: FxHashMap<BlockId, Arc<Chunk>>,
+    uniform: UniformChunks,
 }
 
 impl<'a> Outward<'a> {
@@ -47,7 +47,7 @@ impl<'a> Outward<'a> {
             places: [(AIR.to_owned(), BlockId::AIR)].into_iter().collect(),
             components: FxHashMap::default(),
             states: FxHashMap::default(),
-            uniform: FxHashMap::default(),
+            uniform: UniformChunks::default(),
         }
     }
 
@@ -59,11 +59,7 @@ impl<'a> Outward<'a> {
     pub fn add_chunk(&mut self, at: ChunkPos, chunk: &Arc<Chunk>, part: &ChunkPart) -> Result<()> {
         let chunk = if part.is_whole() { Chunk::clone(chunk) } else { cut(chunk, part) };
         let chunk = self.translated(at, chunk)?;
-        let chunk = match chunk.uniform_block() {
-            Some(block) => self.uniform.entry(block).or_insert_with(|| Arc::new(chunk)).clone(),
-            None => Arc::new(chunk),
-        };
-        self.schematic.blocks.set_chunk(at, chunk);
+        self.schematic.blocks.set_chunk(at, self.uniform.shared(chunk));
         Ok(())
     }
 

@@ -60,6 +60,11 @@ impl EntityRecord {
         self.block.column()
     }
 
+    /// Who is in its tree: itself, and its children that have a stable id.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Uuid> {
+        [self.id].into_iter().chain(self.children.iter().filter_map(|child| child.id))
+    }
+
     pub(in crate::storage) fn to_bytes(&self) -> Vec<u8> {
         record::encode_as(FORMAT, self)
     }

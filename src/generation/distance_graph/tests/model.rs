@@ -262,7 +262,7 @@ impl Pair {
             }
         }
         assert_eq!(self.graph.completed_count(), self.model.completed.len() as u64);
-        assert_eq!(self.graph.claimed_count(), self.model.claimed.len() as u64);
+        assert_eq!(self.graph.tree.claimed_count(), self.model.claimed.len() as u64);
     }
 
     /// Everything that can be asked about each column, and that the pieces make the same graph again.

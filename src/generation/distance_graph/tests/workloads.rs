@@ -23,7 +23,7 @@ fn a_fill_hands_out_the_known_batches_with_a_window_or_without() {
     for (radius, batches) in [(64, 850), (128, 3_300), (256, 13_052), (512, 51_832)] {
         let mut graph = DistanceGraph::new();
         assert_eq!(fill(&mut graph, radius), batches);
-        assert_eq!((graph.completed_count(), graph.claimed_count()), (16 * batches as u64, 0));
+        assert_eq!((graph.completed_count(), graph.tree.claimed_count()), (16 * batches as u64, 0));
         if radius <= 128 {
             let expected: BTreeSet<_> = disc(ORIGIN, radius).map(ColumnPos::batch).collect();
             assert!(graph.completed_batches().all(|(batch, mask)| mask == u16::MAX && expected.contains(&batch)));

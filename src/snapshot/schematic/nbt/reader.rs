@@ -47,6 +47,7 @@ pub(in crate::snapshot::schematic) struct Reader<'a, R> {
     read: u64,
     limits: &'a SchematicLimits,
     budget: &'a Budget,
+    /// To what is being read. It stays as it is where an error comes up.
     path: String,
 }
 
@@ -70,29 +71,9 @@ impl<'a, R: Read> Reader<'a, R> {
         self.source
     }
 
-    /// Runs with a name added to the path. The path stays as it is where an error comes up.
-    pub fn within<T>(&mut self, name: &str, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let length = self.path.len();
-        if length > 0 {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-        let value = run(self)?;
-        self.path.truncate(length);
-        Ok(value)
-    }
-
-    fn within_item<T>(&mut self, index: u64, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let length = self.path.len();
-        let _ = write!(self.path, "[{index}]");
-        let value = run(self)?;
-        self.path.truncate(length);
-        Ok(value)
-    }
-
     /// Takes memory.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        self.budget.take(bytes).map_err(|limit| self.too_large("bytes of memory", limit, limit.saturating_add(1)))
+        self.budget.take(bytes).map_err(|limit| SchematicError::no_memory(self.offset(), self.field(), limit))
     }
 
     pub fn too_large(&self, what: &'static str, limit: u64, found: u64) -> SchematicError {
@@ -219,9 +200,7 @@ impl<'a, R: Read> Reader<'a, R> {
         let length = self.list_length()?;
         let mut numbers = Vec::new();
         for _ in 0..length {
-            if numbers.len() == numbers.capacity() {
-                self.take(numbers.len().max(4) * size_of::<T>())?;
-            }
+            self.grow(&numbers)?;
             numbers.push(number(self.array()?));
         }
         Ok(numbers)
@@ -240,7 +219,9 @@ impl<'a, R: Read> Reader<'a, R> {
                 return Ok(());
             }
             let name = self.text()?;
-            self.within(&name, |reader| entry(reader, kind, &name))?;
+            let path = self.open_name(&name);
+            entry(self, kind, &name)?;
+            self.path.truncate(path);
         }
     }
 
@@ -252,7 +233,12 @@ impl<'a, R: Read> Reader<'a, R> {
         if length > 0 && kind != NbtKind::Compound {
             return Err(self.wrong_type("a list of compounds", kind));
         }
-        (0..length).try_for_each(|index| self.within_item(index, &mut item))
+        for index in 0..length {
+            let path = self.open_item(kind, index);
+            item(self)?;
+            self.path.truncate(path);
+        }
+        Ok(())
     }
 
     fn check_depth(&self, depth: usize) -> Result<()> {
@@ -365,11 +351,17 @@ impl<'a, R: Read> Reader<'a, R> {
         }
         let name = self.text()?;
         self.take(name.len())?;
+        let path = self.open_name(&name);
+        Ok(Some((kind, name, path)))
+    }
+
+    /// Adds a name to the path. Gives the length that the path had.
+    fn open_name(&mut self, name: &str) -> usize {
         let length = self.path.len();
         if length > 0 {
             self.path.push('.');
         }
-        self.path.push_str(&name);
-        Ok(Some((kind, name, length)))
+        self.path.push_str(name);
+        length
     }
 }

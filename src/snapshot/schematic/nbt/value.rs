@@ -133,6 +133,14 @@ impl Nbt {
         }
     }
 
+    /// Three numbers of a list as doubles.
+    pub(in crate::snapshot) fn as_numbers(&self) -> Option<[f64; 3]> {
+        match self {
+            Self::List(_, items) => items.iter().map(Self::as_number).collect::<Option<Vec<f64>>>()?.try_into().ok(),
+            _ => None,
+        }
+    }
+
     /// A string.
     pub fn as_str(&self) -> Option<&str> {
         match self {

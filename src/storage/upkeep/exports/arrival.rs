@@ -208,8 +208,7 @@ impl Arrival<'_> {
 
     /// Adds an entity that nobody is already.
     fn put_entity(&self, entity: EntityRecord, save: &mut SaveBatch, report: &mut ImportReport) -> Result<()> {
-        let mut ids = [entity.id].into_iter().chain(entity.children.iter().filter_map(|child| child.id));
-        let is_known = ids.try_fold(false, |is_known, id| {
+        let is_known = entity.ids().try_fold(false, |is_known, id| {
             let stored = || self.world.store.get(Family::Entities, &keys::entity_key(id));
             Ok::<_, ImportError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
         })?;

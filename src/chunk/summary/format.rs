@@ -1,0 +1,145 @@
+//! The binary form of summaries, version 1.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1 | version (1) |
+//! | 1 | detail: 0 for cells of one block, 4 for one cell of 16 x 16 |
+//! | .. | LEB128: how many blocks the palette has, 0 to the number of cells |
+//! | .. | LEB128 each: the palette |
+//! | .. | per cell, x fastest: LEB128, 0 for a cell without ground, else its place in the palette + 1 |
+//! | .. | per cell with ground: LEB128 of the zigzag difference between its height and that of the one before, of the first to 0 |
+
+use super::{ColumnSummary, Detail, SummaryCell};
+use crate::block::BlockId;
+use crate::bytes::{ReadError, Reader, put_number, put_signed};
+use thiserror::Error;
+
+pub(super) const VERSION: u8 = 1;
+
+impl ColumnSummary {
+    /// Appends the binary form.
+    pub fn encode(&self, into: &mut Vec<u8>) {
+        let mut palette: Vec<BlockId> = Vec::new();
+        let places: Vec<usize> = self
+            .cells
+            .iter()
+            .map(|cell| {
+                let Some(SummaryCell { block, .. }) = cell else { return 0 };
+                let known = palette.iter().position(|known| known == block);
+                known.unwrap_or_else(|| {
+                    palette.push(*block);
+                    palette.len() - 1
+                }) + 1
+            })
+            .collect();
+        into.extend([VERSION, self.detail.0]);
+        put_number(into, palette.len() as u64);
+        palette.iter().for_each(|block| put_number(into, block.index().into()));
+        places.iter().for_each(|place| put_number(into, *place as u64));
+        let mut before = 0;
+        for cell in self.cells.iter().flatten() {
+            let step = cell.height.wrapping_sub(before);
+            put_signed(into, step);
+            before = cell.height;
+        }
+    }
+
+    /// Reads the binary form.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SummaryError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.byte()?;
+        if version != VERSION {
+            return Err(SummaryError::Version { found: version });
+        }
+        let level = reader.byte()?;
+        if level > Detail::COARSEST.0 {
+            return Err(SummaryError::Detail { found: level });
+        }
+        let detail = Detail(level);
+        let count = detail.cells() * detail.cells();
+        let length = number_below(&mut reader, count as u64 + 1, "blocks in the palette")?;
+        let palette = (0..length)
+            .map(|_| Ok(BlockId::new(number_below(&mut reader, 1 << 32, "a block id")? as u32)))
+            .collect::<Result<Vec<_>, SummaryError>>()?;
+        let places = (0..count)
+            .map(|_| Ok(number_below(&mut reader, length + 1, "a place in the palette")? as usize))
+            .collect::<Result<Vec<_>, SummaryError>>()?;
+        let mut height = 0_i64;
+        let cells = places
+            .into_iter()
+            .map(|place| {
+                let Some(block) = place.checked_sub(1).and_then(|place| palette.get(place)) else { return Ok(None) };
+                height = height.wrapping_add(reader.signed()?);
+                Ok(Some(SummaryCell { height, block: *block }))
+            })
+            .collect::<Result<_, SummaryError>>()?;
+        match reader.left() {
+            0 => Ok(Self { detail, cells }),
+            left => Err(SummaryError::Trailing { offset: reader.offset(), left }),
+        }
+    }
+}
+
+/// Why bytes are no summary. Every `offset` is in bytes, from the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SummaryError {
+    /// The bytes end too early.
+    #[error("byte {offset}: the summary ends too early")]
+    Truncated {
+        /// Where more was expected.
+        offset: usize,
+    },
+    /// A version that this crate cannot read.
+    #[error("byte 0: expected version {VERSION}, found {found}")]
+    Version {
+        /// The version found.
+        found: u8,
+    },
+    /// No such detail exists.
+    #[error("byte 1: expected a detail of {} or less, found {found}", Detail::COARSEST.0)]
+    Detail {
+        /// The detail found.
+        found: u8,
+    },
+    /// A number that is too large.
+    #[error("byte {offset}: expected {what} below {limit}, found {found}")]
+    OutOfRange {
+        /// Where it begins.
+        offset: usize,
+        /// What it stands for.
+        what: &'static str,
+        /// The first number that is too large.
+        limit: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// A number of more than 64 bits.
+    #[error("byte {offset}: expected a number of 64 bits or less")]
+    TooLong {
+        /// Where it begins.
+        offset: usize,
+    },
+    /// Something follows that does not belong there.
+    #[error("byte {offset}: expected the end, found {left} more bytes")]
+    Trailing {
+        /// Where the summary ends.
+        offset: usize,
+        /// The bytes that follow.
+        left: usize,
+    },
+}
+
+impl From<ReadError> for SummaryError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Truncated { offset } => Self::Truncated { offset },
+            ReadError::TooLong { offset } => Self::TooLong { offset },
+        }
+    }
+}
+
+fn number_below(reader: &mut Reader<'_>, limit: u64, what: &'static str) -> Result<u64, SummaryError> {
+    let offset = reader.offset();
+    let found = reader.number()?;
+    if found < limit { Ok(found) } else { Err(SummaryError::OutOfRange { offset, what, limit, found }) }
+}

@@ -1,0 +1,106 @@
+//! What is written in place of what.
+
+use super::slab::{Slab, more_bytes};
+use super::{Result, SINGLE, too_large};
+use crate::block::BlockId;
+use crate::chunk::Chunk;
+use crate::snapshot::schematic::palette::{base, wet};
+use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicWriteError};
+use crate::space::CHUNK_SIZE;
+use rustc_hash::FxHashMap;
+
+/// A palette of so many entries is the largest that is written.
+const LARGEST: usize = 65_534;
+
+/// The palette that is written, and what each block is written as.
+pub(super) struct Plan {
+    pub palette: Vec<String>,
+    /// By block: the same state with water in it, if it is a dry one that can hold water.
+    wet: Vec<Option<u16>>,
+    /// By block: whether it is water.
+    is_water: Vec<bool>,
+    /// Bytes of all packed cells.
+    pub length: u64,
+}
+
+impl Plan {
+    pub fn new(schematic: &Schematic) -> Result<Self> {
+        let blocks = &schematic.blocks;
+        let mut palette = schematic.palette.clone();
+        let is_water = palette.iter().map(|state| schematic.water.iter().any(|water| base(state) == water)).collect();
+        let mut plan = Self { wet: vec![None; palette.len()], is_water, palette: Vec::new(), length: 0 };
+        let mut places: FxHashMap<String, u16> = palette.iter().cloned().zip(0..).collect();
+        for (_, chunk) in blocks.chunks() {
+            for (at, _, block) in chunk.layered_blocks().filter(|(_, layer, _)| *layer == 1) {
+                let below = chunk.block(at).index() as usize;
+                if !plan.is_water(block) || plan.wet.get(below).is_none_or(Option::is_some) {
+                    continue;
+                }
+                plan.wet[below] = wet(&palette[below]).map(|state| {
+                    *places.entry(state).or_insert_with_key(|state| {
+                        palette.push(state.clone());
+                        (palette.len() - 1) as u16
+                    })
+                });
+            }
+        }
+        plan.palette = palette;
+        plan.check("block", blocks, schematic.palette.len())?;
+        plan.length = plan.length(blocks, blocks.size())?;
+        Ok(plan)
+    }
+
+    /// Of names that are no blocks.
+    pub fn of_names(palette: &[String], cells: &ChunkGrid) -> Result<Self> {
+        let plan = Self { wet: Vec::new(), is_water: Vec::new(), palette: palette.to_vec(), length: 0 };
+        plan.check("biome", cells, palette.len())?;
+        Ok(plan)
+    }
+
+    /// Whether every number has a name.
+    fn check(&self, what: &'static str, cells: &ChunkGrid, names: usize) -> Result<()> {
+        if self.palette.len() > LARGEST {
+            return Err(too_large("the palette", "entries", LARGEST as u64, self.palette.len() as u64));
+        }
+        let has_name = |block: BlockId| (block.index() as usize) < names;
+        for (_, chunk) in cells.chunks() {
+            let layered = chunk.layered_blocks().map(|(_, _, block)| block).find(|block| !has_name(*block));
+            // A palette may have blocks that no longer occur.
+            let ground = match chunk.palette().iter().all(|block| has_name(*block)) {
+                true => None,
+                false => chunk.blocks().find(|block| !has_name(*block)),
+            };
+            if let Some(block) = ground.or(layered) {
+                return Err(SchematicWriteError::Unnamed { what, number: block.index().into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a block is written as if it is not written as it is.
+    pub fn wet_block(&self, chunk: &Chunk, at: [usize; 3]) -> Option<u16> {
+        chunk.block_at(at, 1).filter(|block| self.is_water(*block))?;
+        *self.wet.get(chunk.block(at).index() as usize)?
+    }
+
+    fn is_water(&self, block: BlockId) -> bool {
+        self.is_water.get(block.index() as usize) == Some(&true)
+    }
+
+    /// Bytes of all packed cells of a box of this size.
+    pub fn length(&self, cells: &ChunkGrid, size: [u32; 3]) -> Result<u64> {
+        let volume = ChunkGrid::new(size).volume();
+        let mut length = volume;
+        if self.palette.len() > SINGLE {
+            let mut rows = Slab::default();
+            for y in 0..size[1].div_ceil(CHUNK_SIZE as u32) {
+                rows.open(self, cells, y, size);
+                rows.chunks.iter().enumerate().for_each(|(place, chunk)| {
+                    length += rows.reach_of(place).map_or(0, |reach| more_bytes(chunk, reach));
+                });
+            }
+        }
+        let limit = i32::MAX as u64;
+        if length <= limit { Ok(length) } else { Err(too_large("the blocks", "bytes", limit, length)) }
+    }
+}
