@@ -81,10 +81,10 @@ pub mod prelude {
         Pregeneration, PregenerationEnded, PregenerationOrder, PregenerationProgress, PregenerationState,
         PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed, RegionFault, RegionHalted,
         RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics, Regions,
-        RemoveDimension, RestoreSnapshot, RetryColumns, SaveFailed, SaveWorld, SetBlock, SnapshotJob, SnapshotJobEnded,
-        SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource,
-        StepDimension, StoreSnapshot, SyncCache, TickWindow, UngeneratedGround, ViewSystems, WorldBackedUp, WorldSaved,
-        WorldStatistics,
+        RemoveDimension, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotJob,
+        SnapshotJobEnded, SnapshotJobError, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
+        SnapshotSettings, SnapshotSource, StepDimension, StoreSnapshot, SyncCache, TickWindow, UngeneratedGround,
+        ViewSystems, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -1,8 +1,11 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SnapshotOutcome};
+use super::{
+    ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SaveError, SnapshotOutcome,
+    WorkError,
+};
 use crate::region::RegionId;
-use crate::simulation::{Address, BlockAccessError, SetBlock, Undeliverable};
+use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{OpacityTile, StoreError};
 use bevy::prelude::*;
@@ -116,7 +119,7 @@ events! {
         /// The dimension's entity.
         entity: Entity,
         /// Why.
-        error: Arc<DimensionError>,
+        error: DimensionError,
     }
     /// A column, or a part of one in a sparse dimension, could not be generated or loaded; it is tried again later, or set
     /// aside.
@@ -126,7 +129,7 @@ events! {
         /// The column.
         column: ColumnPos,
         /// Why.
-        error: String,
+        error: ColumnError,
         /// How often it failed.
         attempts: u32,
         /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
@@ -232,7 +235,7 @@ events! {
         /// Entries of the store that were erased.
         entries: u64,
         /// Why it could not be erased, if it could not. Asking for it again goes on with what is left.
-        error: Option<String>,
+        error: Option<WorkError>,
     }
     /// A dimension was saved and closed; its name can be opened again.
     DimensionClosed {
@@ -279,7 +282,7 @@ events! {
     /// saved, which fails each `SaveWorld` that was under way.
     SaveFailed {
         /// Why.
-        error: String,
+        error: SaveError,
         /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
         requests: Vec<u64>,
     }
@@ -329,7 +332,7 @@ events! {
         /// The number of the request.
         request: u64,
         /// Why.
-        error: String,
+        error: SaveError,
     }
     /// Answers an [`AskOpacity`](super::AskOpacity).
     OpacityAnswer {

@@ -9,7 +9,7 @@ use super::events::{RegionHalted, RegionHung};
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
 use super::travel::post::Whereabouts;
-use super::{RegionFaults, TickMode};
+use super::{RegionFaults, SaveError, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, MirrorUpdate, Salvage, SetBlock, Undeliverable};
@@ -206,8 +206,7 @@ impl Desk<'_> {
     fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
         let requests = self.saves.halted(id, region);
         if !requests.is_empty() {
-            let error = format!("{region} halted: what it changed since its last save is lost");
-            self.fail_saves(requests, error);
+            self.fail_saves(requests, SaveError::Halted { dimension: id, region });
         }
     }
 

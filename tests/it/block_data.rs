@@ -190,7 +190,8 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     let (mut app, _) = later(5);
     update(&mut app, 60);
     let failed = heard::<ColumnFailed>(&app).first().expect("it was told");
-    assert!(failed.error.contains("the key is lost"), "{}", failed.error);
+    let ColumnError::Panicked { message, .. } = &failed.error else { panic!("{}", failed.error) };
+    assert!(message.contains("the key is lost"), "{message}");
     drop(app);
     let (mut app, dimension) = later(255);
     update(&mut app, 20);
