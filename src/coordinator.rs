@@ -40,10 +40,10 @@ pub use clocks::coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
-    ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
-    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, StepDimension, WorldBackedUp,
-    WorldEvent, WorldSaved,
+    ControlError, ControlRefused, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
+    GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated,
+    RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed,
+    StepDimension, StepRefused, WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};

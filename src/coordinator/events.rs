@@ -11,6 +11,7 @@ use crate::storage::{OpacityTile, StoreError};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
 use uuid::Uuid;
 
 /// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
@@ -54,6 +55,20 @@ pub enum RegionOrder {
     /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
     /// waits to merge cannot.
     Halt,
+}
+
+/// Why an order for a region or for the clock of a dimension comes to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControlError {
+    /// The dimension is not open.
+    #[error("the dimension is not open")]
+    NotOpen,
+    /// The region is gone.
+    #[error("the region is gone")]
+    Gone,
+    /// The region cannot halt, since it waits to merge with another one.
+    #[error("the region waits to merge with another one")]
+    Merging,
 }
 
 impl RegionHalted {
@@ -353,6 +368,20 @@ events! {
         entity: Entity,
         /// What the chunks are; `None` for one that is not generated yet.
         chunks: Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)>,
+    }
+    /// A [`ControlRegion`] that comes to nothing.
+    ControlRefused {
+        /// What was asked for. One that waited for the end of a tick names the region that has taken over, if one has.
+        request: ControlRegion,
+        /// Why it is not done.
+        error: ControlError,
+    }
+    /// A [`StepDimension`] that comes to nothing. A clock that runs makes its ticks anyway.
+    StepRefused {
+        /// What was asked for.
+        request: StepDimension,
+        /// Why it is not done.
+        error: ControlError,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

@@ -5,7 +5,7 @@ pub(super) mod panic;
 use super::collect::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
-use super::events::{RegionHalted, RegionHung};
+use super::events::{ControlError, ControlRegion, RegionHalted, RegionHung, RegionOrder};
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
 use super::travel::post::Whereabouts;
@@ -254,7 +254,8 @@ impl Desk<'_> {
             return;
         }
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else {
-            return warn!("{region} of {id} cannot halt: it waits to merge with another region");
+            let request = ControlRegion { dimension: id, region, order: RegionOrder::Halt };
+            return self.refuse_control(request, ControlError::Merging);
         };
         let mut parked = mem::take(slot.parked.get());
         // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.
