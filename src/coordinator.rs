@@ -34,27 +34,27 @@ mod travel;
 pub use crate::simulation::SetBlock;
 pub use answers::chunk_states::{AskChunks, ChunkState};
 pub use answers::opacity::{AskError, AskOpacity};
-pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
+pub use arenas::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus, Arenas};
 pub use clocks::clock::DimensionClock;
 pub use clocks::coupling::Coupling;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
-    ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
-    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed, StepDimension, WorldBackedUp,
-    WorldEvent, WorldSaved,
+    ControlError, ControlRefused, ControlRegion, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved,
+    GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated,
+    RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, SaveFailed,
+    StepDimension, StepRefused, WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::{ColumnUpdate, FromMain, MainLink, MirrorState, Published};
 pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
-pub use saving::backup::BackupWorld;
+pub use saving::backup::{BackupWorld, SaveError};
 pub use saving::tiers::TierStatistics;
 pub use snapshots::{
-    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId,
-    SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings,
-    SnapshotSource, StoreSnapshot, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobError,
+    SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
+    SnapshotSettings, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
 pub use statistics::history::{TickHistory, TickWindow, Window};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};

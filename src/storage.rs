@@ -45,6 +45,7 @@ pub use load::LoadedColumn;
 pub use opacity::tile::{OpacityError, OpacityTile};
 pub use remove_dimension::{RemovedDimension, StoredDimension};
 pub use save_batch::{SaveBatch, StoredTile};
+pub use thread::CommitError;
 pub(crate) use thread::{Commit, StorageThread};
 pub use tiers::TierMoves;
 pub use tiers::chunk_group::ChunkGroup;

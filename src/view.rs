@@ -21,17 +21,18 @@ mod snapshots;
 mod viewers;
 
 pub use crate::coordinator::{
-    AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
-    ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld, BlockRefused,
-    CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlRegion, Coupling,
-    DimensionClock, DimensionClosed, DimensionError, DimensionFailed, DimensionGeneration, DimensionOpened,
-    DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, GroundRegenerated, LetterLost, LogInError,
-    LogInRefused, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, PregenerationOrder, PregenerationProgress,
-    PregenerationState, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged,
-    RegionOrder, RegionRestarted, RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveFailed, SetBlock,
-    SnapshotJobId, SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource,
-    Statistics, StepDimension, StoreSnapshot, TickWindow, TierStatistics, UngeneratedGround, Window, WorkError,
-    WorldBackedUp, WorldSaved,
+    AfterCrash, Arena, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted,
+    ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog, BackupFailed,
+    BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult,
+    ControlError, ControlRefused, ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError,
+    DimensionFailed, DimensionGeneration, DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore,
+    FailedColumn, GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, Pacing, PlayerLoggedIn,
+    PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed,
+    RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics,
+    RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SetBlock, SnapshotJobError, SnapshotJobId, SnapshotJobState,
+    SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, Statistics, StepDimension,
+    StepRefused, StoreSnapshot, TickWindow, TierStatistics, UngeneratedGround, Window, WorkError, WorldBackedUp,
+    WorldSaved,
 };
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};

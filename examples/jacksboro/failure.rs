@@ -25,8 +25,8 @@ fn report_trouble(
             report(format_args!("{region} halted: {reason}"));
         }
     }
-    for ColumnFailed { column, error, .. } in columns.read() {
-        report(format_args!("column {column}: {error}"));
+    for ColumnFailed { error, .. } in columns.read() {
+        report(format_args!("{error}"));
     }
     for SaveFailed { error, .. } in saves.read() {
         report(format_args!("saving failed, it is tried again: {error}"));

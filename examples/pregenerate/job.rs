@@ -89,8 +89,8 @@ fn complain(
     mut saves: MessageReader<SaveFailed>,
     mut display: ResMut<Display>,
 ) {
-    for ColumnFailed { column, error, .. } in columns.read() {
-        display.complain(format_args!("column {column} is left out: {error}"));
+    for ColumnFailed { error, .. } in columns.read() {
+        display.complain(format_args!("left out: {error}"));
     }
     for SaveFailed { error, .. } in saves.read() {
         display.complain(format_args!("saving failed, it is tried again: {error}"));

@@ -11,11 +11,11 @@ use super::collect::Desk;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
 use super::exchange::Event;
 use super::snapshots::{
-    CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, Snapshots,
-    StoreSnapshot,
+    CaptureSnapshot, ColumnResult, RestoreSnapshot, SnapshotJobError, SnapshotJobState, SnapshotJobStatus,
+    SnapshotOutcome, Snapshots, StoreSnapshot,
 };
-use super::threads::{Place, in_words};
-use crate::snapshot::StoredSnapshot;
+use super::threads::Place;
+use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::work::FileError;
 use bevy::prelude::*;
 use book::{ArenaBook, Stage};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io, mem};
 
-pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+pub use arena::{Arena, ArenaDamage, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 
 /// Creates, reverts and removes arenas, from the main world, from a region's systems or from any thread: a resource in each of
 /// these worlds, to be cloned. Messages in the main world tell what came of it: [`ArenaCreated`], [`ArenaReverted`],
@@ -66,7 +66,7 @@ pub(super) enum ArenaEvent {
     Revert(String),
     Remove(String),
     /// What is stored of it is gone, or not.
-    Removed(String, Result<(), String>),
+    Removed(String, Result<(), SnapshotJobError>),
 }
 
 /// The arenas.
@@ -94,7 +94,7 @@ impl ArenaDesk {
         for (name, path) in found {
             match read(&path) {
                 Ok((arena, stored)) if book::key(&arena.name) == name => book.restore(arena, Arc::new(stored)),
-                Ok((arena, _)) => book.restore_damaged(name, format!("it is the folder of arena {}", arena.name)),
+                Ok((arena, _)) => book.restore_damaged(name, ArenaDamage::OtherArena { found: arena.name }),
                 Err(error) => {
                     error!("arena {name} is damaged: {error}");
                     book.restore_damaged(name, error);
@@ -123,17 +123,17 @@ fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<(Arena, StoredSnapshot), String> {
-    let stored = StoredSnapshot::open(path).map_err(|error| error.to_string())?;
+fn read(path: &Path) -> Result<(Arena, StoredSnapshot), ArenaDamage> {
+    let stored = StoredSnapshot::open(path)?;
     let arena = owner_data::read(stored.owner_data(), stored.dimension(), *stored.area())?;
     Ok((arena, stored))
 }
 
 /// Removes what is stored of an arena, damaged or not.
-fn remove(folder: &Path) -> Result<(), String> {
+fn remove(folder: &Path) -> Result<(), StoredSnapshotError> {
     match StoredSnapshot::open(folder) {
-        Ok(stored) => stored.remove().map_err(|error| error.to_string()),
-        Err(_) => fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display())),
+        Ok(stored) => stored.remove(),
+        Err(_) => Ok(fs::remove_dir_all(folder).map_err(FileError::of(folder, "remove"))?),
     }
 }
 
@@ -222,13 +222,16 @@ impl Desk<'_> {
         let arena = name.to_owned();
         self.threads.ask(
             Place::Beside("terrane arena"),
-            move |_, _| remove(&folder),
-            |removed| Some(Event::Arena(ArenaEvent::Removed(arena, in_words(removed)))),
+            move |_, _| remove(&folder).map_err(SnapshotJobError::from),
+            |removed| {
+                let removed = removed.unwrap_or_else(|error| Err(error.into()));
+                Some(Event::Arena(ArenaEvent::Removed(arena, removed)))
+            },
         );
         Ok(())
     }
 
-    fn end_removal_of_arena(&mut self, arenas: &mut ArenaDesk, name: String, result: Result<(), String>) {
+    fn end_removal_of_arena(&mut self, arenas: &mut ArenaDesk, name: String, result: Result<(), SnapshotJobError>) {
         let arena = arenas.book.get_mut(&name).map(|entry| entry.arena.clone());
         match result {
             Ok(()) => {
@@ -238,12 +241,12 @@ impl Desk<'_> {
                 }
                 self.publisher.event(ArenaRemoved { name });
             }
-            Err(reason) => {
+            Err(source) => {
                 if let Some(entry) = arenas.book.get_mut(&name) {
                     entry.stage = Stage::Ready;
                 }
                 self.tell_arena(arenas, &name);
-                let error = ArenaError::Failed { name: name.clone(), reason };
+                let error = ArenaError::Failed { name: name.clone(), source };
                 self.publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error });
             }
         }
@@ -266,7 +269,7 @@ impl Desk<'_> {
                 _ if is_late => {
                     Some(ArenaError::TimedOut { name: name.clone(), timeout: entry.arena.settings.timeout })
                 }
-                Some(reason) => Some(ArenaError::Failed { name: name.clone(), reason }),
+                Some(source) => Some(ArenaError::Failed { name: name.clone(), source }),
                 None => None,
             };
             self.tell_arena(arenas, &name);
@@ -280,7 +283,7 @@ impl Desk<'_> {
                 self.tell_arena(arenas, &name);
                 self.publisher.event(ArenaCreated { name, outcome });
             }
-            (reason, stored) => {
+            (error, stored) => {
                 let arena = entry.arena.clone();
                 arenas.book.remove(&name);
                 self.publisher.arena(arena, None);
@@ -288,17 +291,17 @@ impl Desk<'_> {
                     let folder = stored.folder().to_owned();
                     self.threads.ask(
                         Place::Beside("terrane arena"),
-                        move |_, _| remove(stored.folder()),
+                        move |_, _| remove(stored.folder()).map_err(SnapshotJobError::from),
                         move |removed| {
-                            if let Err(error) = in_words(removed) {
+                            if let Err(error) = removed.unwrap_or_else(|error| Err(error.into())) {
                                 warn!("{}: what is left of an arena stays: {error}", folder.display());
                             }
                             None
                         },
                     );
                 }
-                let reason = reason.unwrap_or_else(|| "it was not stored".into());
-                let error = ArenaError::Failed { name: name.clone(), reason };
+                let source = error.unwrap_or(SnapshotJobError::Cancelled);
+                let error = ArenaError::Failed { name: name.clone(), source };
                 self.publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
             }
         }
@@ -312,14 +315,14 @@ impl Desk<'_> {
 }
 
 /// Why a job has not done all that it should.
-fn failure(state: SnapshotJobState, outcome: &SnapshotOutcome) -> Option<String> {
+fn failure(state: SnapshotJobState, outcome: &SnapshotOutcome) -> Option<SnapshotJobError> {
     let failed = outcome.columns.iter().find_map(|column| match &column.result {
-        ColumnResult::Failed(reason) => Some(format!("column {}: {reason}", column.column)),
+        ColumnResult::Failed(error) => Some(error.clone().into()),
         _ => None,
     });
     match state {
         SnapshotJobState::Finished => failed,
-        SnapshotJobState::Cancelled => Some("it was cancelled".into()),
-        _ => Some(outcome.error.clone().unwrap_or_else(|| "it came to no end".into())),
+        SnapshotJobState::Failed => outcome.error.clone(),
+        _ => Some(SnapshotJobError::Cancelled),
     }
 }

@@ -193,7 +193,7 @@ impl Desk<'_> {
     /// A dimension cannot be opened.
     pub fn fail_dimension(&mut self, entity: Entity, error: DimensionError) {
         error!("{error}");
-        self.publisher.event(DimensionFailed { entity, error: error.into() });
+        self.publisher.event(DimensionFailed { entity, error });
     }
 
     /// Ends the tasks that came back, in a fixed order.

@@ -8,7 +8,7 @@ use super::events::GroundRegenerated;
 use super::streaming::failures::{Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
-use crate::simulation::{Departed, FetchedColumn, RegeneratedChunk};
+use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use std::mem;
@@ -192,7 +192,7 @@ impl Desk<'_> {
     }
 
     /// A column could not be read: it is tried again for as long as somebody wants it.
-    fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
+    fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_fetched = dimension.fetched.get(&column) == Some(&claim);
         if !is_fetched && dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
@@ -201,7 +201,7 @@ impl Desk<'_> {
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let attempts = failures + 1;
         let wait = wait_after(attempts);
-        bevy::log::error!("{id}, column {column}: {error}; next try in {wait:?}");
+        bevy::log::error!("{id}: {error}; next try in {wait:?}");
         dimension.failed.insert(column, (attempts, self.clock.now.saturating_add(wait)));
         if is_fetched {
             // The region has its blocks; only what else is stored of it is still to come.
@@ -218,7 +218,7 @@ impl Desk<'_> {
 
     /// A column could not be generated: nobody begins it again before its wait is over, or, if it is set aside, before
     /// somebody asks for that. Those who hold it wait for it, and for nothing else.
-    fn generation_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: String) {
+    fn generation_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
@@ -240,10 +240,10 @@ impl Desk<'_> {
         }
         dimension.claim_generation(column);
         let most = dimension.generation.settings.attempts;
-        let Verdict { attempts, retry_in } = dimension.generation.failures.note(column, &error, now, most);
+        let Verdict { attempts, retry_in } = dimension.generation.failures.note(column, &error.to_string(), now, most);
         match retry_in {
-            Some(wait) => bevy::log::warn!("{id}, column {column}: {error}; next try in {wait:?}"),
-            None => bevy::log::error!("{id}, column {column}: {error}; set aside after {attempts} tries"),
+            Some(wait) => bevy::log::warn!("{id}: {error}; next try in {wait:?}"),
+            None => bevy::log::error!("{id}: {error}; set aside after {attempts} tries"),
         }
         let given_up = retry_in.is_none();
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });

@@ -1,16 +1,21 @@
 //! What happens in the simulation, for the main world to hear of.
 
-use super::{ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SnapshotOutcome};
+use super::{
+    ArenaError, ArenaOrder, AskError, ChunkState, DimensionError, LogInError, RegionFault, SaveError, SnapshotOutcome,
+    WorkError,
+};
 use crate::region::RegionId;
-use crate::simulation::{Address, BlockAccessError, SetBlock, Undeliverable};
+use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{OpacityTile, StoreError};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
 use uuid::Uuid;
 
 /// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
+/// [`StepRefused`] answers if that cannot be.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepDimension {
     /// The dimension's entity.
@@ -23,7 +28,7 @@ pub struct StepDimension {
 ///
 /// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
 /// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
-/// A region that has not ticked yet has no say in that.
+/// A region that has not ticked yet has no say in that. [`ControlRefused`] answers what comes to nothing.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ControlRegion {
     /// Its dimension.
@@ -51,6 +56,20 @@ pub enum RegionOrder {
     /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
     /// waits to merge cannot.
     Halt,
+}
+
+/// Why an order for a region or for the clock of a dimension comes to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControlError {
+    /// The dimension is not open.
+    #[error("the dimension is not open")]
+    NotOpen,
+    /// The region is gone.
+    #[error("the region is gone")]
+    Gone,
+    /// The region cannot halt, since it waits to merge with another one.
+    #[error("the region waits to merge with another one")]
+    Merging,
 }
 
 impl RegionHalted {
@@ -116,7 +135,7 @@ events! {
         /// The dimension's entity.
         entity: Entity,
         /// Why.
-        error: Arc<DimensionError>,
+        error: DimensionError,
     }
     /// A column, or a part of one in a sparse dimension, could not be generated or loaded; it is tried again later, or set
     /// aside.
@@ -126,7 +145,7 @@ events! {
         /// The column.
         column: ColumnPos,
         /// Why.
-        error: String,
+        error: ColumnError,
         /// How often it failed.
         attempts: u32,
         /// It is not tried again before a `RetryColumns` asks for it. What is stored and cannot be read is never given up.
@@ -232,7 +251,7 @@ events! {
         /// Entries of the store that were erased.
         entries: u64,
         /// Why it could not be erased, if it could not. Asking for it again goes on with what is left.
-        error: Option<String>,
+        error: Option<WorkError>,
     }
     /// A dimension was saved and closed; its name can be opened again.
     DimensionClosed {
@@ -279,7 +298,7 @@ events! {
     /// saved, which fails each `SaveWorld` that was under way.
     SaveFailed {
         /// Why.
-        error: String,
+        error: SaveError,
         /// The numbers of the requests that failed: no `WorldSaved` follows for them. None if the store is tried again.
         requests: Vec<u64>,
     }
@@ -329,7 +348,7 @@ events! {
         /// The number of the request.
         request: u64,
         /// Why.
-        error: String,
+        error: SaveError,
     }
     /// Answers an [`AskOpacity`](super::AskOpacity).
     OpacityAnswer {
@@ -350,6 +369,20 @@ events! {
         entity: Entity,
         /// What the chunks are; `None` for one that is not generated yet.
         chunks: Vec<(ChunkPos, Result<Option<ChunkState>, AskError>)>,
+    }
+    /// A [`ControlRegion`] that comes to nothing.
+    ControlRefused {
+        /// What was asked for. One that waited for the end of a tick names the region that has taken over, if one has.
+        request: ControlRegion,
+        /// Why it is not done.
+        error: ControlError,
+    }
+    /// A [`StepDimension`] that comes to nothing. A clock that runs makes its ticks anyway.
+    StepRefused {
+        /// What was asked for.
+        request: StepDimension,
+        /// Why it is not done.
+        error: ControlError,
     }
     /// A [`SetBlock`] that could not be done.
     BlockRefused {

@@ -5,11 +5,11 @@ pub(super) mod panic;
 use super::collect::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
-use super::events::{RegionHalted, RegionHung};
+use super::events::{ControlError, ControlRegion, RegionHalted, RegionHung, RegionOrder};
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
 use super::travel::post::Whereabouts;
-use super::{RegionFaults, TickMode};
+use super::{RegionFaults, SaveError, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, MirrorUpdate, Salvage, SetBlock, Undeliverable};
@@ -206,8 +206,7 @@ impl Desk<'_> {
     fn fail_requests(&mut self, id: DimensionId, region: RegionId) {
         let requests = self.saves.halted(id, region);
         if !requests.is_empty() {
-            let error = format!("{region} halted: what it changed since its last save is lost");
-            self.fail_saves(requests, error);
+            self.fail_saves(requests, SaveError::Halted { dimension: id, region });
         }
     }
 
@@ -255,7 +254,8 @@ impl Desk<'_> {
             return;
         }
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else {
-            return warn!("{region} of {id} cannot halt: it waits to merge with another region");
+            let request = ControlRegion { dimension: id, region, order: RegionOrder::Halt };
+            return self.refuse_control(request, ControlError::Merging);
         };
         let mut parked = mem::take(slot.parked.get());
         // As after a panic, the worlds are gone; what has not entered them yet, or waits in them, waits.

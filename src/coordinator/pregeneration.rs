@@ -12,6 +12,7 @@ use super::collect::Desk;
 use super::dimension::Dimension;
 use super::events::ColumnFailed;
 use crate::generation::DistanceGraph;
+use crate::simulation::ColumnError;
 use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use crate::storage::{PregenerationEntry, StoredPregeneration};
 use bevy::prelude::*;
@@ -59,7 +60,7 @@ pub(super) struct Pregenerations {
     jobs: BTreeMap<u64, Job>,
     last_number: u64,
     /// Columns that failed since the jobs looked last, and why.
-    failures: BTreeMap<ColumnPos, String>,
+    failures: BTreeMap<ColumnPos, ColumnError>,
     /// The numbers of stored jobs that cannot be read.
     damaged: Vec<u64>,
 }
@@ -82,10 +83,10 @@ impl Pregenerations {
     }
 
     /// A column could not be made for the store; says whether a job had ordered it.
-    pub fn note_failure(&mut self, column: ColumnPos, error: &str) -> bool {
+    pub fn note_failure(&mut self, column: ColumnPos, error: &ColumnError) -> bool {
         let is_of_job = self.jobs.values().any(|job| job.has_ordered(column));
         if is_of_job {
-            self.failures.insert(column, error.to_owned());
+            self.failures.insert(column, error.clone());
         }
         is_of_job
     }
@@ -201,7 +202,7 @@ impl Desk<'_> {
             job.pass_time(now);
             for (column, error) in job.settle(now, &ground, &failures) {
                 if job.may_complain() {
-                    error!("{id}, column {column} is left out of the pre-generation: {error}");
+                    error!("{id}: left out of the pre-generation: {error}");
                 }
                 self.publisher.event(ColumnFailed { dimension: id, column, error, attempts: TRIES, given_up: true });
             }

@@ -10,6 +10,7 @@
 //! A restore is remembered on disk before it changes anything, until all that it changed is saved (see [`records`]): what the
 //! end of the process cuts short goes on, or is taken back, when its dimension is opened again.
 
+mod error;
 mod files;
 mod job;
 mod order;
@@ -21,7 +22,7 @@ mod stragglers;
 use super::collect::Desk;
 use super::exchange::Event;
 use super::saving::backup::SaveRequest;
-use super::threads::{Place, in_words};
+use super::threads::{Place, WorkError};
 use crate::simulation::{ColumnAnswer, WorkBudget};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoredDimension, WorldStore};
@@ -38,6 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
+pub use error::SnapshotJobError;
 pub(super) use job::StoredPlaces;
 pub use order::{
     AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotSource, SnapshotTask, StoreSnapshot,
@@ -134,9 +136,9 @@ pub(super) enum SnapshotEvent {
     /// A column was worked on for so long.
     Worked(SnapshotJobId, ColumnPos, Box<ColumnAnswer>, Duration),
     /// Where entities are stored.
-    Found(SnapshotJobId, Result<StoredPlaces, String>),
+    Found(SnapshotJobId, Result<StoredPlaces, WorkError>),
     /// What came of work on files.
-    Files(SnapshotJobId, Result<FileAnswer, String>),
+    Files(SnapshotJobId, Result<FileAnswer, SnapshotJobError>),
     /// What a restore changed could not be saved yet.
     NotSaved(PathBuf),
 }
@@ -323,8 +325,8 @@ impl Desk<'_> {
     fn find_stored(&mut self, job: SnapshotJobId, entities: Vec<Uuid>) {
         self.threads.ask(
             Place::Loading,
-            move |store, _| store.entity_places(&entities),
-            move |places| Some(Event::Snapshot(SnapshotEvent::Found(job, in_words(places)))),
+            move |store, _| store.entity_places(&entities).map_err(WorkError::from),
+            move |places| Some(Event::Snapshot(SnapshotEvent::Found(job, places.flatten()))),
         );
     }
 
@@ -333,7 +335,10 @@ impl Desk<'_> {
         self.threads.ask(
             Place::Beside("terrane snapshot"),
             move |_, blocks| work.run(blocks, &is_void, &done),
-            move |done| Some(Event::Snapshot(SnapshotEvent::Files(id, in_words(done)))),
+            move |done| {
+                let done = done.unwrap_or_else(|error| Err(error.into()));
+                Some(Event::Snapshot(SnapshotEvent::Files(id, done)))
+            },
         );
     }
 

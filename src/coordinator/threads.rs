@@ -8,7 +8,7 @@ mod regions;
 pub use beside::WorkError;
 pub use handle::CoordinatorHandle;
 
-pub(super) use beside::{Place, in_words};
+pub(super) use beside::{Place, caught};
 pub(super) use columns::{ColumnOrder, ColumnsReady, ReadyColumn, Source};
 pub(super) use regions::{Fault, FinishedTasks, RegionJob, TaskDone};
 

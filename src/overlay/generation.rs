@@ -73,10 +73,10 @@ fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, w
     }
 }
 
-/// `column [3, 4]: no ground here (5 tries)`.
+/// `column [3, 4]: no ground here (5 tries)`: the error names the column.
 fn line(failed: &FailedColumn) -> String {
     let reason = failed.error.lines().next().unwrap_or_default();
-    format!("{}: {reason} ({} tries)", failed.column, failed.attempts)
+    format!("{reason} ({} tries)", failed.attempts)
 }
 
 #[cfg(test)]
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_in_one_line() {
-        let error = "no ground here\nand more".to_owned();
+        let error = "column [3, 4]: no ground here\nand more".to_owned();
         let failed = FailedColumn { column: ColumnPos::new(3, 4), attempts: 5, error, given_up: true };
-        assert_eq!(line(&failed), format!("{}: no ground here (5 tries)", failed.column));
+        assert_eq!(line(&failed), "column [3, 4]: no ground here (5 tries)");
     }
 }

@@ -4,8 +4,8 @@
 mod tests;
 
 use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
+use crate::work::panic_message;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, select};
-use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ fn run(
             Err(CommitError::Untried)
         } else {
             catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability)))
-                .map_or_else(|panic| Err(CommitError::Panicked(message(&*panic))), |result| Ok(result?))
+                .map_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic))), |result| Ok(result?))
         };
         if result.is_err() {
             state.is_halted.store(true, Ordering::Release);
@@ -170,14 +170,9 @@ fn next_submission(
                 let Ok(work) = work else { return submissions.recv().ok() };
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(store))) {
                     // Whoever asked for it gets no answer, and the batches go on.
-                    bevy::log::error!("work on the store panicked: {}", message(&*panic));
+                    bevy::log::error!("work on the store panicked: {}", panic_message(&*panic));
                 }
             }
         }
     }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").into()
 }

@@ -154,7 +154,8 @@ fn arenas_keep_apart_and_names_are_names() {
     hall.wait_until("beside", ArenaState::Ready);
     hall.create(Arena::new("nowhere", DimensionId(99), AREA));
     let (order, error) = hall.refused();
-    assert!(matches!(&error, ArenaError::Failed { reason, .. } if reason.contains("not open")), "{order:?} {error}");
+    let source = SnapshotJobError::NotOpen(DimensionId(99));
+    assert_eq!((order, error), (ArenaOrder::Create, ArenaError::Failed { name: "nowhere".into(), source }));
     update(&mut hall.app, 3);
     assert_eq!(hall.status("nowhere"), None);
     assert_eq!(folder.path().join("arenas").read_dir().unwrap().count(), 2);
@@ -229,7 +230,8 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     hall.revert("ours");
     hall.wait_until("ours", ArenaState::CoolingDown);
     let error = heard::<ArenaReverted>(&hall.app)[0].error.clone();
-    assert!(matches!(&error, Some(ArenaError::Failed { reason, .. }) if reason.contains(".schem")), "{error:?}");
+    let Some(ArenaError::Failed { source: SnapshotJobError::Stored(error), .. }) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains(".schem"), "{error}");
     assert_eq!(blocks(&mut hall.app, hall.dimension, &AREA), built);
     drop(hall);
 
@@ -279,10 +281,10 @@ fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_
     hall.revert("vault");
     hall.wait_until("vault", ArenaState::CoolingDown);
     let error = heard::<ArenaReverted>(&hall.app)[0].error.clone();
-    assert!(
-        matches!(&error, Some(ArenaError::Failed { reason, .. }) if reason.contains("the key breaks")),
-        "{error:?}"
-    );
+    let Some(ArenaError::Failed { source: SnapshotJobError::Work(WorkError::Panicked(message)), .. }) = error else {
+        panic!("{error:?}")
+    };
+    assert!(message.contains("the key breaks"), "{message}");
 
     panics.store(false, Ordering::Relaxed);
     hall.wait_until("vault", ArenaState::Ready);

@@ -59,7 +59,9 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     std::fs::write(folder.path().join("file"), "mine").unwrap();
     app.world_mut().write_message(BackupWorld { request: 9, folder: folder.path().join("file"), keep: None });
     update_until(&mut app, "the backup fails", |world| !world.resource::<Heard<BackupFailed>>().0.is_empty());
-    assert_eq!(heard::<BackupFailed>(&app)[0].request, 9);
+    let failed = &heard::<BackupFailed>(&app)[0];
+    assert_eq!(failed.request, 9);
+    assert!(matches!(failed.error, SaveError::Backup(WorkError::Store(_))), "{}", failed.error);
 
     // The second one has the second block and not the third.
     let listed: Vec<u32> = RocksStore::backups(&backups).unwrap().iter().map(|backup| backup.number).collect();

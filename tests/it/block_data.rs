@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::storage::{MemoryStore, StoreError};
 use bevy_terrane::view::AskError;
 use std::sync::Arc;
 
@@ -190,7 +190,10 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     let (mut app, _) = later(5);
     update(&mut app, 60);
     let failed = heard::<ColumnFailed>(&app).first().expect("it was told");
-    assert!(failed.error.contains("the key is lost"), "{}", failed.error);
+    let ColumnError::Store { source: StoreError::Unmigrated { reason, .. }, .. } = &failed.error else {
+        panic!("{}", failed.error)
+    };
+    assert!(reason.contains("the key is lost"), "{reason}");
     drop(app);
     let (mut app, dimension) = later(255);
     update(&mut app, 20);

@@ -580,3 +580,23 @@ fn a_region_does_not_make_up_for_the_steps_of_its_dimension_while_it_was_paused_
     let ticks = counts(&diary.take());
     assert_eq!((ticks[&regions[0]], ticks[&regions[1]]), (2, 2));
 }
+
+#[test]
+fn an_order_that_comes_to_nothing_is_answered() {
+    let (mut app, dimension, ..) = two_regions(lockstep());
+    listen::<ControlRefused>(&mut app);
+    listen::<StepRefused>(&mut app);
+    let region = RegionId::new(9_999);
+    let of = |dimension| ControlRegion { dimension, region, order: RegionOrder::Pause };
+    let requests = [of(DimensionId(99)), of(dimension_id(&app, dimension))];
+    for request in requests {
+        app.world_mut().write_message(request);
+    }
+    let nowhere = app.world_mut().spawn_empty().id();
+    step(&mut app, nowhere, 5);
+    update(&mut app, 3);
+    let refused: Vec<_> = heard::<ControlRefused>(&app).iter().map(|told| (told.request, told.error)).collect();
+    assert_eq!(refused, [(requests[0], ControlError::NotOpen), (requests[1], ControlError::Gone)]);
+    let refused = &heard::<StepRefused>(&app)[0];
+    assert_eq!((refused.request.dimension, refused.error), (nowhere, ControlError::NotOpen));
+}

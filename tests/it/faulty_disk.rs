@@ -123,7 +123,7 @@ fn process_of_a_game() {
             world.resource::<Heard<SaveFailed>>().0.len() >= before + 3
         });
         let failed = &heard::<SaveFailed>(&app)[before..];
-        let first = &failed[0].error;
+        let first = failed[0].error.to_string();
         assert!(first.contains(disk.text()) && first.contains(&disk.path().display().to_string()), "{first}");
         assert!(failed.iter().all(|failed| failed.requests.is_empty()), "nobody is told that it will not be saved");
         assert!(!is_saved(app.world(), failing));

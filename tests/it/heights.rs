@@ -576,7 +576,9 @@ fn a_part_that_cannot_be_made_is_tried_again_and_nothing_else_waits_for_it() {
     assert!(!is_seen(&app, high));
     viewer_at(&mut app, dimension, low.offset(160, 0, 0));
     wait_for(&mut app, "other ground", low.offset(160, 0, 0));
-    let of_part = |failed: &ColumnFailed| failed.column == high.column() && failed.error.contains("there is a ceiling");
+    let of_part = |failed: &ColumnFailed| {
+        failed.column == high.column() && failed.error.to_string().contains("there is a ceiling")
+    };
     assert!(heard::<ColumnFailed>(&app).iter().any(of_part), "the game hears of it");
     fails.store(false, Ordering::Relaxed);
     wait_for(&mut app, "what lies above", high);

@@ -5,6 +5,7 @@ use crate::failing_store::FullDisk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+use bevy_terrane::view::DimensionError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,7 +151,10 @@ fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
     let failed = heard::<DimensionFailed>(&app);
     assert_eq!((failed.len(), failed[0].entity), (1, second));
-    assert!(failed[0].error.to_string().contains("no space left"), "{}", failed[0].error);
+    let DimensionError::NotRemoved { source: WorkError::Store(error), .. } = &failed[0].error else {
+        panic!("{}", failed[0].error)
+    };
+    assert!(error.to_string().contains("no space left"), "{error}");
     is_full.store(false, Ordering::SeqCst);
     app.world_mut().despawn(second);
     let third = named(&mut app, "overworld");

@@ -376,7 +376,7 @@ fn regions_and_any_thread_queue_jobs_that_run_in_their_order_and_end_with_their_
     let nowhere = jobs(&app).capture(CaptureSnapshot::new(DimensionId(99), area));
     let lost = ended(&mut app, nowhere);
     assert_eq!(lost.progress.state, SnapshotJobState::Failed);
-    assert!(lost.outcome.error.as_ref().is_some_and(|error| error.contains("not open")), "{lost:?}");
+    assert_eq!(lost.outcome.error, Some(SnapshotJobError::NotOpen(DimensionId(99))));
     assert_eq!(*heard_of.lock().unwrap(), 1);
     let endless = jobs(&app).capture(CaptureSnapshot::new(id, BlockBox::ALL));
     assert_eq!(ended(&mut app, endless).progress.state, SnapshotJobState::Failed);

@@ -102,8 +102,9 @@ impl ChunkStateOrder {
         }
         let stored = store.stored_chunks(dimension, &positions);
         let reader = Reader { store, blocks, dimension, is_sparse, marks };
-        let answer =
-            |(chunk, stored): (KnownChunk, _)| (chunk.pos, reader.state(&chunk, stored).map_err(AskError::from));
+        let answer = |(chunk, stored): (KnownChunk, _)| {
+            (chunk.pos, reader.state(&chunk, stored).map_err(|error| AskError::Work(error.into())))
+        };
         chunks.into_iter().zip(stored).map(answer).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::SavedChunks;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
-use crate::storage::{OpacityTile, StoreError, WorldStore};
+use crate::storage::{OpacityTile, WorldStore};
 use bevy::prelude::*;
 use std::sync::Arc;
 
@@ -32,10 +32,7 @@ pub enum AskError {
     /// The dimension is not open.
     #[error("the dimension is not open")]
     NotOpen,
-    /// The store cannot be read, or what it holds is damaged.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Nobody could look.
+    /// Nobody could look, or the store cannot be read.
     #[error(transparent)]
     Work(#[from] WorkError),
 }
@@ -63,7 +60,7 @@ impl Desk<'_> {
             Place::Loading,
             move |store, blocks| order.read(store, blocks),
             move |read| {
-                let opacity = read.unwrap_or_else(|error| Err(error.into()));
+                let opacity = read.flatten().map_err(AskError::from);
                 Some(Event::Happened(OpacityAnswer { request, entity, batch, opacity }.into()))
             },
         );
@@ -72,7 +69,7 @@ impl Desk<'_> {
 
 impl OpacityOrder {
     /// Answers the question.
-    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Result<Arc<OpacityTile>, AskError> {
+    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Result<Arc<OpacityTile>, WorkError> {
         let mut opacity = store.opacity(self.dimension, self.batch)?;
         let is_opaque = |block| blocks.block(block).is_opaque();
         for (column, chunks) in &self.unwritten {

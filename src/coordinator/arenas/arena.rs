@@ -1,7 +1,7 @@
 //! What an arena is, and how it is.
 
-use crate::coordinator::snapshots::{AfterCrash, EntityRestore, SnapshotJobId};
-use crate::snapshot::RestoreOrder;
+use crate::coordinator::snapshots::{AfterCrash, EntityRestore, SnapshotJobError, SnapshotJobId};
+use crate::snapshot::{RestoreOrder, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -161,12 +161,12 @@ pub enum ArenaError {
         left: Duration,
     },
     /// What is stored of it cannot be used.
-    #[error("arena {name} is damaged: {reason}")]
+    #[error("arena {name} is damaged: {source}")]
     Damaged {
         /// The name.
         name: String,
         /// What is wrong.
-        reason: String,
+        source: ArenaDamage,
     },
     /// It took longer than it may.
     #[error("arena {name} was not reverted within {timeout:?}")]
@@ -177,11 +177,39 @@ pub enum ArenaError {
         timeout: Duration,
     },
     /// It was tried, and failed.
-    #[error("arena {name}: {reason}")]
+    #[error("arena {name}: {source}")]
     Failed {
         /// The name.
         name: String,
         /// Why.
-        reason: String,
+        source: SnapshotJobError,
+    },
+}
+
+/// What is wrong with what is stored of an arena.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ArenaDamage {
+    /// Its snapshot cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] StoredSnapshotError),
+    /// Its folder has the name of another arena.
+    #[error("it is the folder of arena {found}")]
+    OtherArena {
+        /// The name of that arena.
+        found: String,
+    },
+    /// Something is not there.
+    #[error("its {what} is missing")]
+    Missing {
+        /// What.
+        what: &'static str,
+    },
+    /// Something is not what it can be.
+    #[error("its {what} is {found:?}")]
+    Invalid {
+        /// What.
+        what: &'static str,
+        /// What stands there.
+        found: String,
     },
 }

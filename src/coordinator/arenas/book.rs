@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::arena::{Arena, ArenaError, ArenaState, ArenaStatus};
+use super::arena::{Arena, ArenaDamage, ArenaError, ArenaState, ArenaStatus};
 use crate::coordinator::snapshots::SnapshotJobId;
 use crate::snapshot::StoredSnapshot;
 use crate::space::BlockBox;
@@ -21,7 +21,7 @@ pub struct ArenaBook {
     most_side: u64,
     entries: BTreeMap<String, Entry>,
     /// Those that cannot be read, and why.
-    damaged: BTreeMap<String, String>,
+    damaged: BTreeMap<String, ArenaDamage>,
 }
 
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl ArenaBook {
     }
 
     /// One that was found on disk and cannot be used.
-    pub fn restore_damaged(&mut self, name: String, reason: String) {
-        self.damaged.insert(key(&name), reason);
+    pub fn restore_damaged(&mut self, name: String, damage: ArenaDamage) {
+        self.damaged.insert(key(&name), damage);
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
@@ -86,8 +86,8 @@ impl ArenaBook {
         if !is_name(&arena.name) {
             return Err(ArenaError::Name { name: name() });
         }
-        if let Some(reason) = self.damaged.get(&key(&arena.name)) {
-            return Err(ArenaError::Damaged { name: name(), reason: reason.clone() });
+        if let Some(damage) = self.damaged.get(&key(&arena.name)) {
+            return Err(ArenaError::Damaged { name: name(), source: damage.clone() });
         }
         if self.entries.contains_key(&key(&arena.name)) {
             return Err(ArenaError::Exists { name: name() });
@@ -120,7 +120,7 @@ impl ArenaBook {
                 Err(ArenaError::CoolingDown { name, left: until.saturating_sub(now) })
             }
             (_, Some(stored)) => Ok((entry, stored)),
-            (_, None) => Err(ArenaError::Damaged { name, reason: "it has no snapshot".into() }),
+            (_, None) => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" } }),
         }
     }
 
@@ -139,8 +139,8 @@ impl ArenaBook {
     }
 
     fn idle(&mut self, name: &str) -> Result<&mut Entry, ArenaError> {
-        if let Some(reason) = self.damaged.get(&key(name)) {
-            return Err(ArenaError::Damaged { name: name.to_owned(), reason: reason.clone() });
+        if let Some(damage) = self.damaged.get(&key(name)) {
+            return Err(ArenaError::Damaged { name: name.to_owned(), source: damage.clone() });
         }
         let Some(entry) = self.entries.get_mut(&key(name)) else {
             return Err(ArenaError::Unknown { name: name.to_owned() });

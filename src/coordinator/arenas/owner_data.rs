@@ -1,6 +1,6 @@
 //! What is stored of an arena beside its snapshot, as texts by name.
 
-use super::{Arena, ArenaSettings};
+use super::{Arena, ArenaDamage, ArenaSettings};
 use crate::coordinator::snapshots::{AfterCrash, EntityRestore};
 use crate::snapshot::RestoreOrder;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
@@ -40,9 +40,9 @@ pub fn write(arena: &Arena) -> OwnerData {
     .collect()
 }
 
-pub fn read(data: &OwnerData, dimension: DimensionId, area: BlockBox) -> Result<Arena, String> {
-    let text = |name: &str| data.get(name).map(String::as_str).ok_or_else(|| format!("it does not say its {name}"));
-    let wrong = |name: &str, text: &str| format!("its {name} is {text:?}");
+pub fn read(data: &OwnerData, dimension: DimensionId, area: BlockBox) -> Result<Arena, ArenaDamage> {
+    let text = |what| data.get(what).map(String::as_str).ok_or(ArenaDamage::Missing { what });
+    let wrong = |what, text: &str| ArenaDamage::Invalid { what, found: text.to_owned() };
     let milliseconds = |name| {
         let text = text(name)?;
         text.parse().map(Duration::from_millis).map_err(|_| wrong(name, text))
@@ -96,10 +96,10 @@ mod tests {
             for name in data.keys() {
                 let mut damaged = data.clone();
                 damaged.remove(name);
-                assert!(read(&damaged, DimensionId(3), area).unwrap_err().contains(&name[..]), "{name}");
+                assert!(read(&damaged, DimensionId(3), area).unwrap_err().to_string().contains(&name[..]), "{name}");
                 damaged.insert(name.clone(), "nearest 1 x".into());
                 let read = read(&damaged, DimensionId(3), area);
-                assert!(name == "arena" || read.unwrap_err().contains("nearest 1 x"), "{name}");
+                assert!(name == "arena" || read.unwrap_err().to_string().contains("nearest 1 x"), "{name}");
             }
         }
     }

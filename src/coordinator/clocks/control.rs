@@ -2,7 +2,9 @@
 
 use super::clock::DimensionClock;
 use crate::coordinator::collect::Desk;
-use crate::coordinator::events::{ControlRegion, RegionOrder, RegionRestarted, StepDimension};
+use crate::coordinator::events::{
+    ControlError, ControlRefused, ControlRegion, RegionOrder, RegionRestarted, StepDimension, StepRefused,
+};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -31,7 +33,9 @@ impl Desk<'_> {
     }
 
     pub fn step(&mut self, step: StepDimension) {
-        let Some(dimension) = self.dimensions.by_entity(step.dimension) else { return };
+        let Some(dimension) = self.dimensions.by_entity(step.dimension) else {
+            return self.publisher.event(StepRefused { request: step, error: ControlError::NotOpen });
+        };
         // A clock that runs makes its ticks anyway.
         if dimension.time.settings.paused {
             dimension.time.step(step.ticks);
@@ -43,12 +47,12 @@ impl Desk<'_> {
     pub fn control(&mut self, control: ControlRegion) {
         let ControlRegion { dimension: id, region, order } = control;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else {
-            return warn!("an order for {region} of {id} came to nothing: the dimension is not open");
+            return self.refuse_control(control, ControlError::NotOpen);
         };
         let region = dimension.successor(region);
         let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
         let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else {
-            return warn!("an order for {region} of {id} came to nothing: the region is gone");
+            return self.refuse_control(control, ControlError::Gone);
         };
         match order {
             RegionOrder::Halt => return self.halt_by_order(id, region),
@@ -77,6 +81,12 @@ impl Desk<'_> {
             }
         }
         self.replan_region(id, region);
+    }
+
+    pub fn refuse_control(&mut self, request: ControlRegion, error: ControlError) {
+        let ControlRegion { dimension, region, .. } = request;
+        warn!("an order for {region} of {dimension} came to nothing: {error}");
+        self.publisher.event(ControlRefused { request, error });
     }
 
     fn replan(&mut self, id: DimensionId) {

@@ -2,6 +2,7 @@
 
 use crate::coordinator::clocks::clock::DimensionClock;
 use crate::coordinator::streaming::generation_control::DimensionGeneration;
+use crate::coordinator::threads::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
 use crate::storage::{self, StoreError};
@@ -27,7 +28,7 @@ pub struct DimensionSpec {
 }
 
 /// Why a dimension could not be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DimensionError {
     /// It has no heights.
     #[error("dimension {name:?} has the height range {low}..{high}: it must hold at least one block")]
@@ -60,19 +61,25 @@ pub enum DimensionError {
         source: StoreError,
     },
     /// One of its name had to be erased before, and could not be.
-    #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {reason}")]
+    #[error("dimension {name:?} is not opened, since one of that name could not be removed before: {source}")]
     NotRemoved {
         /// The dimension.
         name: String,
         /// Why.
-        reason: String,
+        source: WorkError,
     },
     /// What the store says of its stored columns is lost or damaged, and could not be made anew.
-    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {reason}")]
+    #[error("dimension {name:?}: the graph of its stored columns is lost and cannot be made anew: {source}")]
     NotRebuilt {
         /// The dimension.
         name: String,
         /// Why.
-        reason: String,
+        source: WorkError,
+    },
+    /// What the store says of its stored columns was made anew just now, and cannot be read again.
+    #[error("dimension {name:?}: the graph of its stored columns was made anew and is damaged again")]
+    DamagedAgain {
+        /// The dimension.
+        name: String,
     },
 }

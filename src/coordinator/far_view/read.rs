@@ -3,11 +3,11 @@
 use super::sent::Sent;
 use super::tracker::Choice;
 use crate::chunk::ColumnSummary;
+use crate::coordinator::threads::{WorkError, caught};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
 use bevy::prelude::*;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What a message takes besides a summary's binary form: the column's two coordinates.
@@ -82,7 +82,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn summaries(&self, columns: &[ColumnPos]) -> Vec<Option<ColumnSummary>> {
-        match caught(|| self.store.summaries(self.dimension, columns)) {
+        match attempt(|| self.store.summaries(self.dimension, columns)) {
             Ok(found) => {
                 let found = found.into_iter().zip(columns);
                 found.map(|(summary, column)| summary.or_else(|| self.make_anew(*column))).collect()
@@ -101,7 +101,7 @@ impl Reader<'_> {
     /// What the column looks like, if that is not stored.
     fn make_anew(&self, column: ColumnPos) -> Option<ColumnSummary> {
         let heights = self.chunk_heights.clone();
-        match caught(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
+        match attempt(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
             Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)),
             Err(error) => {
                 error!(
@@ -115,9 +115,6 @@ impl Reader<'_> {
 }
 
 /// A panic of the store is an error like another.
-fn caught<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(payload) => Err(crate::coordinator::fault::panic::message(&*payload)),
-    }
+fn attempt<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, WorkError> {
+    Ok(caught(read)??)
 }

@@ -1,5 +1,6 @@
 //! Where a panic on a region thread was raised: the payload does not say, only the panic hook learns it.
 
+use crate::work::panic_message;
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
@@ -44,19 +45,13 @@ pub(in crate::coordinator) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Ca
     WATCHED.set(false);
     let raised = RAISED.take();
     result.map_err(|payload| {
-        let reason = message(&*payload);
+        let reason = panic_message(&*payload);
         let (location, system) = match system_of_error(&reason) {
             Some(system) => (None, Some(system)),
             None => raised.map_or((None, None), |(location, system)| (Some(location), system)),
         };
         CaughtPanic { reason, location, system, payload: Some(payload) }
     })
-}
-
-/// What a panic said.
-pub(in crate::coordinator) fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 fn note(info: &PanicHookInfo) {

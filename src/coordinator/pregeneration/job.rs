@@ -4,6 +4,7 @@ use super::progress::Samples;
 use super::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
 use crate::coordinator::dimension::Stage;
 use crate::generation::DistanceGraph;
+use crate::simulation::ColumnError;
 use crate::space::{AreaBatches, AreaCursor, BatchPos, ColumnArea, ColumnPos};
 use crate::storage::StoredPregeneration;
 use bevy::prelude::*;
@@ -137,8 +138,8 @@ impl Job {
         &mut self,
         now: Duration,
         ground: &Ground,
-        failures: &BTreeMap<ColumnPos, String>,
-    ) -> Vec<(ColumnPos, String)> {
+        failures: &BTreeMap<ColumnPos, ColumnError>,
+    ) -> Vec<(ColumnPos, ColumnError)> {
         let is_settled = |column: &ColumnPos| ground.stored.is_completed(*column) || !ground.is_on_its_way(*column);
         let settled: Vec<_> = self.in_flight.extract_if(.., |column, _| is_settled(column)).collect();
         let mut given_up = Vec::new();
@@ -150,8 +151,8 @@ impl Job {
                 self.waiting.insert((now.saturating_add(RETRY * (1 << failed)), column), failed + 1);
             } else {
                 self.failed += 1;
-                let reason = failures.get(&column).map_or("it was ordered and did not come", String::as_str);
-                given_up.push((column, reason.to_owned()));
+                let error = failures.get(&column).cloned().unwrap_or(ColumnError::Unanswered(column));
+                given_up.push((column, error));
             }
         }
         given_up

@@ -5,14 +5,17 @@
 use crate::coordinator::collect::Desk;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
 use crate::coordinator::exchange::Event;
-use crate::coordinator::threads::{Place, in_words};
+use crate::coordinator::threads::{Place, WorkError};
+use crate::region::RegionId;
+use crate::space::DimensionId;
 use crate::storage::upkeep::FoundRequest;
-use crate::storage::{Backup, WorldStore};
+use crate::storage::{Backup, CommitError, WorldStore};
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
+use thiserror::Error;
 
 /// The time between two looks for requests.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -29,6 +32,28 @@ pub struct BackupWorld {
     pub folder: PathBuf,
     /// Of the backups in the folder all but so many of the newest are removed; `None` keeps all.
     pub keep: Option<NonZeroU32>,
+}
+
+/// Why not everything is saved, or there is no backup of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SaveError {
+    /// The store could not write.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// A region halted before it had handed out what was to be saved.
+    #[error("{region} of {dimension} halted: what it changed since its last save is lost")]
+    Halted {
+        /// Its dimension.
+        dimension: DimensionId,
+        /// The region.
+        region: RegionId,
+    },
+    /// There was no time for it.
+    #[error("the app ended before all was saved")]
+    Ended,
+    /// All is saved, and the backup could not be made.
+    #[error(transparent)]
+    Backup(#[from] WorkError),
 }
 
 /// Whom a save is for.
@@ -73,14 +98,14 @@ impl From<FoundRequest> for BackupOrder {
 
 impl BackupOrder {
     /// Answers another process; for the game it gives the answer.
-    pub fn answer(self, result: Result<Backup, String>) -> Option<WorldEvent> {
+    pub fn answer(self, result: Result<Backup, SaveError>) -> Option<WorldEvent> {
         match self.asker {
             Asker::Process(found) => {
                 match &result {
                     Ok(backup) => info!("backup {} was made in {}", backup.number, self.folder.display()),
                     Err(error) => warn!("no backup was made in {}: {error}", self.folder.display()),
                 }
-                found.answer(result.as_ref().map_err(Clone::clone));
+                found.answer(result.as_ref().map_err(ToString::to_string));
                 None
             }
             Asker::Game(request) => Some(match result {
@@ -123,8 +148,8 @@ impl Desk<'_> {
         let (folder, keep) = (order.folder.clone(), order.keep);
         self.threads.ask(
             Place::Beside("terrane backup"),
-            move |store, _| store.back_up(&folder, keep),
-            |made| order.answer(in_words(made)).map(Event::Happened),
+            move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
+            |made| order.answer(made.flatten().map_err(SaveError::from)).map(Event::Happened),
         );
     }
 
@@ -140,7 +165,7 @@ impl Desk<'_> {
     }
 
     /// Not everything could be saved.
-    pub fn fail_saves(&mut self, requests: Vec<SaveRequest>, error: String) {
+    pub fn fail_saves(&mut self, requests: Vec<SaveRequest>, error: SaveError) {
         let mut numbers = Vec::new();
         for request in requests {
             match request {

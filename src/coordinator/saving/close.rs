@@ -6,7 +6,7 @@ use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::Holder;
-use crate::coordinator::threads::{Place, in_words};
+use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::{Task, Undeliverable};
 use crate::space::DimensionId;
 use crate::storage::WorldStore;
@@ -82,16 +82,17 @@ impl Desk<'_> {
         let (ending, wanted) = (self.threads.ending(), name.clone());
         let remove = move |store: &WorldStore, _: &_| {
             let mut told = Instant::now();
-            store.remove_dimension(&wanted, |progress| {
+            let removed = store.remove_dimension(&wanted, |progress| {
                 if told.elapsed() >= REMOVAL_REPORT {
                     told = Instant::now();
                     info!("removing dimension {wanted:?}: {} entries so far", progress.done);
                 }
                 ending.go_on()
-            })
+            });
+            removed.map_err(WorkError::from)
         };
         self.threads.ask(Place::Beside("terrane removal"), remove, move |removed| {
-            let (entries, error) = match in_words(removed) {
+            let (entries, error) = match removed.flatten() {
                 Ok(removed) if removed.finished => (removed.entries, None),
                 // The rest is removed when a dimension of this name is asked for again.
                 Ok(_) => return None,
@@ -118,9 +119,8 @@ impl Desk<'_> {
         for spec in self.dimensions.unopened.extract_if(.., |spec| spec.name == *name) {
             self.publisher.event(DimensionRemoved { entity: spec.entity, ..removed.clone() });
         }
-        if let Some(reason) = error {
-            let error = || DimensionError::NotRemoved { name: name.clone(), reason: reason.clone() };
-            self.fail_waiting(name, error);
+        if let Some(source) = error.clone() {
+            self.fail_waiting(name, &DimensionError::NotRemoved { name: name.clone(), source });
         }
         let name = name.clone();
         self.publisher.event(removed);
@@ -135,9 +135,9 @@ impl Desk<'_> {
 
     /// The dimensions that waited for this name are not opened. It would fail again and again: whoever wants it can ask
     /// again.
-    pub fn fail_waiting(&mut self, name: &str, error: impl Fn() -> DimensionError) {
+    pub fn fail_waiting(&mut self, name: &str, error: &DimensionError) {
         let waiting: Vec<_> = self.dimensions.reopen.extract_if(.., |spec| spec.name == name).collect();
-        waiting.into_iter().for_each(|spec| self.fail_dimension(spec.entity, error()));
+        waiting.into_iter().for_each(|spec| self.fail_dimension(spec.entity, error.clone()));
     }
 
     /// Each region hands out all that it has, and gives up all of its columns.

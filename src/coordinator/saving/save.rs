@@ -376,7 +376,7 @@ impl Desk<'_> {
                     // So that the batch has one owner, and is not copied.
                     drop(sent);
                     error!("saving failed, it is tried again: {}", failed.source);
-                    self.publisher.event(SaveFailed { error: failed.source.to_string(), requests: Vec::new() });
+                    self.publisher.event(SaveFailed { error: failed.source.into(), requests: Vec::new() });
                     // What changed since is newer.
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);

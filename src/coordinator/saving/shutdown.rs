@@ -1,6 +1,7 @@
 //! The end: nothing that a region holds is lost.
 
 use crate::chunk::ColumnSummary;
+use crate::coordinator::SaveError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::snapshots::Snapshots;
@@ -232,7 +233,7 @@ impl Desk<'_> {
             self.saves.answers = requests;
             self.answer_saves();
         } else {
-            self.fail_saves(requests, "the app ended before all was saved".into());
+            self.fail_saves(requests, SaveError::Ended);
         }
     }
 

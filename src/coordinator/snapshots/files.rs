@@ -1,6 +1,6 @@
 //! What jobs do with files, on a thread of its own.
 
-use super::{RestoreSnapshot, StoreSnapshot, records};
+use super::{RestoreSnapshot, SnapshotJobError, StoreSnapshot, records};
 use crate::block::BlockRegistry;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
@@ -33,24 +33,27 @@ pub enum FileAnswer {
 
 impl FileWork {
     /// Does it, until it `is_void`, and says how many columns are `done`.
-    pub fn run(self, blocks: &BlockRegistry, is_void: &Stop, done: &AtomicUsize) -> Result<FileAnswer, String> {
+    pub fn run(
+        self,
+        blocks: &BlockRegistry,
+        is_void: &Stop,
+        done: &AtomicUsize,
+    ) -> Result<FileAnswer, SnapshotJobError> {
         let mut go_on = |progress: &Progress| {
             done.store(progress.done as usize, Ordering::Relaxed);
             is_void.go_on()
         };
         match self {
-            Self::Read(stored) => {
-                let snapshot = read(&stored, blocks, is_void, done).map_err(|error| error.to_string())?;
-                Ok(FileAnswer::Read(Arc::new(snapshot)))
-            }
+            Self::Read(stored) => Ok(FileAnswer::Read(Arc::new(read(&stored, blocks, is_void, done)?))),
             Self::Store(StoreSnapshot { folder, level, owner_data }, dimension, snapshot) => {
                 let options = StoreOptions { level, sync: true };
                 let stored =
                     StoredSnapshot::create(&folder, (dimension, &snapshot), blocks, &options, owner_data, &mut go_on);
-                Ok(FileAnswer::Stored(Arc::new(stored.map_err(|error| error.to_string())?)))
+                Ok(FileAnswer::Stored(Arc::new(stored?)))
             }
             Self::Record(path, restore) => {
-                records::write(&path, &restore, blocks, &mut go_on).map(|()| FileAnswer::Recorded)
+                records::write(&path, &restore, blocks, &mut go_on)?;
+                Ok(FileAnswer::Recorded)
             }
         }
     }

@@ -7,16 +7,17 @@ mod phase;
 use super::files::FileWork;
 use super::stragglers::Stragglers;
 use super::{
-    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobId, SnapshotJobState,
-    SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask, UngeneratedGround,
+    AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobError, SnapshotJobId,
+    SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask,
+    UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::travel::post::Directory;
 use crate::region::RegionId;
 use crate::simulation::{
-    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, LookForEntities,
-    PlaceEntities, RestoreColumn, SeenEntities,
+    CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnError, ColumnWork,
+    LookForEntities, PlaceEntities, RestoreColumn, SeenEntities,
 };
 use crate::snapshot::{BlockFilter, Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
@@ -74,7 +75,7 @@ pub(super) struct Job {
     is_cancelled: bool,
     /// Its dimension was closed.
     is_interrupted: bool,
-    error: Option<String>,
+    error: Option<SnapshotJobError>,
     /// Nothing of what is under way and has not begun is wanted any more.
     is_void: Stop,
     /// Since when it waits for the rest of what is under way.
@@ -118,7 +119,7 @@ pub(super) struct Job {
 struct Outcome {
     is_done: bool,
     is_left_out: bool,
-    failure: Option<String>,
+    failure: Option<ColumnError>,
     changed: BTreeSet<i64>,
 }
 
@@ -192,7 +193,7 @@ impl Job {
         };
         match task {
             _ if columns > MOST_COLUMNS => {
-                job.fail(format!("the box reaches {columns} columns, and at most {MOST_COLUMNS} are possible"));
+                job.fail(SnapshotJobError::TooManyColumns { columns, limit: MOST_COLUMNS });
             }
             SnapshotTask::Capture(capture) => {
                 job.captured = Snapshot::of_parts(area, capture.parts);
@@ -308,8 +309,8 @@ impl Job {
     }
 
     /// It cannot go on. What is under way is still answered.
-    pub fn fail(&mut self, error: String) {
-        self.error.get_or_insert(error);
+    pub fn fail(&mut self, error: impl Into<SnapshotJobError>) {
+        self.error.get_or_insert(error.into());
     }
 
     /// What it wants next.
@@ -320,7 +321,7 @@ impl Job {
         let is_open = world.dimensions.open.get(&self.dimension()).is_some_and(|open| !open.is_closing());
         if !is_open {
             self.is_interrupted = true;
-            self.fail(format!("{} is not open", self.dimension()));
+            self.fail(SnapshotJobError::NotOpen(self.dimension()));
         }
         loop {
             if self.is_cancelled || self.error.is_some() {
@@ -481,10 +482,8 @@ impl Job {
                 self.again.insert((now.saturating_add(RETRY), column), piece);
                 return;
             }
-            ColumnAnswer::Lost => {
-                outcome.failure = Some("the region of the column did not answer, it may have halted".into());
-            }
-            ColumnAnswer::Failed(reason) => outcome.failure = Some(reason),
+            ColumnAnswer::Lost => outcome.failure = Some(ColumnError::Unanswered(column)),
+            ColumnAnswer::Failed(error) => outcome.failure = Some(error),
             ColumnAnswer::Captured(CapturedColumn { tick, blocks, entities }) => {
                 self.captured.add_column(&blocks, tick, entities);
             }
@@ -533,7 +532,7 @@ impl Job {
         let columns = mem::take(&mut self.outcomes).into_iter().map(|(column, outcome)| ColumnOutcome {
             column,
             result: match outcome {
-                Outcome { failure: Some(reason), .. } => ColumnResult::Failed(reason),
+                Outcome { failure: Some(error), .. } => ColumnResult::Failed(error),
                 Outcome { is_left_out: true, .. } => ColumnResult::LeftOut,
                 Outcome { is_done: true, .. } => ColumnResult::Done,
                 _ => ColumnResult::Unfinished,

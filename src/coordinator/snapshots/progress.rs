@@ -1,6 +1,7 @@
 //! How far a snapshot job is, and what has come of it.
 
-use super::SnapshotTask;
+use super::{SnapshotJobError, SnapshotTask};
+use crate::simulation::ColumnError;
 use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -88,8 +89,8 @@ pub enum ColumnResult {
     Unfinished,
     /// It was not generated, and so left out.
     LeftOut,
-    /// It could not be done, for this reason.
-    Failed(String),
+    /// It could not be done.
+    Failed(ColumnError),
 }
 
 /// What has come of a snapshot job.
@@ -104,7 +105,7 @@ pub struct SnapshotOutcome {
     /// Entities of the snapshot that were not brought back, since they are alive elsewhere.
     pub alive_elsewhere: usize,
     /// Why it failed, if it did.
-    pub error: Option<String>,
+    pub error: Option<SnapshotJobError>,
 }
 
 /// A snapshot job as the coordinator knows it.

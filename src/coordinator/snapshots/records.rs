@@ -12,7 +12,7 @@
 use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::block::BlockRegistry;
 use crate::bytes;
-use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot};
+use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, sync_folder};
 use bevy::log::warn;
@@ -135,12 +135,17 @@ impl RestoreRecords {
 }
 
 /// Writes the record of a restore, with its snapshot if that is not stored, so that a loss of power does not take it back.
-pub fn write(path: &Path, restore: &RestoreSnapshot, blocks: &BlockRegistry, progress: Tell<'_>) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+pub fn write(
+    path: &Path,
+    restore: &RestoreSnapshot,
+    blocks: &BlockRegistry,
+    progress: Tell<'_>,
+) -> Result<(), StoredSnapshotError> {
+    let failed = FileError::of(path, "write");
     let unfinished = path.with_extension(UNFINISHED);
     // Of an attempt that failed.
     drop(fs::remove_dir_all(&unfinished));
-    fs::create_dir_all(&unfinished).map_err(|error| failed(&error))?;
+    fs::create_dir_all(&unfinished).map_err(&failed)?;
     let snapshot = match &restore.snapshot {
         SnapshotSource::Held(snapshot) => {
             StoredSnapshot::create(
@@ -150,8 +155,7 @@ pub fn write(path: &Path, restore: &RestoreSnapshot, blocks: &BlockRegistry, pro
                 &OPTIONS,
                 BTreeMap::new(),
                 progress,
-            )
-            .map_err(|error| failed(&error))?;
+            )?;
             None
         }
         SnapshotSource::Stored(stored) => {
@@ -161,18 +165,18 @@ pub fn write(path: &Path, restore: &RestoreSnapshot, blocks: &BlockRegistry, pro
         }
     };
     let RestoreSnapshot { dimension, snapshot: _, area, filter, order, entities, after_crash } = restore.clone();
-    let snapshot = snapshot.transpose().map_err(|error| failed(&error))?;
+    let snapshot = snapshot.transpose().map_err(&failed)?;
     let record = Record { dimension, area, filter, order, entities, after_crash, snapshot };
-    let bytes = encode(&record).map_err(|error| failed(&error))?;
+    let bytes = encode(&record).map_err(|reason| failed(io::Error::other(reason)))?;
     let write = || {
         let mut file = File::create(unfinished.join(RECORD))?;
         file.write_all(&bytes)?;
         file.sync_all()
     };
-    write().map_err(|error| failed(&error))?;
-    sync_folder(&unfinished).map_err(|error| error.to_string())?;
-    fs::rename(&unfinished, path).map_err(|error| failed(&error))?;
-    path.parent().map_or(Ok(()), sync_folder).map_err(|error| error.to_string())
+    write().map_err(&failed)?;
+    sync_folder(&unfinished)?;
+    fs::rename(&unfinished, path).map_err(&failed)?;
+    Ok(path.parent().map_or(Ok(()), sync_folder)?)
 }
 
 /// All that the restore changed is saved, or nobody wants it any more.

@@ -23,7 +23,7 @@ pub struct FailedColumn {
     pub column: ColumnPos,
     /// How often it was tried.
     pub attempts: u32,
-    /// What was said the last time, shortened.
+    /// The text of the last [`ColumnError`](crate::simulation::ColumnError), shortened.
     pub error: String,
     /// It is not tried again before somebody asks for it.
     pub given_up: bool,

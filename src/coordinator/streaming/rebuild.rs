@@ -8,7 +8,7 @@ use crate::coordinator::DimensionError;
 use crate::coordinator::collect::Desk;
 use crate::coordinator::dimension::DimensionSpec;
 use crate::coordinator::exchange::Event;
-use crate::coordinator::threads::{Place, in_words};
+use crate::coordinator::threads::{Place, WorkError};
 use crate::space::DimensionId;
 use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};
@@ -31,7 +31,7 @@ struct Search {
 pub(in crate::coordinator) struct GraphRebuilt {
     name: String,
     /// The stored columns; `None` if it was stopped.
-    columns: Result<Option<u64>, String>,
+    columns: Result<Option<u64>, WorkError>,
 }
 
 impl Search {
@@ -77,8 +77,7 @@ impl Desk<'_> {
     pub fn rebuild(&mut self, dimension: DimensionId, spec: DimensionSpec) {
         let name = spec.name.clone();
         if self.dimensions.rebuilt.remove(&name) {
-            let reason = "it is damaged again".to_owned();
-            return self.fail_dimension(spec.entity, DimensionError::NotRebuilt { name, reason });
+            return self.fail_dimension(spec.entity, DimensionError::DamagedAgain { name });
         }
         warn!(
             "dimension {name:?}: the graph of its stored columns is lost or damaged, and is made anew from the columns"
@@ -90,8 +89,8 @@ impl Desk<'_> {
         let ending = self.threads.ending();
         self.threads.ask(
             Place::Beside("terrane rebuild"),
-            move |store, _| search.run(store, &ending),
-            |columns| Some(Event::GraphRebuilt(GraphRebuilt { name, columns: in_words(columns) })),
+            move |store, _| search.run(store, &ending).map_err(WorkError::from),
+            |columns| Some(Event::GraphRebuilt(GraphRebuilt { name, columns: columns.flatten() })),
         );
     }
 
@@ -121,11 +120,8 @@ impl Desk<'_> {
                     self.reopen(&name);
                     self.dimensions.rebuilt.remove(&name);
                 }
-                Err(reason) => {
-                    self.fail_waiting(&name, || DimensionError::NotRebuilt {
-                        name: name.clone(),
-                        reason: reason.clone(),
-                    });
+                Err(source) => {
+                    self.fail_waiting(&name, &DimensionError::NotRebuilt { name: name.clone(), source });
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::coordinator::deliver::save_part;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::events::ColumnFailed;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
-use crate::simulation::{Departed, LoadedColumn};
+use crate::simulation::{ColumnError, Departed, LoadedColumn};
 use crate::space::{ColumnPos, DimensionId, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,14 +293,14 @@ impl Desk<'_> {
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
-    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: String) {
+    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: ColumnError) {
         let now = self.clock.now;
         let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) else {
             return;
         };
         let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
         let wait = wait_after(attempts);
-        bevy::log::error!("{id}, a part of column {column}: {error}; next try in {wait:?}");
+        bevy::log::error!("{id}: {error}; next try in {wait:?}");
         sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }

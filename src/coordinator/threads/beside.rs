@@ -4,8 +4,8 @@
 use super::Threads;
 use crate::block::BlockRegistry;
 use crate::coordinator::exchange::Event;
-use crate::coordinator::fault::panic;
-use crate::storage::WorldStore;
+use crate::storage::{StoreError, WorldStore};
+use crate::work::panic_message;
 use crossbeam_channel::Sender;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::Builder;
@@ -29,11 +29,14 @@ pub enum WorkError {
     /// It panicked, in the game's code perhaps: a migration, for instance.
     #[error("it panicked: {0}")]
     Panicked(String),
+    /// The store cannot be read or written, or what it holds is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// The result, or in words why there is none.
-pub(in crate::coordinator) fn in_words<T, E: ToString>(result: Result<Result<T, E>, WorkError>) -> Result<T, String> {
-    result.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+/// Does work that may panic.
+pub(in crate::coordinator) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, WorkError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| WorkError::Panicked(panic_message(&*payload)))
 }
 
 /// What the coordinator is told of the result; nothing, if it need not know.
@@ -72,8 +75,8 @@ impl Threads {
         let (store, blocks) = (self.store.clone(), self.template.blocks.clone());
         let mut question = Question { answer: Some(Box::new(answer)), sender: self.sender.clone() };
         let run = move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(&store, &blocks)));
-            question.answer(result.map_err(|payload| WorkError::Panicked(panic::message(&*payload))));
+            let result = caught(|| work(&store, &blocks));
+            question.answer(result);
         };
         match place {
             _ if self.is_lockstep => run(),

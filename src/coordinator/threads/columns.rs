@@ -2,12 +2,12 @@
 
 use super::Threads;
 use crate::coordinator::exchange::Event;
-use crate::coordinator::fault::panic;
 use crate::coordinator::streaming::order_queue::Urgency;
 use crate::generation::{self, GenerateRequest, Generator};
-use crate::simulation::{FetchedColumn, LoadedColumn, RegionHome};
+use crate::simulation::{ColumnError, FetchedColumn, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::{EntityRecord, WorldStore};
+use crate::work::panic_message;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(in crate::coordinator) struct ColumnsReady {
     pub claim: u64,
     pub dimension: DimensionId,
     pub generated: bool,
-    pub columns: Vec<(ColumnPos, Result<ReadyColumn, String>)>,
+    pub columns: Vec<(ColumnPos, Result<ReadyColumn, ColumnError>)>,
 }
 
 impl Threads {
@@ -84,7 +84,7 @@ impl Threads {
                 _ => (0..0, None),
             };
             let read = load(&store, home, dimension, batch, columns, heights);
-            let finish = |(column, read): (ColumnPos, Result<LoadedColumn, String>)| {
+            let finish = |(column, read): (ColumnPos, Result<LoadedColumn, ColumnError>)| {
                 let ready = read.and_then(|read| match &source {
                     Source::Store(..) => Ok(read.into()),
                     Source::Generator(generator, heights) => {
@@ -93,7 +93,7 @@ impl Threads {
                     }
                     Source::Parts { home, heights, may_generate } => {
                         let gather = || home.ground.gather(column, heights, *may_generate);
-                        let FetchedColumn { column, block_ticks, made } = caught(gather)?;
+                        let FetchedColumn { column, block_ticks, made } = caught(column, gather)?;
                         let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
                         let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
                         Ok(ReadyColumn { loaded, made, left_out })
@@ -112,17 +112,17 @@ fn generate(
     generator: &dyn Generator,
     request: &GenerateRequest,
     entities: Vec<EntityRecord>,
-) -> Result<LoadedColumn, String> {
-    let column = caught(|| generation::generate(generator, request))?;
-    Ok(LoadedColumn { entities, ..column.into() })
+) -> Result<LoadedColumn, ColumnError> {
+    let column = request.column;
+    let failed = |source| ColumnError::Generate { column, source };
+    let blocks = caught(column, || generation::generate(generator, request).map_err(failed))?;
+    Ok(LoadedColumn { entities, ..blocks.into() })
 }
 
-/// What the game's generator says, also if it panics.
-fn caught<T, E: ToString>(generate: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(generate)) {
-        Ok(made) => made.map_err(|error| error.to_string()),
-        Err(payload) => Err(format!("the generator panicked: {}", panic::message(&*payload))),
-    }
+/// What the game's code says, also if it panics.
+fn caught<T>(column: ColumnPos, work: impl FnOnce() -> Result<T, ColumnError>) -> Result<T, ColumnError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|payload| Err(ColumnError::Panicked { column, message: panic_message(&*payload) }))
 }
 
 fn load(
@@ -132,20 +132,21 @@ fn load(
     batch: BatchPos,
     columns: Vec<ColumnPos>,
     chunk_heights: Range<i64>,
-) -> Vec<(ColumnPos, Result<LoadedColumn, String>)> {
+) -> Vec<(ColumnPos, Result<LoadedColumn, ColumnError>)> {
+    let Some(&first) = columns.first() else { return Vec::new() };
     let load_batch = |store: &WorldStore| store.load_batch(dimension, batch, &columns, chunk_heights.clone());
     let read = || match (&columns[..], home) {
         (&[column], Some(home)) => home.ground.read_repaired(store, column, load_batch),
         _ => load_batch(store),
     };
-    let loaded = catch_unwind(AssertUnwindSafe(read)).map_err(|payload| panic::message(&*payload));
-    match loaded.and_then(|loaded| loaded.map_err(|error| error.to_string())) {
+    let failed = |source| ColumnError::Store { column: first, source };
+    match caught(first, || read().map_err(failed)) {
         Ok(loaded) => loaded.into_iter().map(|loaded| (loaded.column.pos(), Ok(loaded))).collect(),
         // One damaged chunk must not take its 15 neighbours with it.
         Err(_) if columns.len() > 1 => columns
             .into_iter()
             .flat_map(|column| load(store, home, dimension, batch, vec![column], chunk_heights.clone()))
             .collect(),
-        Err(error) => columns.into_iter().map(|column| (column, Err(error.clone()))).collect(),
+        Err(error) => vec![(first, Err(error))],
     }
 }

@@ -10,7 +10,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
-use crate::storage::{EntityRecord, StoreError, StoredDimension, WorldStore};
+use crate::storage::{EntityRecord, StoredDimension, WorldStore};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 use std::mem;
@@ -38,10 +38,7 @@ pub enum LogInError {
     /// The place for a new player is in no open dimension.
     #[error("{0} is no open dimension")]
     NotADimension(Entity),
-    /// The store cannot be read, or the player's record is damaged.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Nobody could look for the player.
+    /// Nobody could look for the player, the store cannot be read, or the player's record is damaged.
     #[error(transparent)]
     Work(#[from] WorkError),
     /// The player did not arrive; what is stored of it is as it was.
@@ -52,7 +49,7 @@ pub enum LogInError {
 /// What the store says of a name.
 pub(in crate::coordinator) struct PlayerRead {
     pub name: String,
-    pub found: Result<Option<EntityRecord>, LogInError>,
+    pub found: Result<Option<EntityRecord>, WorkError>,
     /// The dimension where it was is removed.
     pub is_homeless: bool,
 }
@@ -113,8 +110,8 @@ impl Desk<'_> {
         };
         self.threads.ask(Place::Loading, read, |read| {
             let (found, is_homeless) = match read {
-                Ok((found, is_homeless)) => (found.map_err(LogInError::from), is_homeless),
-                Err(error) => (Err(error.into()), false),
+                Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
+                Err(error) => (Err(error), false),
             };
             Some(Event::PlayerRead(PlayerRead { name, found, is_homeless }))
         });
@@ -133,7 +130,7 @@ impl Desk<'_> {
         let Some(&Presence::Asked { first_place }) = self.players.present.get(&name) else { return };
         let record = match found {
             Ok(record) => record,
-            Err(reason) => return self.refuse_log_in(name, reason),
+            Err(error) => return self.refuse_log_in(name, error.into()),
         };
         // It may be dead, and the store not know of it yet.
         let is_alive = |record: &EntityRecord| {

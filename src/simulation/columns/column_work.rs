@@ -10,7 +10,7 @@ mod restore;
 use crate::simulation::travel::departure::{family, roots};
 use crate::simulation::travel::records::record;
 use crate::simulation::world::RegionState;
-use crate::simulation::{Address, Letter, LetterSender, Position, RegionInfo, StableId};
+use crate::simulation::{Address, ColumnError, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
 use crate::work::Stop;
@@ -63,8 +63,8 @@ pub enum ColumnAnswer {
     Seen(SeenEntities),
     /// The budget was used up: it is to be sent again.
     Postponed,
-    /// It could not be done, for this reason, and nothing was changed.
-    Failed(String),
+    /// It could not be done, and nothing was changed.
+    Failed(ColumnError),
     /// It was lost on its way, or with its region: nobody knows whether it was done.
     Lost,
 }
@@ -177,7 +177,7 @@ pub(in crate::simulation) fn work(world: &mut World) {
                 chunks += restored.chunks.len();
                 ColumnAnswer::Restored(restored)
             }),
-            ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(ColumnAnswer::Placed),
+            ColumnWork::PlaceEntities(order) => Ok(ColumnAnswer::Placed(restore::place_entities(world, order))),
             ColumnWork::Clear(order) => Ok(ColumnAnswer::Cleared(restore::clear(world, &order))),
             ColumnWork::Look(order) => Ok(ColumnAnswer::Seen(look::look(world, &order))),
         };

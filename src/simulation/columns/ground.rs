@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Why a column could not be had within a tick.
-#[derive(Debug, thiserror::Error)]
+/// Why a column could not be had, or not be worked on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     /// Its section is not the region's own.
     #[error("column {0} lies in a section that this region does not own")]
@@ -35,6 +35,25 @@ pub enum ColumnError {
         /// What the store said.
         source: StoreError,
     },
+    /// The generator panicked, or a migration of what is stored.
+    #[error("column {column}: reading or generating it panicked: {message}")]
+    Panicked {
+        /// The column.
+        column: ColumnPos,
+        /// What the panic said.
+        message: String,
+    },
+    /// The dimension is sparse, and more of the column was wanted than is loaded at once.
+    #[error("column {column}: the box reaches more than {limit} chunk heights of a sparse dimension")]
+    TooManyHeights {
+        /// The column.
+        column: ColumnPos,
+        /// Chunk heights that are loaded at the most.
+        limit: u64,
+    },
+    /// It was asked for, and nobody answered.
+    #[error("column {0} was asked for, and nothing came of it: its region may have halted")]
+    Unanswered(ColumnPos),
 }
 
 /// A column that a region gave up, until it is stored.

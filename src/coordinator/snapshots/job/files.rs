@@ -3,7 +3,9 @@
 use super::Job;
 use super::phase::{FileStep, Phase};
 use crate::coordinator::snapshots::files::{FileAnswer, FileWork};
-use crate::coordinator::snapshots::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource, SnapshotTask};
+use crate::coordinator::snapshots::{
+    AfterCrash, EntityRestore, RestoreSnapshot, SnapshotJobError, SnapshotSource, SnapshotTask,
+};
 use crate::snapshot::Snapshot;
 use std::mem;
 use std::path::PathBuf;
@@ -62,7 +64,7 @@ impl Job {
     }
 
     /// What came of the work on files.
-    pub fn take_files(&mut self, answer: Result<FileAnswer, String>) {
+    pub fn take_files(&mut self, answer: Result<FileAnswer, SnapshotJobError>) {
         self.files = Files::None;
         self.of_files = Arc::default();
         if let (Ok(_), Some(Phase::Files(_, columns))) = (&answer, &self.phase) {

@@ -3,6 +3,7 @@
 use super::phase::{Phase, Piece};
 use super::{Job, StoredPlaces, Surroundings};
 use crate::coordinator::snapshots::{EntityRestore, SnapshotTask};
+use crate::coordinator::threads::WorkError;
 use crate::snapshot::Snapshot;
 use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
@@ -82,7 +83,7 @@ impl Job {
     }
 
     /// Where the entities of the snapshot are stored.
-    pub fn take_stored(&mut self, stored: Result<StoredPlaces, String>) {
+    pub fn take_stored(&mut self, stored: Result<StoredPlaces, WorkError>) {
         match stored {
             Ok(stored) => self.stored = Some(stored),
             Err(error) => self.fail(error),

@@ -1,6 +1,6 @@
 //! The phases of a job, and the pieces of work that each of them consists of.
 
-use crate::coordinator::snapshots::{EntityRestore, RestoreSnapshot};
+use crate::coordinator::snapshots::{EntityRestore, RestoreSnapshot, SnapshotJobError};
 use crate::snapshot::{RestoreItem, Snapshot};
 use crate::space::{BlockBox, ColumnPos};
 use std::collections::{BTreeMap, VecDeque};
@@ -85,7 +85,7 @@ pub(super) fn restore_phases(
     restore: &RestoreSnapshot,
     snapshot: &Snapshot,
     area: &BlockBox,
-) -> Result<Vec<Phase>, String> {
+) -> Result<Vec<Phase>, SnapshotJobError> {
     let has = |column: &ColumnPos| snapshot.column(*column).is_some();
     let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
     let mut phases = match (restore.order, area.chunk_heights()) {
@@ -94,10 +94,10 @@ pub(super) fn restore_phases(
             vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
         }
         (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MOST_HEIGHTS => {
-            return Err(format!("a restore in an order reaches at most {MOST_HEIGHTS} chunk heights"));
+            return Err(SnapshotJobError::TooManyHeights { limit: MOST_HEIGHTS });
         }
         (Some(order), Some(_)) => {
-            let items = order.items(area).map_err(|error| error.to_string())?;
+            let items = order.items(area)?;
             let items: Vec<RestoreItem> = items.filter(|item| has(&item.chunk.column())).collect();
             items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
         }

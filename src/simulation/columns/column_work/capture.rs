@@ -2,8 +2,8 @@
 
 use super::standing_in;
 use crate::chunk::Column;
-use crate::simulation::RegionInfo;
 use crate::simulation::columns::blocks::RegionColumns;
+use crate::simulation::{ColumnError, RegionInfo};
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
@@ -33,10 +33,10 @@ pub struct CapturedColumn {
     pub entities: Vec<EntityRecord>,
 }
 
-pub(super) fn capture(world: &mut World, order: &CaptureColumn) -> Result<CapturedColumn, String> {
+pub(super) fn capture(world: &mut World, order: &CaptureColumn) -> Result<CapturedColumn, ColumnError> {
     load(world, order.column, &order.area)?;
     let columns = world.resource::<RegionColumns>();
-    let blocks = columns.column(order.column).ok_or("the column is not loaded")?.clone();
+    let blocks = columns.column(order.column).ok_or(ColumnError::NotOwned(order.column))?.clone();
     let entities = if order.entities { standing_in(world, &order.area, order.column) } else { Vec::new() };
     Ok(CapturedColumn {
         tick: world.resource::<RegionInfo>().ticks,
@@ -46,7 +46,7 @@ pub(super) fn capture(world: &mut World, order: &CaptureColumn) -> Result<Captur
 }
 
 /// In a sparse dimension the letter has brought only the ground around it.
-pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Result<(), String> {
+pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Result<(), ColumnError> {
     let mut columns = world.resource_mut::<RegionColumns>();
     if columns.column(column).is_some_and(|known| known.loaded().is_none()) {
         return Ok(());
@@ -55,11 +55,11 @@ pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Res
     let heights = columns.chunk_heights();
     let (low, high) = (heights.start.max(*wanted.start()), heights.end.saturating_sub(1).min(*wanted.end()));
     if low <= high && low.abs_diff(high) >= MOST_HEIGHTS {
-        return Err(format!("the box reaches more than {MOST_HEIGHTS} chunk heights of a sparse dimension"));
+        return Err(ColumnError::TooManyHeights { column, limit: MOST_HEIGHTS });
     }
     for y in low..=high {
         if !columns.column(column).is_some_and(|known| known.is_loaded(y)) {
-            columns.load(column.chunk(y).min_block()).map_err(|error| error.to_string())?;
+            columns.load(column.chunk(y).min_block())?;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::travel::components::Stored;
 use crate::simulation::travel::records::spawn_stored;
 use crate::simulation::world::RegionState;
-use crate::simulation::{EntityIndex, Position, RegionInfo};
+use crate::simulation::{ColumnError, EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
 use crate::storage::EntityRecord;
@@ -82,14 +82,14 @@ pub struct ColumnRestored {
     pub area: BlockBox,
 }
 
-pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<RestoredColumn, String> {
+pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<RestoredColumn, ColumnError> {
     let RestoreColumn { column, area, snapshot, filter, removes_entities } = order;
     load(world, *column, area)?;
     let RegionInfo { region, ticks, .. } = *world.resource::<RegionInfo>();
     let mut restored = RestoredColumn { chunks: Vec::new(), removed: Vec::new(), tick: (region, ticks) };
-    let wanted = snapshot.column(*column).ok_or("the snapshot does not have the column")?;
+    let Some(wanted) = snapshot.column(*column) else { return Ok(restored) };
     let mut columns = world.resource_mut::<RegionColumns>();
-    let known = columns.column(*column).ok_or("the column is not loaded")?.clone();
+    let known = columns.column(*column).ok_or(ColumnError::NotOwned(*column))?.clone();
     let heights = columns.chunk_heights();
     // Where there is nothing and nothing is wanted, nothing changes: a box may be as high as it likes.
     let now = known.chunks().map(|(y, _)| y);
@@ -137,7 +137,7 @@ fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecor
     removed
 }
 
-pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<usize, String> {
+pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> usize {
     let PlaceEntities { column, area, entities } = order;
     let components = world.resource::<RegionState>().components.clone();
     let count = entities.len();
@@ -147,7 +147,7 @@ pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<
         mark_unsaved(world, record.id);
     }
     world.write_message(ColumnRestored { column, area });
-    Ok(count)
+    count
 }
 
 fn mark_unsaved(world: &mut World, id: Uuid) {

@@ -1,0 +1,44 @@
+//! Why a snapshot job fails.
+
+use crate::coordinator::threads::WorkError;
+use crate::simulation::ColumnError;
+use crate::snapshot::{OrderError, StoredSnapshotError};
+use crate::space::DimensionId;
+use thiserror::Error;
+
+/// Why a snapshot job has not done all that it should.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SnapshotJobError {
+    /// The box reaches too far.
+    #[error("the box reaches {columns} columns, and at most {limit} are possible")]
+    TooManyColumns {
+        /// Columns that it reaches.
+        columns: u128,
+        /// The most that are possible.
+        limit: u128,
+    },
+    /// The box is too high to be restored in an order.
+    #[error("a restore in an order reaches at most {limit} chunk heights")]
+    TooManyHeights {
+        /// The most that are possible.
+        limit: u64,
+    },
+    /// The dimension is not open, or was closed meanwhile.
+    #[error("{0} is not open")]
+    NotOpen(DimensionId),
+    /// The chunks cannot be put in order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// A stored snapshot cannot be read or written.
+    #[error(transparent)]
+    Stored(#[from] StoredSnapshotError),
+    /// Work beside the simulation failed.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    /// A column could not be worked on.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+    /// It ended before all was done.
+    #[error("it was cancelled")]
+    Cancelled,
+}
