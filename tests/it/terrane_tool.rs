@@ -240,13 +240,19 @@ fn a_backup_is_restored_by_its_number() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (world, backups, restored) = (path("world"), path("backups"), path("restored"));
     make_world(Path::new(&world), 3);
+    assert_eq!(ending(&try_run(&["backup", &world, &backups], true).unwrap()), "stopped");
+    assert!(!Path::new(&backups).exists());
     assert_eq!(run(&["backup", &world, &backups]).json["number"], 1);
     assert_eq!(run(&["backup", &world, &backups]).json["number"], 2);
     assert_eq!(run(&["backup", &world, &backups, "--keep", "2"]).json["number"], 3);
     let listed = run(&["restore", &backups, "--list"]);
     assert_eq!(listed.json["backups"].as_array().unwrap().len(), 2);
     assert!(try_run(&["restore", &backups, &restored, "--number", "1"], false).unwrap_err().contains("backup 1"));
+    assert_eq!(try_run(&["restore", &backups, &restored], true).unwrap().end.code(), 130);
     assert!(!Path::new(&restored).exists());
+    // As it is left when a restore is ended at once.
+    fs::create_dir_all(Path::new(&restored).join("db.unfinished")).unwrap();
+    fs::write(Path::new(&restored).join("world.lock"), "process = 1").unwrap();
     assert_eq!(run(&["restore", &backups, &restored, "--number", "2"]).json["number"], 2);
     assert_eq!(run(&["verify", &restored]).json["entries"], run(&["verify", &world]).json["entries"]);
     assert!(try_run(&["restore", &backups, &restored], false).unwrap_err().contains("is a world already"));

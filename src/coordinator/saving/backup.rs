@@ -8,6 +8,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, in_words};
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Backup, WorldStore};
+use crate::work::Stop;
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
@@ -123,7 +124,7 @@ impl Desk<'_> {
         let (folder, keep) = (order.folder.clone(), order.keep);
         self.threads.ask(
             Place::Beside("terrane backup"),
-            move |store, _| store.back_up(&folder, keep),
+            move |store, _| store.back_up(&folder, keep, &Stop::default()),
             |made| order.answer(in_words(made)).map(Event::Happened),
         );
     }
