@@ -230,7 +230,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     start(&mut app);
     let seen = |world: &mut World, number: i64| block_at(world, dimension, place(number)).is_some();
     update_until(&mut app, "the ground is there", |world| (0..3).all(|number| seen(world, number)));
-    disk.stop(true);
+    disk.gate().close();
 
     let stone = id_of(app.world(), "terrane:stone");
     let mut edits = Vec::new();
@@ -271,7 +271,7 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     let under_way = 16 * 6 + 3 * EMIGRANTS as usize;
     assert!(slowed && most > 2 * LIMIT && most <= 2 * LIMIT + under_way, "{most}");
 
-    disk.stop(false);
+    disk.gate().open();
     update_until(&mut app, "the world goes on", |world| {
         let statistics = world.resource::<WorldStatistics>();
         statistics.backlog == Backlog::None && statistics.ticks > ticks + 30

@@ -1,13 +1,12 @@
 //! A dimension that is removed leaves nothing, and its name is free.
 
 use crate::closing::*;
-use crate::failing_store::FullDisk;
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
@@ -124,24 +123,22 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 
 #[test]
 fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
-    let disk = FullDisk::default();
-    let is_full = disk.is_full.clone();
-    let disk = StorageConfig::Custom(Arc::new(disk) as Arc<dyn KeyValueStore>);
+    let disk = Disk::default();
     // One that has something in it, so that a removal can be broken off.
-    let mut app = closing(TerranePlugin::stored_in(disk.clone()));
+    let mut app = closing(disk.plugin());
     let first = named(&mut app, "overworld");
     viewer(&mut app, first, 0.0, 0.0, 1);
     start(&mut app);
     update_until(&mut app, "it is loaded", |world| block_at(world, first, HERE).is_some());
     drop(app);
-    let store = WorldStore::open(&disk).unwrap();
+    let store = WorldStore::open(&disk.storage()).unwrap();
     assert!(!store.remove_dimension("overworld", |_| ControlFlow::Break(())).unwrap().finished);
     drop(store);
 
-    let mut app = closing(TerranePlugin::stored_in(disk));
+    let mut app = closing(disk.plugin());
     start(&mut app);
     update(&mut app, 3);
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     let second = named(&mut app, "overworld");
     update_until(&mut app, "it failed", |world| !world.resource::<Heard<DimensionFailed>>().0.is_empty());
     let clock = |world: &World| world.resource::<WorldStatistics>().clock;
@@ -151,7 +148,7 @@ fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
     let failed = heard::<DimensionFailed>(&app);
     assert_eq!((failed.len(), failed[0].entity), (1, second));
     assert!(failed[0].error.to_string().contains("no space left"), "{}", failed[0].error);
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     app.world_mut().despawn(second);
     let third = named(&mut app, "overworld");
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(third).is_some());
