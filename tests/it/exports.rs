@@ -5,7 +5,7 @@ use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions, export_file};
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WorldStore};
+use bevy_terrane::storage::{MemoryStore, StorageConfig, WorldStore};
 use bevy_terrane::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,8 +22,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
 
 /// A game with chests that have items, which registers these blocks before.
 fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
-    let store: Arc<dyn KeyValueStore> = disk.clone();
-    let mut app = game(TerranePlugin::stored_in(StorageConfig::Custom(store)).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(lockstep_on(disk));
     for name in before {
         app.register_block(BlockType::new(*name)).unwrap();
     }

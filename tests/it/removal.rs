@@ -4,16 +4,14 @@ use crate::closing::*;
 use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+use bevy_terrane::storage::WorldStore;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 #[test]
 fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
     for leaves in [0, 1, 2, 3, 4, 20] {
-        let disk = Arc::new(MemoryStore::new()) as Arc<dyn KeyValueStore>;
-        let disk = StorageConfig::Custom(disk);
-        let mut app = closing(TerranePlugin::stored_in(disk.clone()).with_tick_mode(TickMode::Lockstep));
+        let disk = Disk::default();
+        let mut app = closing(disk.plugin().with_tick_mode(TickMode::Lockstep));
         let [first, other] = two_dimensions(&mut app);
         let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
         spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
@@ -26,7 +24,7 @@ fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
         update(&mut app, 10);
         assert_eq!(names(&mut app), [""; 0]);
         drop(app);
-        let store = WorldStore::open(&disk).unwrap();
+        let store = WorldStore::open(&disk.storage()).unwrap();
         assert_eq!(store.entity(scout).unwrap(), None, "it left after {leaves} frames");
     }
 }
