@@ -112,7 +112,7 @@ impl WorldFolder {
     }
 
     /// Where a database is put together that is not to be opened before it is whole: a folder with this in it is no world,
-    /// and none is made there.
+    /// and no game makes one there.
     #[cfg(feature = "rocksdb")]
     pub(super) fn unfinished_database(&self) -> PathBuf {
         self.path.join(UNFINISHED_DATABASE)
