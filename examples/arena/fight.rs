@@ -46,10 +46,7 @@ pub fn spawn_bots(commands: &mut Commands, dimension: Entity, arguments: &Argume
         let around = DVec2::from_angle(TAU * f64::from(number) / f64::from(arguments.bots)) * 13.0;
         let start = BlockPos::new(around.x as i64, 1, around.y as i64);
         let bot = Bot { number, heading: TAU * 0.37 * f64::from(number) };
-        commands.run_in_region(dimension, start, move |region: &mut World| {
-            let dimension = region.resource::<RegionInfo>().dimension;
-            region.spawn((bot, StableId::default(), Position::new(dimension, start)));
-        });
+        commands.spawn_in_region(dimension, start, (bot, StableId::default()));
     }
 }
 

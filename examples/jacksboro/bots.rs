@@ -61,11 +61,8 @@ fn spawn_missing(mut commands: Commands, mut opened: MessageReader<DimensionOpen
             let bot = Bot::new(number, arguments.radius);
             let [x, z] = bot.home.map(|blocks| blocks as i64);
             let start = BlockPos::new(x, 0, z);
-            commands.run_in_region(*entity, start, move |region: &mut World| {
-                let dimension = region.resource::<RegionInfo>().dimension;
-                // How high the ground is, `ride` finds out in the next tick.
-                region.spawn((bot, Viewer::new().with_radius(RADIUS), Position::new(dimension, start)));
-            });
+            // How high the ground is, `ride` finds out in the next tick.
+            commands.spawn_in_region(*entity, start, (bot, Viewer::new().with_radius(RADIUS)));
         }
     }
 }

@@ -87,10 +87,7 @@ fn build_beacon(
         }
         BeaconWork::WaitForBlocks(dimension, foot) => {
             if beacon.blocks(foot).all(|position| blocks.block(dimension, position) == Some(palette.beacon)) {
-                commands.run_in_region(dimension, foot, move |region: &mut World| {
-                    let dimension = region.resource::<RegionInfo>().dimension;
-                    region.spawn((beacon, Position::new(dimension, foot)));
-                });
+                commands.spawn_in_region(dimension, foot, beacon);
                 *work = BeaconWork::Done;
             }
         }

@@ -28,9 +28,10 @@ mod rehearsal;
 mod tell;
 
 use bevy_terrane::object_store::{ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use bevy_terrane::storage::upkeep::export_file;
 use progress::Progress;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use arguments::Arguments;
@@ -63,16 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<Outcome, String> {
 
 /// Upgrades all files of an export.
 fn upgrade_all(first: &Path, endings: Endings<'_>) -> Result<Outcome, ObjectStoreError> {
-    let path = |number: u32| {
-        let mut path = first.as_os_str().to_owned();
-        if number > 1 {
-            path.push(format!(".{number}"));
-        }
-        PathBuf::from(path)
-    };
     let (mut all, mut of_first) = (Outcome::default(), None);
     // The first one must be there.
-    for path in (1..).map(path).take_while(|path| path == first || path.exists()) {
+    for path in (1..).map(|number| export_file(first, number)).take_while(|path| path == first || path.exists()) {
         // Whatever kind of object store it is.
         let signature = ObjectStore::signature_of(&path)?;
         let mut store = ObjectStore::open(&path, &signature, ObjectStoreOptions::default())?;

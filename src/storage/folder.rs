@@ -66,6 +66,19 @@ impl WorldFolder {
         Ok(Self { path: path.to_path_buf(), is_new, lock })
     }
 
+    /// The same for a world that is put together under another name first. What is left of one whose making was cut short goes.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn open_to_fill(path: &Path) -> Result<Self, WorldOpenError> {
+        if is_left_over(path) {
+            let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path)? };
+            // Before this one had the lock, another process may have made it a world.
+            if is_left_over(path) {
+                left.clear().map_err(FileError::of(path, "clear"))?;
+            }
+        }
+        Self::open(path)
+    }
+
     /// Locks the world in `path`, which must be there.
     pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
         match fs::metadata(path) {
@@ -99,7 +112,7 @@ impl WorldFolder {
     }
 
     /// Where a database is put together that is not to be opened before it is whole: a folder with this in it is no world,
-    /// and none is made there.
+    /// and no game makes one there.
     #[cfg(feature = "rocksdb")]
     pub(super) fn unfinished_database(&self) -> PathBuf {
         self.path.join(UNFINISHED_DATABASE)
@@ -111,6 +124,18 @@ impl WorldFolder {
         let database = self.database();
         fs::rename(self.unfinished_database(), &database).map_err(FileError::of(&database, "rename"))?;
         Ok(sync_folder(&self.path)?)
+    }
+
+    /// Removes all of an unfinished world but the lock, and last that by which it is known as one.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn clear(&self) -> io::Result<()> {
+        for folder in [self.snapshots(), self.unfinished_database()] {
+            match fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Leaves nothing behind of a world that is not made after all.
@@ -189,6 +214,16 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether nothing is in the folder but what is left of a world whose putting together was cut short.
+#[cfg(feature = "rocksdb")]
+fn is_left_over(path: &Path) -> bool {
+    let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
+    let names = fs::read_dir(path).and_then(names).unwrap_or_default();
+    let ours = [LOCK, UNFINISHED_DATABASE, SNAPSHOTS].map(OsStr::new);
+    ours[..2].iter().all(|name| names.iter().any(|found| found == name))
+        && names.iter().all(|name| ours.contains(&name.as_os_str()))
 }
 
 fn lock(path: &Path) -> Result<File, WorldOpenError> {
@@ -293,6 +328,37 @@ mod tests {
         }
         WorldFolder::open(&path).unwrap().finish_creation().unwrap();
         assert!(!WorldFolder::open(&path).unwrap().is_new());
+    }
+
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn what_is_left_of_a_world_that_was_put_together_is_taken_over_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let left_over = |name: &str| {
+            let path = root.path().join(name);
+            let folder = WorldFolder::open_to_fill(&path).unwrap();
+            for made in [folder.snapshots(), folder.unfinished_database()] {
+                fs::create_dir(made).unwrap();
+            }
+            (path, folder)
+        };
+        let (path, held) = left_over("first");
+        let error = WorldFolder::open_to_fill(&path).unwrap_err();
+        assert!(matches!(error, WorldOpenError::Locked { .. }), "{error}");
+        assert!(held.unfinished_database().exists());
+        drop(held);
+        assert!(matches!(WorldFolder::open(&path), Err(WorldOpenError::NotAWorld { .. })), "a game makes none of it");
+        let taken = WorldFolder::open_to_fill(&path).unwrap();
+        assert!(taken.is_new() && !taken.unfinished_database().exists() && !taken.snapshots().exists());
+
+        for name in ["letter.txt", MARKER, DATABASE] {
+            let (path, held) = left_over(name);
+            drop(held);
+            fs::write(path.join(name), "mine").unwrap();
+            let before = contents(&path);
+            assert!(WorldFolder::open_to_fill(&path).is_err());
+            assert_eq!(contents(&path), before);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod verify;
 mod tests;
 
 use super::{StoreError, WorldOpenError};
+use crate::work::Stop;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -35,7 +36,7 @@ pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
 pub use exports::{
     EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
-    ImportOptions, ImportReport, KeptObjectError, LostObject, check_export,
+    ImportOptions, ImportReport, KeptObjectError, LostObject, check_export, export_file,
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
@@ -61,4 +62,14 @@ pub enum UpkeepError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// It was told to stop, and nothing of it is left.
+    #[error("it was stopped")]
+    Cancelled,
+}
+
+impl UpkeepError {
+    /// Between two steps of work of which nothing is left if it is stopped.
+    fn if_stopped(stop: &Stop) -> Result<(), Self> {
+        if stop.is_stopped() { Err(Self::Cancelled) } else { Ok(()) }
+    }
 }

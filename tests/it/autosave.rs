@@ -6,7 +6,7 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::storage::WorldStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const REGIONS: i64 = 24;
 /// Updates in lockstep: 20 are a second.
@@ -230,48 +230,39 @@ fn the_world_waits_for_a_disk_that_stands_still_and_goes_on_with_it_and_nothing_
     start(&mut app);
     let seen = |world: &mut World, number: i64| block_at(world, dimension, place(number)).is_some();
     update_until(&mut app, "the ground is there", |world| (0..3).all(|number| seen(world, number)));
-    disk.stop(true);
+    disk.gate().close();
 
     let stone = id_of(app.world(), "terrane:stone");
     let mut edits = Vec::new();
     let (mut most, mut slowed) = (0, false);
     // A player edits and another one flies on, while the disk stands still.
-    let mut go_on = |app: &mut App, edits: &mut Vec<BlockPos>| {
+    let mut go_on = |world: &mut World, edits: &mut Vec<BlockPos>| {
         let number = edits.len() as i64;
         let position = BlockPos::new(number % 16, 10 + number / 16 % 50, 3);
-        app.world_mut().write_message(SetBlock { dimension, position, block: stone });
+        world.write_message(SetBlock { dimension, position, block: stone });
         edits.push(position);
-        app.world_mut().get_mut::<Transform>(flying).unwrap().translation.x += 4.0;
-        let statistics = app.world().resource::<WorldStatistics>();
+        world.get_mut::<Transform>(flying).unwrap().translation.x += 4.0;
+        let statistics = world.resource::<WorldStatistics>();
         most = most.max(statistics.unsaved);
         slowed |= statistics.backlog == Backlog::OrdersWait;
         statistics.backlog
     };
-    let mut backlog = Backlog::None;
-    let patience = std::time::Instant::now() + Duration::from_secs(60);
-    while backlog != Backlog::TicksWait {
-        assert!(std::time::Instant::now() < patience, "the world does not wait");
-        backlog = go_on(&mut app, &mut edits);
-        app.update();
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    update_until(&mut app, "the world waits", |world| go_on(world, &mut edits) == Backlog::TicksWait);
     // What was ticking has ended by then.
-    let wait = std::time::Instant::now() + Duration::from_millis(500);
-    update_until(&mut app, "nothing ticks", |_| std::time::Instant::now() > wait);
+    run_for(&mut app, Duration::from_millis(500));
     let (born, ticks) = (births.0.load(Ordering::SeqCst), app.world().resource::<WorldStatistics>().ticks);
-    let wait = std::time::Instant::now() + Duration::from_millis(300);
-    while std::time::Instant::now() < wait {
-        go_on(&mut app, &mut edits);
-        app.update();
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let end = Instant::now() + Duration::from_millis(300);
+    update_until(&mut app, "the time is over", |world| {
+        go_on(world, &mut edits);
+        Instant::now() >= end
+    });
     assert_eq!(births.0.load(Ordering::SeqCst), born);
     assert_eq!(app.world().resource::<WorldStatistics>().ticks, ticks);
     // Beyond twice the limit there is only what was under way: a tick of each region, and the columns in flight.
     let under_way = 16 * 6 + 3 * EMIGRANTS as usize;
     assert!(slowed && most > 2 * LIMIT && most <= 2 * LIMIT + under_way, "{most}");
 
-    disk.stop(false);
+    disk.gate().open();
     update_until(&mut app, "the world goes on", |world| {
         let statistics = world.resource::<WorldStatistics>();
         statistics.backlog == Backlog::None && statistics.ticks > ticks + 30

@@ -8,6 +8,7 @@ use bevy_terrane::storage::upkeep::restore_world;
 use bevy_terrane::storage::{
     Access, Durability, Family, KeyValueStore, RocksStore, StorageConfig, WorldStore, WriteBatch,
 };
+use bevy_terrane::work::Stop;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,14 +67,14 @@ fn a_running_world_is_saved_and_backed_up_while_it_goes_on() {
     // The second one has the second block and not the third.
     let listed: Vec<u32> = RocksStore::backups(&backups).unwrap().iter().map(|backup| backup.number).collect();
     assert_eq!(listed, [2, 3]);
-    restore_world(&backups, Some(2), &restored).unwrap();
+    restore_world(&backups, Some(2), &restored, &Stop::default()).unwrap();
     let store = open(&restored);
     let column =
         store.load_batch(DimensionId(0), BatchPos::new(0, 0), &[ColumnPos::new(0, 0)], 0..6).unwrap().remove(0);
     let found = (71..=73).map(|y| column.column.block(BlockPos::new(3, y, 3)));
     assert_eq!(found.collect::<Vec<_>>(), [stone, stone, BlockId::AIR]);
     assert_eq!(store.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count(), 0);
-    assert!(restore_world(&backups, None, &restored).is_err(), "nothing is written over a world");
+    assert!(restore_world(&backups, None, &restored, &Stop::default()).is_err(), "nothing is written over a world");
     drop(app);
 }
 
@@ -91,7 +92,7 @@ fn a_backup_that_is_asked_for_as_the_app_ends_is_made() {
     app.update();
     drop(app);
     assert_eq!(RocksStore::backups(&backups).unwrap().len(), 1);
-    restore_world(&backups, None, &folder.path().join("restored")).unwrap();
+    restore_world(&backups, None, &folder.path().join("restored"), &Stop::default()).unwrap();
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn a_damaged_backup_makes_no_world() {
         (folder.path().join("world"), folder.path().join("backups"), folder.path().join("restored"));
     drop(WorldStore::open(&StorageConfig::Path(world.clone())).unwrap());
     let store = WorldStore::open_existing(&StorageConfig::Path(world), Access::Maintain).unwrap();
-    store.back_up(&backups, None).unwrap();
+    store.back_up(&backups, None, &Stop::default()).unwrap();
     for file in std::fs::read_dir(backups.join("shared_checksum")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
@@ -142,9 +143,11 @@ fn a_damaged_backup_makes_no_world() {
         bytes[middle] ^= 1;
         std::fs::write(path, bytes).unwrap();
     }
-    let error = restore_world(&backups, None, &restored).unwrap_err();
+    let error = restore_world(&backups, None, &restored, &Stop::default()).unwrap_err();
     assert!(!restored.exists(), "{error}");
-    assert!(restore_world(&backups, Some(7), &restored).unwrap_err().to_string().contains("backup 7"));
-    assert!(restore_world(folder.path(), None, &restored).is_err());
+    assert!(
+        restore_world(&backups, Some(7), &restored, &Stop::default()).unwrap_err().to_string().contains("backup 7")
+    );
+    assert!(restore_world(folder.path(), None, &restored, &Stop::default()).is_err());
     assert!(!restored.exists());
 }

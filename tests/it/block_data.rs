@@ -11,8 +11,7 @@ const CHEST: BlockPos = BlockPos::new(3, 10, -5);
 
 /// A game with chests, which have a lock and items, and with water.
 fn chests(disk: &Arc<MemoryStore>, ground: impl Generator) -> (App, Entity) {
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone())).with_tick_mode(TickMode::Lockstep);
-    let mut app = game(plugin);
+    let mut app = game(lockstep_on(disk));
     app.register_block_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
     app.register_block_component(BlockComponent::variable("game:items")).unwrap();
     app.register_block(BlockType::new("game:chest").with_component("game:lock").with_component("game:items")).unwrap();
@@ -169,10 +168,8 @@ fn a_later_version_of_the_game_finds_migrated_values_or_is_told_which_it_cannot_
     drop(app);
 
     let later = |refused: u8| {
-        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()));
         // What a migration refuses is not damaged: another version of the game may read it.
-        let plugin = plugin.with_damaged_ground(DamagedGround::Regenerate);
-        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let mut app = game(lockstep_on(&disk).with_damaged_ground(DamagedGround::Regenerate));
         let schema = Schema::new(1).with_migration(0, move |old| match old {
             [first, ..] if *first == refused => Err("the key is lost".into()),
             old => Ok([old, old].concat()),

@@ -12,10 +12,7 @@ const SKY: ChunkPos = ChunkPos::new(0, 3, 0);
 
 /// A game that saves only when it is told to.
 fn world(disk: &Arc<MemoryStore>) -> (App, Entity) {
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()))
-        .with_tick_mode(TickMode::Lockstep)
-        .with_autosave_period(Duration::from_secs(1_000_000));
-    let mut app = game(plugin);
+    let mut app = game(lockstep_on(disk).with_autosave_period(Duration::from_secs(1_000_000)));
     listen::<ChunksAnswer>(&mut app);
     let dimension = flat(&mut app);
     (app, dimension)

@@ -159,7 +159,7 @@ fn a_column_that_comes_back_while_it_is_being_written_has_its_newest_blocks() {
     let gone = |world: &mut World| block_at(world, dimension, BLOCK).is_none();
 
     set(&mut app, "terrane:stone");
-    disk.stop(true);
+    disk.gate().close();
     // The first blocks are being written; newer ones leave with the column, and wait behind them.
     app.world_mut().write_message(SaveWorld { request: 1 });
     update_until(&mut app, "it is being written", |world| world.resource::<WorldStatistics>().unsaved > 0);
@@ -173,7 +173,7 @@ fn a_column_that_comes_back_while_it_is_being_written_has_its_newest_blocks() {
     set(&mut app, "terrane:grass");
     move_viewer(&mut app, viewer, AWAY, 0.0);
     update_until(&mut app, "it left", gone);
-    disk.stop(false);
+    disk.gate().open();
     update_until(&mut app, "the first are written", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
     move_viewer(&mut app, viewer, 0.0, 0.0);
     update_until(&mut app, "it is back, and newer than the store", is("terrane:grass"));

@@ -1,7 +1,7 @@
 //! What is generated stays generated: through crashes, and when what the store says of it is lost or damaged.
 
 use crate::support::ground::{self, Watched};
-use crate::support::{block_at, heard, id_of, listen, start, update, update_until};
+use crate::support::{block_at, heard, id_of, listen, lockstep_on, start, update, update_until};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, MemoryStore, WriteBatch, keys};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,10 @@ const LOADED: u32 = 3;
 const EDITED: BlockPos = BlockPos::new(20, 30, -5);
 
 fn open(disk: &Arc<MemoryStore>, generator: &Watched) -> (App, Entity) {
-    let storage = StorageConfig::Custom(disk.clone() as Arc<dyn KeyValueStore>);
     let mut app = App::new();
     // Not all at once, so that a crash finds it half done.
     let settings = DimensionGeneration { columns_per_second: Some(100.0), ..default() };
-    let plugin = TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep).with_generation(settings);
-    app.add_plugins((MinimalPlugins, plugin));
+    app.add_plugins((MinimalPlugins, lockstep_on(disk).with_generation(settings)));
     listen::<DimensionOpened>(&mut app);
     let dimension = app.world_mut().spawn(Dimension::new("overworld", generator.clone())).id();
     let viewer = Viewer::in_dimension(dimension).with_radius(LOADED).with_generation_radius(RADIUS);

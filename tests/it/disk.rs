@@ -1,8 +1,10 @@
-//! A disk that tests can look at, stop, disturb, and copy as a crash would leave it.
+//! A disk that tests can look at, stop, fill, disturb, and copy as a crash would leave it.
 
 use crate::support::gate::Gate;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, StoreError, WriteBatch};
+use bevy_terrane::storage::{
+    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WriteBatch,
+};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,8 @@ pub struct Disk(Arc<Inner>);
 struct Inner {
     store: MemoryStore,
     gate: Gate,
+    is_full: AtomicBool,
+    is_unreadable: AtomicBool,
     on_read: OnceLock<OnRead>,
     on_scan: OnceLock<OnScan>,
     keeps_copies: AtomicBool,
@@ -53,9 +57,19 @@ impl Disk {
         Self::with(self.0.store.snapshot())
     }
 
-    /// While it is stopped, whoever writes waits.
-    pub fn stop(&self, is_stopped: bool) {
-        if is_stopped { self.0.gate.close() } else { self.0.gate.open() }
+    /// Whoever writes waits at it.
+    pub fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    /// While it is full, nothing can be written.
+    pub fn set_full(&self, is_full: bool) {
+        self.0.is_full.store(is_full, Ordering::SeqCst);
+    }
+
+    /// While it is unreadable, no range of it can be read; single keys can, as a commit does.
+    pub fn set_unreadable(&self, is_unreadable: bool) {
+        self.0.is_unreadable.store(is_unreadable, Ordering::SeqCst);
     }
 
     /// From now on it is remembered what it holds after each write.
@@ -94,6 +108,11 @@ impl Disk {
         Arc::strong_count(&self.0) > 1
     }
 
+    fn fail_if(&self, fails: &AtomicBool, operation: Operation, reason: &str) -> Result<(), StoreError> {
+        let error = || StoreError::Backend { operation, family: None, path: self.path().into(), reason: reason.into() };
+        if fails.load(Ordering::SeqCst) { Err(error()) } else { Ok(()) }
+    }
+
     fn note(&self, changes: usize, is_synced: bool) {
         self.0.log.lock().unwrap().push(Wrote { changes, is_synced });
     }
@@ -115,11 +134,13 @@ impl KeyValueStore for Disk {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.fail_if(&self.0.is_unreadable, Operation::Scan, "a bad sector")?;
         self.0.on_scan.get().map_or(Ok(()), |on_scan| on_scan(family, &range, limit))?;
         self.0.store.scan(family, range, limit)
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.fail_if(&self.0.is_full, Operation::Write, "no space left on device")?;
         self.0.gate.pass();
         let changes = batch.len();
         self.0.store.write(batch, durability)?;

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{KeyValueStore, MemoryStore};
+use bevy_terrane::storage::MemoryStore;
 use std::sync::Arc;
 
 #[test]
@@ -272,11 +272,10 @@ fn a_viewer_that_hangs_on_a_parent_holds_ground_where_the_parent_is() {
 
 #[test]
 fn a_viewer_that_hangs_on_a_parent_holds_ground_again_after_a_restart() {
-    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let disk = Arc::new(MemoryStore::new());
     let place = BlockPos::new(3_000, 5, 0);
     for run in 0..2 {
-        let storage = StorageConfig::Custom(disk.clone());
-        let mut app = game(TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep));
+        let mut app = game(lockstep_on(&disk));
         let dimension = flat(&mut app);
         start(&mut app);
         update(&mut app, 3);

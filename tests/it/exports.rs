@@ -4,8 +4,8 @@ use crate::support::*;
 use bevy_terrane::object_store::ObjectStore;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::TilePos;
-use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions};
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig, WorldStore};
+use bevy_terrane::storage::upkeep::{EXPORT_SIGNATURE, ExportOptions, ImportOptions, export_file};
+use bevy_terrane::storage::{MemoryStore, StorageConfig, WorldStore};
 use bevy_terrane::work::Progress;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,8 +22,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
 
 /// A game with chests that have items, which registers these blocks before.
 fn with_chests(disk: &Arc<MemoryStore>, before: &[&'static str]) -> (App, Entity) {
-    let store: Arc<dyn KeyValueStore> = disk.clone();
-    let mut app = game(TerranePlugin::stored_in(StorageConfig::Custom(store)).with_tick_mode(TickMode::Lockstep));
+    let mut app = game(lockstep_on(disk));
     for name in before {
         app.register_block(BlockType::new(*name)).unwrap();
     }
@@ -123,11 +122,7 @@ fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
     let options = ExportOptions { objects_per_file: 120, ..ExportOptions::default() };
     let files = world.export_dimension("overworld", &path, &options, go_on).unwrap().files;
     assert!(files > 3, "{files}");
-    let all = || {
-        let path =
-            |number| if number == 1 { path.clone() } else { PathBuf::from(format!("{}.{number}", path.display())) };
-        (1..=files).flat_map(|number| objects(&path(number))).collect::<BTreeMap<_, _>>()
-    };
+    let all = || (1..=files).flat_map(|number| objects(&export_file(&path, number))).collect::<BTreeMap<_, _>>();
     let upgraded = |(key, (version, data)): (String, (u64, Vec<u8>))| match key.strip_suffix("/game:owner") {
         Some(place) => (format!("{place}/game:claim"), (version, [&[0; 4][..], &data].concat())),
         None => (key, (version, data)),

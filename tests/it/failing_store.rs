@@ -1,68 +1,13 @@
 //! A store that cannot write for a while loses nothing: what was to be saved is saved later.
 
+use crate::disk::Disk;
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::space::TilePos;
-use bevy_terrane::storage::{
-    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Operation, StoreError, WorldStore, WriteBatch,
-};
-use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use bevy_terrane::storage::WorldStore;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-/// A disk that is full, or stands still, whenever the switch says so.
-#[derive(Default)]
-pub struct FullDisk {
-    pub store: MemoryStore,
-    pub is_full: Arc<AtomicBool>,
-    /// Ranges of what it holds cannot be read; single keys can, as a commit does.
-    pub is_unreadable: Arc<AtomicBool>,
-    /// Whoever writes waits at it.
-    pub gate: Gate,
-}
-
-impl KeyValueStore for FullDisk {
-    fn path(&self) -> &Path {
-        self.store.path()
-    }
-
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(family, key)
-    }
-
-    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.store.multi_get(family, keys)
-    }
-
-    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        if self.is_unreadable.load(Ordering::SeqCst) {
-            let (path, reason) = (self.path().to_owned(), "a bad sector".to_owned());
-            return Err(StoreError::Backend { operation: Operation::Scan, family: None, path, reason });
-        }
-        self.store.scan(family, range, limit)
-    }
-
-    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        if self.is_full.load(Ordering::SeqCst) {
-            let (path, reason) = (self.path().to_owned(), "no space left on device".to_owned());
-            return Err(StoreError::Backend { operation: Operation::Write, family: None, path, reason });
-        }
-        self.gate.pass();
-        self.store.write(batch, durability)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        self.store.sync()
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.store.approximate_bytes()
-    }
-}
 
 /// How many saves failed since the last call.
 fn failures(app: &mut App) -> usize {
@@ -71,9 +16,10 @@ fn failures(app: &mut App) -> usize {
 
 #[test]
 fn what_could_not_be_written_is_written_when_there_is_room_again() {
-    let is_full = Arc::<AtomicBool>::default();
-    let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
-    let plugin = lockstep_on(&disk)
+    let disk = Disk::default();
+    let plugin = disk
+        .plugin()
+        .with_tick_mode(TickMode::Lockstep)
         .with_region_threads(1)
         .with_generation_threads(1)
         .with_columns_in_flight(64)
@@ -84,19 +30,19 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     listen::<WorldSaved>(&mut app);
     start(&mut app);
 
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     let refused = flat(&mut app);
     update(&mut app, 60);
     // Its number could not be stored, so it is not open.
     assert!(app.world().get::<DimensionOpen>(refused).is_none());
     assert_eq!(heard::<DimensionFailed>(&app).len(), 1);
     app.world_mut().despawn(refused);
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     let dimension = flat(&mut app);
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(dimension).is_some());
 
     // The ground is generated while nothing can be written.
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     failures(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     update(&mut app, 60);
@@ -113,12 +59,12 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     update(&mut app, 30);
     assert!(heard::<WorldSaved>(&app).is_empty(), "nothing is durable yet");
 
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     failures(&mut app);
     update(&mut app, 60);
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [7]);
     assert_eq!(failures(&mut app), 0);
-    let store = WorldStore::from_store(Box::new(disk.store.snapshot())).unwrap();
+    let store = WorldStore::from_store(Box::new(disk.copy())).unwrap();
     let (id, column) = (dimension_id(&app, dimension), position.column());
     let stored = store.load_batch(id, column.batch(), &[column], -4..4).unwrap();
     assert_eq!(stored[0].column.block(position), stone);
@@ -131,11 +77,11 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
 
 #[test]
 fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
-    let [ticks, writes] = [(); 2].map(|()| Gate::default());
+    let (ticks, disk) = (Gate::default(), Disk::default());
     let (sender, ended) = channel();
-    let gates = [ticks.clone(), writes.clone()];
+    let (gate, copy) = (ticks.clone(), disk.clone());
     std::thread::spawn(move || {
-        let app = with_a_tick_and_a_commit_under_way(gates);
+        let app = with_a_tick_and_a_commit_under_way(gate, copy);
         sender.send(()).unwrap();
         drop(app);
         sender.send(()).unwrap();
@@ -143,7 +89,7 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
     let patience = Duration::from_secs(60);
     assert_eq!(ended.recv_timeout(patience), Ok(()), "the app was not made");
     // Both are waited for: first the commit ends, then the tick.
-    for gate in [writes, ticks] {
+    for gate in [disk.gate(), &ticks] {
         assert!(ended.recv_timeout(Duration::from_millis(200)).is_err(), "it does not wait");
         gate.open();
     }
@@ -151,10 +97,8 @@ fn the_end_comes_also_when_a_commit_ends_while_it_waits_for_a_region() {
 }
 
 /// An app whose region waits in a tick, and its storage thread in a commit.
-fn with_a_tick_and_a_commit_under_way([ticks, writes]: [Gate; 2]) -> App {
-    let disk = FullDisk { gate: writes.clone(), ..default() };
-    let storage = StorageConfig::Custom(Arc::new(disk));
-    let mut app = headless(TerranePlugin::stored_in(storage).with_autosave_period(Duration::from_millis(1)));
+fn with_a_tick_and_a_commit_under_way(ticks: Gate, disk: Disk) -> App {
+    let mut app = headless(disk.plugin().with_autosave_period(Duration::from_millis(1)));
     let gate = ticks.clone();
     app.add_region_plugins(move |region| {
         let gate = gate.clone();
@@ -165,13 +109,13 @@ fn with_a_tick_and_a_commit_under_way([ticks, writes]: [Gate; 2]) -> App {
     start(&mut app);
     let position = BlockPos::new(3, 20, 3);
     update_until(&mut app, "the region ticks", |world| block_at(world, dimension, position).is_some());
-    writes.close();
+    disk.gate().close();
     let blocks = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let mut blocks = blocks.into_iter().cycle();
     update_until(&mut app, "something is written", |world| {
         let block = blocks.next().unwrap();
         world.write_message(SetBlock { dimension, position, block });
-        writes.waiting() > 0
+        disk.gate().waiting() > 0
     });
     ticks.close();
     update_until(&mut app, "the region is in a tick", |_| ticks.waiting() > 0);

@@ -368,6 +368,26 @@ fn a_halted_region_lets_go_its_ground_when_nobody_wants_it_and_comes_back_as_it_
     update_until(&mut app, "it is loaded again", |world| block_at(world, dimension, saved) == Some(stone));
 }
 
+/// Between the two regions.
+const BESIDE: BlockPos = BlockPos::new(16 * 60, 5, 0);
+
+/// A viewer leaves a guest where it walks from, and walks until the halted region here takes the other one in.
+fn walk_up_to_the_halted_region(app: &mut App, dimension: Entity, walking: Entity) {
+    move_viewer(app, walking, BESIDE.x as f32, 0.0);
+    update_until(app, "it has ground there", |world| block_at(world, dimension, BESIDE).is_some());
+    spawn_in_region(app, dimension, BESIDE, walker("guest", 0.0));
+    update_until(app, "it is there", |world| is_at(world, "guest", BESIDE));
+    viewer(app, dimension, BESIDE.x as f32, 0.0, 1);
+    for column in (4..60).rev().step_by(3) {
+        move_viewer(app, walking, 16.0 * column as f32, 0.0);
+        run_for(app, Duration::from_millis(30));
+    }
+    update_until(app, "they are one, and halted", |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.len() == 1 && regions[0].halted
+    });
+}
+
 #[test]
 fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
     let (mut app, dimension, [_, walking], armed) =
@@ -377,25 +397,12 @@ fn by_a_setting_what_merges_with_a_halted_region_halts_too_until_a_restart() {
     save(&mut app);
     bomb(&mut app, dimension);
     armed.set(false);
-    let beside = BlockPos::new(16 * 60, 5, 0);
-    move_viewer(&mut app, walking, beside.x as f32, 0.0);
-    update_until(&mut app, "it has ground there", |world| block_at(world, dimension, beside).is_some());
-    spawn_in_region(&mut app, dimension, beside, walker("guest", 0.0));
-    update_until(&mut app, "it is there", |world| is_at(world, "guest", beside));
-    for column in (4..60).rev().step_by(3) {
-        move_viewer(&mut app, walking, 16.0 * column as f32, 0.0);
-        viewer(&mut app, dimension, beside.x as f32, 0.0, 1);
-        run_for(&mut app, Duration::from_millis(30));
-    }
-    update_until(&mut app, "they are one, and halted", |world| {
-        let regions = &world.resource::<WorldStatistics>().regions;
-        regions.len() == 1 && regions[0].halted
-    });
+    walk_up_to_the_halted_region(&mut app, dimension, walking);
     let ticks = app.world().resource::<WorldStatistics>().regions[0].ticks;
     run_for(&mut app, Duration::from_millis(600));
     assert_eq!(app.world().resource::<WorldStatistics>().regions[0].ticks, ticks);
     restart(&mut app, dimension);
-    update_until(&mut app, "both are there", |world| is_at(world, "saved", HERE) && is_at(world, "guest", beside));
+    update_until(&mut app, "both are there", |world| is_at(world, "saved", HERE) && is_at(world, "guest", BESIDE));
     update_until(&mut app, "it ticks", |world| world.resource::<WorldStatistics>().regions[0].ticks > ticks + 5);
 }
 
@@ -408,24 +415,11 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
     bomb(&mut app, dimension);
     armed.set(false);
-    let beside = BlockPos::new(16 * 60, 5, 0);
-    move_viewer(&mut app, walking, beside.x as f32, 0.0);
-    update_until(&mut app, "it has ground there", |world| block_at(world, dimension, beside).is_some());
-    spawn_in_region(&mut app, dimension, beside, walker("guest", 0.0));
-    update_until(&mut app, "it is there", |world| is_at(world, "guest", beside));
-    viewer(&mut app, dimension, beside.x as f32, 0.0, 1);
-    for column in (4..60).rev().step_by(3) {
-        move_viewer(&mut app, walking, 16.0 * column as f32, 0.0);
-        run_for(&mut app, Duration::from_millis(30));
-    }
-    update_until(&mut app, "they are one, and halted", |world| {
-        let regions = &world.resource::<WorldStatistics>().regions;
-        regions.len() == 1 && regions[0].halted
-    });
+    walk_up_to_the_halted_region(&mut app, dimension, walking);
     let id = dimension_id(&app, dimension);
     let stored = || {
         let store = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
-        let columns = store.load_batch(id, beside.column().batch(), &[beside.column()], 0..1).unwrap();
+        let columns = store.load_batch(id, BESIDE.column().batch(), &[BESIDE.column()], 0..1).unwrap();
         columns[0].entities.len()
     };
     assert_eq!(stored(), 0);

@@ -1,6 +1,6 @@
 //! A column that a system fetches within its tick, while something else happens to it.
 
-use crate::failing_store::FullDisk;
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use std::sync::Arc;
@@ -12,9 +12,8 @@ use std::time::Duration;
 const BESIDE: BlockPos = BlockPos::new(16 * 3, 9, 0);
 const DUG: BlockPos = BlockPos::new(16 * 3 + 2, 9, 0);
 
-fn plugin(disk: FullDisk) -> TerranePlugin {
-    let storage = StorageConfig::Custom(Arc::new(disk));
-    TerranePlugin::stored_in(storage).with_autosave_period(Duration::from_secs(3_600))
+fn plugin(disk: &Disk) -> TerranePlugin {
+    disk.plugin().with_autosave_period(Duration::from_secs(3_600))
 }
 
 /// A region whose column beside that of the viewer was saved with an entity in it, and is unloaded.
@@ -72,7 +71,7 @@ fn is_ann_there_once(app: &mut App, dimension: Entity) -> bool {
 #[test]
 fn what_is_on_order_and_fetched_at_the_same_time_comes_once_with_the_newest_blocks() {
     for passes in 0..6 {
-        let (mut app, dimension) = with_ann_beside(plugin(FullDisk::default()).with_tick_mode(TickMode::Lockstep));
+        let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()).with_tick_mode(TickMode::Lockstep));
         let stone = id_of(app.world(), "terrane:stone");
         viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
         update(&mut app, passes);
@@ -115,7 +114,7 @@ fn new_ground_that_is_on_order_and_fetched_at_the_same_time_keeps_what_was_made_
 
 #[test]
 fn what_is_fetched_and_wanted_by_nobody_is_given_up_when_all_of_it_is_there() {
-    let (mut app, dimension) = with_ann_beside(plugin(FullDisk::default()).with_tick_mode(TickMode::Lockstep));
+    let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()).with_tick_mode(TickMode::Lockstep));
     let stone = id_of(app.world(), "terrane:stone");
     for _ in 0..3 {
         in_region(&mut app, dimension, HERE, move |region| fetch(region, stone));
@@ -132,7 +131,7 @@ fn what_is_fetched_and_wanted_by_nobody_is_given_up_when_all_of_it_is_there() {
 #[test]
 fn what_is_fetched_just_before_its_region_halts_comes_back_whole() {
     for is_same_tick in [true, false] {
-        let (mut app, dimension) = with_ann_beside(plugin(FullDisk::default()));
+        let (mut app, dimension) = with_ann_beside(plugin(&Disk::default()));
         let stone = id_of(app.world(), "terrane:stone");
         in_region(&mut app, dimension, HERE, move |region| {
             fetch(region, stone);
@@ -157,20 +156,19 @@ fn what_is_fetched_just_before_its_region_halts_comes_back_whole() {
 
 #[test]
 fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
-    let disk = FullDisk::default();
-    let is_unreadable = disk.is_unreadable.clone();
-    let (mut app, dimension) = with_ann_beside(plugin(disk).with_tick_mode(TickMode::Lockstep));
+    let disk = Disk::default();
+    let (mut app, dimension) = with_ann_beside(plugin(&disk).with_tick_mode(TickMode::Lockstep));
     let stone = id_of(app.world(), "terrane:stone");
     viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
-    let bad = is_unreadable.clone();
+    let bad = disk.clone();
     in_region(&mut app, dimension, HERE, move |region| {
         fetch(region, stone);
-        bad.store(true, Ordering::SeqCst);
+        bad.set_unreadable(true);
     });
     // The order of the viewer may have been read before.
     update(&mut app, 10);
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone), "it has its blocks");
-    is_unreadable.store(false, Ordering::SeqCst);
+    disk.set_unreadable(false);
     update(&mut app, 40);
     assert!(is_ann_there_once(&mut app, dimension));
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone));
@@ -178,20 +176,19 @@ fn what_cannot_be_read_of_a_fetched_column_is_tried_again() {
 
 #[test]
 fn a_dimension_closes_with_a_fetched_column_of_which_the_rest_cannot_be_read() {
-    let disk = FullDisk::default();
-    let is_unreadable = disk.is_unreadable.clone();
-    let (mut app, dimension) = with_ann_beside(plugin(disk).with_tick_mode(TickMode::Lockstep));
+    let disk = Disk::default();
+    let (mut app, dimension) = with_ann_beside(plugin(&disk).with_tick_mode(TickMode::Lockstep));
     let stone = id_of(app.world(), "terrane:stone");
-    let bad = is_unreadable.clone();
+    let bad = disk.clone();
     in_region(&mut app, dimension, HERE, move |region| {
         fetch(region, stone);
-        bad.store(true, Ordering::SeqCst);
+        bad.set_unreadable(true);
     });
     update(&mut app, 10);
     assert_eq!(walkers(app.world_mut()).len(), 0, "she could not be read");
     app.world_mut().despawn(dimension);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
-    is_unreadable.store(false, Ordering::SeqCst);
+    disk.set_unreadable(false);
     let again = flat(&mut app);
     viewer(&mut app, again, BESIDE.x as f32, 0.0, 0);
     update_until(&mut app, "all is there", |world| block_at(world, again, DUG) == Some(stone));
@@ -200,16 +197,15 @@ fn a_dimension_closes_with_a_fetched_column_of_which_the_rest_cannot_be_read() {
 
 #[test]
 fn a_dimension_closes_with_a_column_that_is_still_to_be_read_again() {
-    let disk = FullDisk::default();
-    let is_full = disk.is_full.clone();
-    let (mut app, dimension) = with_ann_beside(plugin(disk));
+    let disk = Disk::default();
+    let (mut app, dimension) = with_ann_beside(plugin(&disk));
     let stone = id_of(app.world(), "terrane:stone");
     let position = BlockPos::new(2, 9, 0);
     app.world_mut().write_message(SetBlock { dimension, position, block: stone });
     update_until(&mut app, "it is dug", |world| block_at(world, dimension, position) == Some(stone));
     listen::<SaveFailed>(&mut app);
     listen::<RegionRestarted>(&mut app);
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     app.world_mut().write_message(SaveWorld { request: 2 });
     update_until(&mut app, "it is handed out", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
     in_region(&mut app, dimension, HERE, |_| panic!("a letter bomb"));
@@ -223,7 +219,7 @@ fn a_dimension_closes_with_a_column_that_is_still_to_be_read_again() {
     let failures = heard::<SaveFailed>(&app).len();
     update_until(&mut app, "it is tried again", |world| world.resource::<Heard<SaveFailed>>().0.len() > failures);
     assert!(heard::<DimensionClosed>(&app).is_empty(), "nothing is durable yet");
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     viewer(&mut app, again, BESIDE.x as f32, 0.0, 4);
     update_until(&mut app, "all is there", |world| {
         block_at(world, again, position) == Some(stone) && walkers(world).len() == 1
@@ -233,9 +229,8 @@ fn a_dimension_closes_with_a_column_that_is_still_to_be_read_again() {
 
 #[test]
 fn a_dimension_that_closes_waits_for_the_commit_that_has_all_of_it_however_often_one_fails() {
-    let disk = FullDisk::default();
-    let is_full = disk.is_full.clone();
-    let (mut app, dimension) = with_ann_beside(plugin(disk));
+    let disk = Disk::default();
+    let (mut app, dimension) = with_ann_beside(plugin(&disk));
     listen::<SaveFailed>(&mut app);
     let other = app.world_mut().spawn(Dimension::new("other", Flat::new())).id();
     viewer(&mut app, other, 0.0, 0.0, 1);
@@ -246,7 +241,7 @@ fn a_dimension_that_closes_waits_for_the_commit_that_has_all_of_it_however_often
         app.world_mut().write_message(SetBlock { dimension, position, block: stone });
         update_until(app, "it is dug", |world| block_at(world, dimension, position) == Some(stone));
     };
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     dig(&mut app, dimension);
     app.world_mut().despawn(dimension);
     dig(&mut app, other);
@@ -256,7 +251,7 @@ fn a_dimension_that_closes_waits_for_the_commit_that_has_all_of_it_however_often
         update_until(&mut app, "it failed", |world| world.resource::<Heard<SaveFailed>>().0.len() > failures);
     }
     assert!(heard::<DimensionClosed>(&app).is_empty());
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     let again = flat(&mut app);
     viewer(&mut app, again, 0.0, 0.0, 0);

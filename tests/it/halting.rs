@@ -1,6 +1,6 @@
 //! What is on its way into a region, or between two, when that halts: it waits, comes back, or is told of.
 
-use crate::failing_store::FullDisk;
+use crate::disk::Disk;
 use crate::faults::*;
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -239,13 +239,11 @@ fn load(loader: Res<Loader>, mut blocks: RegionBlocks) -> Result {
 
 #[test]
 fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_not_written_yet() {
-    let disk = FullDisk::default();
-    let is_full = disk.is_full.clone();
+    let disk = Disk::default();
     let (found, seen) = channel();
     let loader = Loader { is_on: Arc::default(), found };
     let copy = loader.clone();
-    let storage = TerranePlugin::stored_in(StorageConfig::Custom(Arc::new(disk)));
-    let plugin = storage.with_autosave_period(Duration::from_secs(3_600));
+    let plugin = disk.plugin().with_autosave_period(Duration::from_secs(3_600));
     let (mut app, dimension, _, armed) = two_regions_with(plugin, move |app| {
         listen::<SaveFailed>(app);
         app.add_region_plugins(move |region| {
@@ -254,7 +252,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
     });
     save(&mut app);
     set(&mut app, dimension, SAVED, "terrane:stone");
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     app.world_mut().write_message(SaveWorld { request: 9 });
     update_until(&mut app, "it is handed out", |world| !world.resource::<Heard<SaveFailed>>().0.is_empty());
     bomb(&mut app, dimension);
@@ -263,7 +261,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
     let stone = id_of(app.world(), "terrane:stone");
     order(&mut app, dimension, HERE.column(), RegionOrder::Restart);
     update_until(&mut app, "it is fetched", |_| seen.try_recv().is_ok_and(|block| block == stone));
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     update_until(&mut app, "all is there", |world| block_at(world, dimension, DUG) == Some(stone));
     run_for(&mut app, Duration::from_millis(300));
     assert_eq!(block_at(app.world_mut(), dimension, DUG), Some(stone), "what is read again is not newer");

@@ -4,7 +4,7 @@ use crate::support::*;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::{BlockAccessError, SplitMix64};
-use bevy_terrane::storage::{KeyValueStore, MemoryStore};
+use bevy_terrane::storage::MemoryStore;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -453,14 +453,12 @@ fn whatever_is_built_at_any_height_is_there_again() {
 
 fn shaft(seed: u64) {
     let mut random = SplitMix64::from_parts([seed, 7]);
-    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let disk = Arc::new(MemoryStore::new());
     let strata = Strata::default();
     let mut model: BTreeMap<BlockPos, BlockId> = BTreeMap::new();
     let anchors = [-TRILLION, 0, 90, 200, TRILLION];
     for _session in 0..4 {
-        let storage = StorageConfig::Custom(disk.clone());
-        let plugin = TerranePlugin::stored_in(storage).with_autosave_period(Duration::from_millis(400));
-        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let mut app = game(lockstep_on(&disk).with_autosave_period(Duration::from_millis(400)));
         let dimension = boundless(&mut app, &strata);
         let cameras = [0, 1].map(|x| viewer_at(&mut app, dimension, BlockPos::new(x * 16, 0, 0)));
         start(&mut app);
@@ -508,13 +506,12 @@ fn shaft(seed: u64) {
 
 #[test]
 fn a_dimension_that_was_boundless_has_no_holes_when_it_is_lower_and_one_that_grows_has_more_ground() {
-    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
+    let disk = Arc::new(MemoryStore::new());
     let strata = Strata::default();
     let (here, above) = (BlockPos::new(1, 40, 1), BlockPos::new(1, 300, 1));
     let heights = [0..320, i64::MIN..i64::MAX, 0..640, 0..640];
     for (run, heights) in heights.into_iter().enumerate() {
-        let storage = StorageConfig::Custom(disk.clone());
-        let mut app = game(TerranePlugin::stored_in(storage).with_tick_mode(TickMode::Lockstep));
+        let mut app = game(lockstep_on(&disk));
         let dimension = app.world_mut().spawn(Dimension::new("shaft", strata.clone()).with_height(heights)).id();
         // At the third time where nobody ever was.
         let x = if run < 2 { 0 } else { 160 };

@@ -5,12 +5,11 @@ mod control;
 mod failing;
 mod restart;
 
-use crate::failing_store::FullDisk;
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{MemoryStore, WorldStore};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

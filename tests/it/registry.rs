@@ -7,20 +7,9 @@ use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore, WorldStore};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A disk, and a game that keeps its world on it.
-#[derive(Clone, Default)]
-struct Disk(Arc<MemoryStore>);
-
-impl Disk {
-    fn game(&self) -> App {
-        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(self.0.clone()));
-        game(plugin.with_tick_mode(TickMode::Lockstep))
-    }
-
-    /// All that is stored of types.
-    fn registry(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.0.scan(Family::Registry, &[]..&[0xff], usize::MAX).unwrap()
-    }
+/// All that is stored of types.
+fn registry(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+    disk.scan(Family::Registry, &[]..&[0xff], usize::MAX).unwrap()
 }
 
 /// Starts a game whose types are registered, and waits for the ground around the origin.
@@ -68,8 +57,8 @@ fn built(app: &mut App, count: usize) -> Vec<String> {
 
 #[test]
 fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped() {
-    let disk = Disk::default();
-    let mut app = disk.game();
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = game(lockstep_on(&disk));
     for name in ["game:brick", "game:lamp", "game:gone"] {
         app.register_block(BlockType::new(name)).unwrap();
     }
@@ -78,7 +67,7 @@ fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped
     let names = ["game:brick", "game:lamp", "game:gone", "game:stairs[facing=south]", "game:stairs"];
     build(app, &names);
 
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     app.register_block(BlockType::new("game:added")).unwrap();
     app.register_block_states(
         BlockStates::new(BlockType::new("game:steps").formerly("game:stairs"))
@@ -94,7 +83,7 @@ fn every_block_is_what_it_was_when_types_are_reordered_added_renamed_and_dropped
     drop(app);
 
     // The aliases are not needed any more, and what was dropped comes back.
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     app.register_block(BlockType::new("game:gone").with_color([1; 3])).unwrap();
     assert_eq!(built(&mut app, names.len()), expected);
     let types = app.world().resource::<BlockTypes>();
@@ -115,7 +104,7 @@ fn a_region_finds_states_and_tags() {
         }
         Ok(())
     }
-    let mut app = Disk::default().game();
+    let mut app = game(lockstep());
     let vane = BlockType::new("game:vane").transparent().with_tag("game:turns");
     app.register_block_states(BlockStates::new(vane).with_property("facing", ["north", "east"])).unwrap();
     app.add_region_plugins(|region| {
@@ -138,25 +127,25 @@ fn with_chest(app: &mut App, lock: BlockComponent) -> Result<BlockId, BlockRegis
 
 #[test]
 fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() {
-    let disk = Disk::default();
-    let mut app = disk.game();
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = game(lockstep_on(&disk));
     let chest = with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock")).unwrap();
     build(app, &["game:chest"]);
-    let stored = disk.registry();
+    let stored = registry(&disk);
 
     for (lock, reason) in [
         (BlockComponent::fixed::<u32>("game:lock"), "of 2 bytes"),
         (BlockComponent::variable("game:lock"), "of any size"),
         (BlockComponent::fixed::<u32>("game:lock").with_schema(Schema::new(1)), "no migration"),
     ] {
-        let mut app = disk.game();
+        let mut app = game(lockstep_on(&disk));
         with_chest(&mut app, lock).unwrap_err();
         let refusal = refusal(app);
         assert!(refusal.contains("\"game:lock\"") && refusal.contains(reason), "{refusal}");
-        assert_eq!(disk.registry(), stored, "a refused world stays as it is");
+        assert_eq!(registry(&disk), stored, "a refused world stays as it is");
     }
 
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     let widen = Schema::new(1).with_migration(0, |old| Ok([old, &[0, 0]].concat()));
     let current = with_chest(&mut app, BlockComponent::fixed::<u32>("game:lock").with_schema(widen)).unwrap();
     assert_eq!(built(&mut app, 1), ["game:chest"]);
@@ -168,13 +157,13 @@ fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() 
     drop(app);
 
     // A game that knows nothing of it can still tell where each value ends.
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     play(&mut app);
     let types = app.world().resource::<BlockTypes>();
     let sizes = |block| types.components(block).iter().map(|layout| layout.size).collect::<Vec<_>>();
     assert_eq!([sizes(chest), sizes(current)], [[Some(2), None], [Some(4), None]]);
     drop(app);
-    let lists = WorldStore::open(&StorageConfig::Custom(disk.0.clone())).unwrap().registry_lists().unwrap();
+    let lists = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap().registry_lists().unwrap();
     let numbers: Vec<_> = lists.components.iter().map(|record| (record.name.as_str(), record.version)).collect();
     let own = [("terrane:state", 0), ("terrane:block_entity", 0)];
     assert_eq!(numbers, [&own[..], &[("game:items", 0), ("game:lock", 0), ("game:lock", 1)]].concat());
@@ -182,14 +171,13 @@ fn a_block_component_of_another_schema_is_migrated_or_the_world_does_not_open() 
 
 #[test]
 fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
-    let disk = Disk::default();
+    let disk = Arc::new(MemoryStore::new());
     let early = || {
         let mut app = App::new();
         let chest = with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock")).unwrap();
         let states = BlockStates::new(BlockType::new("game:a")).with_property("b", ["0", "1"]);
         app.register_block_states(states).unwrap();
-        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.0.clone()));
-        app.add_plugins((MinimalPlugins, plugin.with_tick_mode(TickMode::Lockstep)));
+        app.add_plugins((MinimalPlugins, lockstep_on(&disk)));
         (app, chest)
     };
     for _ in 0..2 {
@@ -199,7 +187,7 @@ fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
         assert_eq!((types.id("game:chest"), types.components(chest).len()), (Some(chest), 2));
         assert_eq!(types.id("game:a"), types.id("game:a[b=0]"));
     }
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     with_chest(&mut app, BlockComponent::fixed::<u16>("game:lock").with_schema(Schema::new(1))).unwrap_err();
     refusal(app);
 }
@@ -232,16 +220,16 @@ fn mobs(app: &mut App, dimension: Entity) -> Vec<Mob> {
 }
 
 /// A game whose mobs have this schema.
-fn with_mobs(disk: &Disk, schema: Schema) -> App {
-    let mut app = disk.game();
+fn with_mobs(disk: &Arc<MemoryStore>, schema: Schema) -> App {
+    let mut app = game(lockstep_on(disk));
     app.register_saved_component_with::<Mob>(schema);
     app
 }
 
 /// A disk with one mob of the earlier version.
-fn with_an_old_mob() -> Disk {
-    let disk = Disk::default();
-    let mut app = disk.game();
+fn with_an_old_mob() -> Arc<MemoryStore> {
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = game(lockstep_on(&disk));
     app.register_saved_component::<before::Mob>();
     let dimension = play(&mut app);
     spawn_in_region(&mut app, dimension, place(0), before::Mob(9));
@@ -252,12 +240,12 @@ fn with_an_old_mob() -> Disk {
 #[test]
 fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open() {
     let disk = with_an_old_mob();
-    let stored = disk.registry();
+    let stored = registry(&disk);
     assert_eq!(std::any::type_name::<before::Mob>(), OLD_PATH);
 
     let refusal = refusal(with_mobs(&disk, Schema::new(1).formerly(OLD_PATH)));
     assert!(refusal.contains(OLD_PATH) && refusal.contains("no migration"), "{refusal}");
-    assert_eq!(disk.registry(), stored);
+    assert_eq!(registry(&disk), stored);
 
     let schema = || Schema::new(1).formerly(OLD_PATH).with_migration(0, name_them);
     let bob = Mob { health: 9, name: "bob".into() };
@@ -267,7 +255,7 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
     drop(app);
 
     // Without the game's mobs: what is stored stays as it is.
-    let mut app = disk.game();
+    let mut app = game(lockstep_on(&disk));
     let dimension = play(&mut app);
     spawn_in_region(&mut app, dimension, place(0), walker("alice", 0.0));
     update(&mut app, 5);
@@ -276,7 +264,7 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
     let dimension = play(&mut app);
     assert_eq!(mobs(&mut app, dimension), [bob]);
     drop(app);
-    let lists = WorldStore::open(&StorageConfig::Custom(disk.0.clone())).unwrap().registry_lists().unwrap();
+    let lists = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap().registry_lists().unwrap();
     let player = "bevy_terrane::simulation::player::Player";
     assert_eq!(lists.entity_types, [player, "it::support::Walker", OLD_PATH, "it::registry::Mob@1"]);
 }

@@ -1,21 +1,18 @@
 //! A dimension that is removed leaves nothing, and its name is free.
 
 use crate::closing::*;
-use crate::failing_store::FullDisk;
+use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{KeyValueStore, MemoryStore, WorldStore};
+use bevy_terrane::storage::WorldStore;
 use bevy_terrane::view::DimensionError;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
     for leaves in [0, 1, 2, 3, 4, 20] {
-        let disk = Arc::new(MemoryStore::new()) as Arc<dyn KeyValueStore>;
-        let disk = StorageConfig::Custom(disk);
-        let mut app = closing(TerranePlugin::stored_in(disk.clone()).with_tick_mode(TickMode::Lockstep));
+        let disk = Disk::default();
+        let mut app = closing(disk.plugin().with_tick_mode(TickMode::Lockstep));
         let [first, other] = two_dimensions(&mut app);
         let (id, scout) = (dimension_id(&app, first), uuid::Uuid::from_u128(7));
         spawn_in_region(&mut app, other, HERE, (walker("scout", 0.0), StableId(scout)));
@@ -28,7 +25,7 @@ fn an_entity_that_goes_to_a_dimension_that_is_removed_goes_with_it() {
         update(&mut app, 10);
         assert_eq!(names(&mut app), [""; 0]);
         drop(app);
-        let store = WorldStore::open(&disk).unwrap();
+        let store = WorldStore::open(&disk.storage()).unwrap();
         assert_eq!(store.entity(scout).unwrap(), None, "it left after {leaves} frames");
     }
 }
@@ -125,24 +122,22 @@ fn what_waits_for_its_name_can_be_removed_and_hears_of_it() {
 
 #[test]
 fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
-    let disk = FullDisk::default();
-    let is_full = disk.is_full.clone();
-    let disk = StorageConfig::Custom(Arc::new(disk) as Arc<dyn KeyValueStore>);
+    let disk = Disk::default();
     // One that has something in it, so that a removal can be broken off.
-    let mut app = closing(TerranePlugin::stored_in(disk.clone()));
+    let mut app = closing(disk.plugin());
     let first = named(&mut app, "overworld");
     viewer(&mut app, first, 0.0, 0.0, 1);
     start(&mut app);
     update_until(&mut app, "it is loaded", |world| block_at(world, first, HERE).is_some());
     drop(app);
-    let store = WorldStore::open(&disk).unwrap();
+    let store = WorldStore::open(&disk.storage()).unwrap();
     assert!(!store.remove_dimension("overworld", |_| ControlFlow::Break(())).unwrap().finished);
     drop(store);
 
-    let mut app = closing(TerranePlugin::stored_in(disk));
+    let mut app = closing(disk.plugin());
     start(&mut app);
     update(&mut app, 3);
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     let second = named(&mut app, "overworld");
     update_until(&mut app, "it failed", |world| !world.resource::<Heard<DimensionFailed>>().0.is_empty());
     let clock = |world: &World| world.resource::<WorldStatistics>().clock;
@@ -155,7 +150,7 @@ fn a_removal_that_fails_is_told_of_and_not_tried_for_ever() {
         panic!("{}", failed[0].error)
     };
     assert!(error.to_string().contains("no space left"), "{error}");
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     app.world_mut().despawn(second);
     let third = named(&mut app, "overworld");
     update_until(&mut app, "it is open", |world| world.get::<DimensionOpen>(third).is_some());

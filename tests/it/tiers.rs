@@ -17,41 +17,30 @@ use std::time::Duration;
 
 const DIMENSION: DimensionId = DimensionId(0);
 
-/// A world that a second look can be taken at while it runs.
-struct Shared(Arc<MemoryStore>);
+/// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
+fn plugin(disk: &Arc<MemoryStore>, promotion: Promotion) -> TerranePlugin {
+    let settings = TierSettings {
+        promotion,
+        warm_after: Duration::from_secs(5),
+        cold_after: Duration::from_secs(30),
+        cold_beyond: 320,
+        ..default()
+    };
+    lockstep_on(disk).with_tiers(settings)
+}
 
-impl Shared {
-    fn new() -> Self {
-        Self(Arc::new(MemoryStore::new()))
-    }
-
-    /// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
-    fn plugin(&self, promotion: Promotion) -> TerranePlugin {
-        let settings = TierSettings {
-            promotion,
-            warm_after: Duration::from_secs(5),
-            cold_after: Duration::from_secs(30),
-            cold_beyond: 320,
-            ..default()
-        };
-        TerranePlugin::stored_in(StorageConfig::Custom(self.0.clone()))
-            .with_tick_mode(TickMode::Lockstep)
-            .with_tiers(settings)
-    }
-
-    fn tier(&self, block: BlockPos) -> Option<Tier> {
-        // A copy, so that the running world's session is left alone.
-        let world = WorldStore::from_store(Box::new(self.0.snapshot())).unwrap();
-        world.tier(ChunkGroup::of(DIMENSION, block.chunk())).unwrap()
-    }
+fn tier(disk: &MemoryStore, block: BlockPos) -> Option<Tier> {
+    // A copy, so that the running world's session is left alone.
+    let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
+    world.tier(ChunkGroup::of(DIMENSION, block.chunk())).unwrap()
 }
 
 fn seconds(app: &mut App, seconds: usize) {
     update(app, seconds * 20);
 }
 
-fn start_at(shared: &Shared, promotion: Promotion) -> (App, Entity, Entity) {
-    let mut app = game(shared.plugin(promotion));
+fn start_at(disk: &Arc<MemoryStore>, promotion: Promotion) -> (App, Entity, Entity) {
+    let mut app = game(plugin(disk, promotion));
     let dimension = flat(&mut app);
     let viewer = viewer(&mut app, dimension, 0.0, 0.0, 3);
     start(&mut app);
@@ -64,34 +53,34 @@ const FAR: BlockPos = BlockPos::new(900, 2, 3);
 
 #[test]
 fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_not() {
-    let shared = Shared::new();
-    let (mut app, dimension, viewer) = start_at(&shared, Promotion::OnSave);
+    let disk = Arc::new(MemoryStore::new());
+    let (mut app, dimension, viewer) = start_at(&disk, Promotion::OnSave);
     seconds(&mut app, 20);
-    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "it is loaded");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Hot), "it is loaded");
     let stone = id_of(app.world(), "terrane:stone");
     app.world_mut().write_message(SetBlock { dimension, position: HOME, block: stone });
     seconds(&mut app, 6);
     move_viewer(&mut app, viewer, NEAR.x as f32, 0.0);
     seconds(&mut app, 4);
-    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "five seconds have not passed since it was left");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Hot), "five seconds have not passed since it was left");
     seconds(&mut app, 6);
-    assert_eq!(shared.tier(HOME), Some(Tier::Warm), "the viewer is near");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Warm), "the viewer is near");
     seconds(&mut app, 10);
-    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
+    assert_eq!((tier(&disk, HOME), tier(&disk, NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
     seconds(&mut app, 15);
-    assert_eq!(shared.tier(HOME), Some(Tier::Cold), "half a minute has passed");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Cold), "half a minute has passed");
     move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
     seconds(&mut app, 12);
-    assert_eq!((shared.tier(NEAR), shared.tier(FAR)), (Some(Tier::Cold), Some(Tier::Hot)), "the viewer is far away");
+    assert_eq!((tier(&disk, NEAR), tier(&disk, FAR)), (Some(Tier::Cold), Some(Tier::Hot)), "the viewer is far away");
     // It comes back as it was, from where it lies, and becomes hot when it is changed.
     move_viewer(&mut app, viewer, 0.0, 0.0);
     seconds(&mut app, 2);
     assert_eq!(block_at(app.world_mut(), dimension, HOME), Some(stone));
-    assert_eq!(shared.tier(HOME), Some(Tier::Cold));
+    assert_eq!(tier(&disk, HOME), Some(Tier::Cold));
     let dirt = id_of(app.world(), "terrane:dirt");
     app.world_mut().write_message(SetBlock { dimension, position: HOME, block: dirt });
     seconds(&mut app, 7);
-    assert_eq!(shared.tier(HOME), Some(Tier::Hot));
+    assert_eq!(tier(&disk, HOME), Some(Tier::Hot));
     let statistics = &app.world().resource::<WorldStatistics>().tiers;
     assert!(statistics.moved[1] > 0 && statistics.moved[2] > 0 && statistics.left == 0, "{statistics:?}");
     let sizes = [statistics.sizes[0], statistics.sizes[2]];
@@ -101,44 +90,43 @@ fn ground_that_was_left_cools_down_by_time_and_distance_and_loaded_ground_does_n
 
 #[test]
 fn ground_that_is_loaded_is_hot_at_once_if_the_game_wants_it_so() {
-    let shared = Shared::new();
-    let (mut app, dimension, viewer) = start_at(&shared, Promotion::OnLoad);
+    let disk = Arc::new(MemoryStore::new());
+    let (mut app, dimension, viewer) = start_at(&disk, Promotion::OnLoad);
     seconds(&mut app, 2);
     move_viewer(&mut app, viewer, FAR.x as f32, 0.0);
     seconds(&mut app, 15);
-    assert_eq!(shared.tier(HOME), Some(Tier::Cold));
+    assert_eq!(tier(&disk, HOME), Some(Tier::Cold));
     move_viewer(&mut app, viewer, 0.0, 0.0);
     seconds(&mut app, 1);
     assert!(block_at(app.world_mut(), dimension, HOME).is_some());
-    assert_eq!(shared.tier(HOME), Some(Tier::Hot));
+    assert_eq!(tier(&disk, HOME), Some(Tier::Hot));
     assert!(app.world().resource::<WorldStatistics>().generated > 0);
 }
 
 #[test]
 fn heat_goes_on_after_a_restart() {
-    let shared = Shared::new();
-    let (mut app, _, viewer) = start_at(&shared, Promotion::OnSave);
+    let disk = Arc::new(MemoryStore::new());
+    let (mut app, _, viewer) = start_at(&disk, Promotion::OnSave);
     seconds(&mut app, 8);
     move_viewer(&mut app, viewer, NEAR.x as f32, 0.0);
     seconds(&mut app, 3);
     drop(app);
-    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Hot), Some(Tier::Hot)));
-    let mut app = game(shared.plugin(Promotion::OnSave));
+    assert_eq!((tier(&disk, HOME), tier(&disk, NEAR)), (Some(Tier::Hot), Some(Tier::Hot)));
+    let mut app = game(plugin(&disk, Promotion::OnSave));
     let dimension = flat(&mut app);
     self::viewer(&mut app, dimension, NEAR.x as f32, 0.0, 3);
     start(&mut app);
     seconds(&mut app, 1);
-    assert_eq!(shared.tier(HOME), Some(Tier::Hot), "three and one are less than five");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Hot), "three and one are less than five");
     seconds(&mut app, 4);
-    assert_eq!((shared.tier(HOME), shared.tier(NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
+    assert_eq!((tier(&disk, HOME), tier(&disk, NEAR)), (Some(Tier::Warm), Some(Tier::Hot)));
 }
 
 #[test]
 fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
     let disk = Arc::new(MemoryStore::new());
     let open = || {
-        let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk.clone()));
-        let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+        let mut app = game(lockstep_on(&disk));
         let dimension = flat(&mut app);
         start(&mut app);
         (app, dimension)
@@ -166,8 +154,7 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
     const RATE: u64 = 50_000;
     let disk = Arc::new(MemoryStore::new());
     let settings = TierSettings { bytes_per_second: RATE, ..default() };
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tiers(settings);
-    let mut app = game(plugin.with_tick_mode(TickMode::Lockstep));
+    let mut app = game(lockstep_on(&disk).with_tiers(settings));
     let dimension = flat(&mut app);
     start(&mut app);
     update(&mut app, 3);
@@ -194,15 +181,15 @@ fn moves_take_no_more_bytes_a_second_than_they_may() {
 
 #[test]
 fn pregenerated_ground_starts_cold() {
-    let shared = Shared::new();
-    let mut app = game(shared.plugin(Promotion::OnSave));
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = game(plugin(&disk, Promotion::OnSave));
     let dimension = flat(&mut app);
     start(&mut app);
     update(&mut app, 3);
     let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: 8 };
     app.world_mut().spawn(Pregeneration { dimension, area });
     seconds(&mut app, 4);
-    assert_eq!(shared.tier(HOME), Some(Tier::Cold), "it waits for nothing but a save and a step");
+    assert_eq!(tier(&disk, HOME), Some(Tier::Cold), "it waits for nothing but a save and a step");
 }
 
 fn positions() -> impl Iterator<Item = ChunkPos> {

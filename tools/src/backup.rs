@@ -1,7 +1,7 @@
 //! Backups, and worlds of them.
 
 use super::outcome::{End, Outcome, Result, bytes};
-use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, restore_world};
+use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
 use bevy_terrane::storage::{Access, Backup, RocksStore, StorageConfig, WorldOpenError, WorldStore};
 use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ const POLL_PERIOD: Duration = Duration::from_millis(100);
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let config = StorageConfig::Path(world.to_path_buf());
     let backup = match WorldStore::open_existing(&config, Access::Maintain) {
-        Ok(store) => store.back_up(folder, keep)?,
+        Ok(store) => match store.back_up(folder, keep, stop) {
+            Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no backup was made")),
+            made => made?,
+        },
         Err(locked @ WorldOpenError::Locked { .. }) => match ask_for(world, folder, keep, &locked, stop)? {
             Some(backup) => backup,
-            None => {
-                let text = "stopped; a backup that the game has begun is made all the same";
-                return Ok(Outcome::new(End::Stopped, text.into(), json!({})));
-            }
+            None => return Ok(Outcome::stopped("stopped; a backup that the game has begun is made all the same")),
         },
         Err(error) => return Err(error.into()),
     };
@@ -71,8 +71,11 @@ fn is_open_elsewhere(world: &Path) -> bool {
     matches!(WorldStore::open_existing(&config, Access::Read), Err(WorldOpenError::Locked { .. }))
 }
 
-pub fn restore(folder: &Path, world: &Path, number: Option<u32>) -> Result<Outcome> {
-    let backup = restore_world(folder, number, world)?;
+pub fn restore(folder: &Path, world: &Path, number: Option<u32>, stop: &Stop) -> Result<Outcome> {
+    let backup = match restore_world(folder, number, world, stop) {
+        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no world was made")),
+        restored => restored?,
+    };
     let text = format!("{} was made of backup {}", world.display(), backup.number);
     Ok(Outcome::new(End::Well, text, as_json(&backup)))
 }

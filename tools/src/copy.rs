@@ -45,6 +45,5 @@ pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
         report.damage.count(),
         report.set_aside,
     );
-    let end = if report.damage.count() > 0 { End::Damaged } else { End::Well };
-    Ok(Outcome::new(end, text, json))
+    Ok(Outcome::new(End::of(true, report.damage.is_empty()), text, json))
 }

@@ -5,13 +5,12 @@ use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, check_export,
+    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, check_export, export_file,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
 use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
@@ -33,8 +32,8 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);
     let report = report?;
-    let on_disk: u64 =
-        files(file, report.files).filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
+    let files = (1..=report.files).map(|number| export_file(file, number));
+    let on_disk: u64 = files.filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
         "{} chunks in {} columns, {} entities and {} other objects are in {} files, {}\n",
         report.chunks,
@@ -58,7 +57,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
         "lost": lost_json(&report.lost.first),
         "more_lost": report.lost.more,
     });
-    Ok(Outcome::new(end(report.finished, report.lost.is_empty()), text, json))
+    Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), text, json))
 }
 
 pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> {
@@ -104,7 +103,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         "lost": lost_json(&report.lost.first),
         "more_lost": report.lost.more,
     });
-    Ok(Outcome::new(end(report.finished, report.lost.is_empty()), import_text(&report), json))
+    Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
 
 fn import_text(report: &ImportReport) -> String {
@@ -145,23 +144,4 @@ fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {
     let json =
         |lost: &LostObject| json!({ "column": lost.column.map(|column| [column.x, column.z]), "reason": lost.reason });
     lost.iter().map(json).collect()
-}
-
-fn end(is_finished: bool, is_whole: bool) -> End {
-    match (is_finished, is_whole) {
-        (false, _) => End::Stopped,
-        (true, false) => End::Damaged,
-        (true, true) => End::Well,
-    }
-}
-
-/// The files of an export.
-fn files(first: &Path, count: u32) -> impl Iterator<Item = PathBuf> {
-    (1..=count).map(|number| {
-        let mut path = first.as_os_str().to_owned();
-        if number > 1 {
-            path.push(format!(".{number}"));
-        }
-        path.into()
-    })
 }

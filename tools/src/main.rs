@@ -27,7 +27,7 @@ mod verify;
 
 use bevy_terrane::work::Stop;
 use outcome::End;
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 
 pub use arguments::{Arguments, Command, SchematicCommand};
 pub use outcome::{Outcome, Result};
@@ -54,12 +54,28 @@ fn main() -> ExitCode {
 /// steps.
 fn interruption(stop: Stop, at_once: bool) -> impl FnMut() {
     move || {
-        if at_once || stop.is_stopped() {
-            process::exit(End::Stopped.code().into());
+        if stop.is_stopped() {
+            eprintln!(
+                "ended at once; what was begun is left unfinished, and the same command does it anew or does the rest"
+            );
+        } else if !at_once {
+            stop.stop();
+            eprintln!("it stops at the next good moment; Ctrl-C again ends it at once");
+            return;
         }
-        stop.stop();
-        eprintln!("it stops at the next good moment; Ctrl-C again ends it at once");
+        end_at_once(End::Stopped.code().into());
     }
+}
+
+/// Not by `std::process::exit`, which waits until the database's threads have ended.
+#[cfg(unix)]
+fn end_at_once(code: i32) -> ! {
+    signal_hook::low_level::exit(code)
+}
+
+#[cfg(not(unix))]
+fn end_at_once(code: i32) -> ! {
+    std::process::exit(code)
 }
 
 /// All that the program does but for the command line and the exit code. It ends at the next good moment once `stop` is set.
@@ -72,7 +88,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> Result<Outcome> {
         Command::Copy { world, new } => copy::copy(world, new, stop),
         Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep, stop),
         Command::Restore { folder, world, number, list } => match (world, list) {
-            (Some(world), false) => backup::restore(folder, world, *number),
+            (Some(world), false) => backup::restore(folder, world, *number, stop),
             _ => backup::list(folder),
         },
         Command::Prune(arguments) => prune::run(arguments, stop),

@@ -29,6 +29,15 @@ pub enum End {
 }
 
 impl End {
+    /// The end of what was stopped or not, and found damage or not.
+    pub fn of(is_finished: bool, is_whole: bool) -> Self {
+        match (is_finished, is_whole) {
+            (false, _) => Self::Stopped,
+            (true, false) => Self::Damaged,
+            (true, true) => Self::Well,
+        }
+    }
+
     /// For whoever started the program.
     pub fn code(self) -> u8 {
         match self {
@@ -53,6 +62,11 @@ impl Outcome {
     pub fn new(end: End, text: String, mut json: Value) -> Self {
         json["outcome"] = end.name().into();
         Self { end, text, json }
+    }
+
+    /// It was stopped, and nothing of it is left.
+    pub fn stopped(text: &str) -> Self {
+        Self::new(End::Stopped, text.into(), Value::Object(Default::default()))
     }
 
     /// Prints it on the standard output.

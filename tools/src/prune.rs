@@ -26,23 +26,22 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
     let report = report?;
     drop(display);
-    let mut is_whole = report.finished;
-    if is_whole && !arguments.dry_run {
-        is_whole = compact_all(&store, stop)?.is_continue();
+    let mut is_finished = report.finished;
+    if is_finished && !arguments.dry_run {
+        is_finished = compact_all(&store, stop)?.is_continue();
     }
     drop(store);
     let after = folder_bytes(&arguments.world);
-    let end = if is_whole { End::Well } else { End::Stopped };
     let text = text(&report, &keep, arguments.dry_run) + &space(before, after);
     let mut json = as_json(&report);
     (json["bytes_before"], json["bytes_after"]) = (before.into(), after.into());
-    Ok(Outcome::new(end, text, json))
+    Ok(Outcome::new(End::of(is_finished, true), text, json))
 }
 
 pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
     let before = folder_bytes(world);
     let store = open(world, Access::Maintain)?;
-    let end = if compact_all(&store, stop)?.is_continue() { End::Well } else { End::Stopped };
+    let end = End::of(compact_all(&store, stop)?.is_continue(), true);
     drop(store);
     let after = folder_bytes(world);
     Ok(Outcome::new(end, space(before, after), json!({ "bytes_before": before, "bytes_after": after })))

@@ -18,10 +18,10 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let options = ReadOptions { salvage: true, ..ReadOptions::default() };
     let (schematic, report) = match Schematic::read_with(source, &options, &mut |_| stop.go_on()) {
         Ok(read) => read,
-        Err(SchematicError::Cancelled) => return Ok(Outcome::new(End::Stopped, "stopped".into(), json!({}))),
+        Err(SchematicError::Cancelled) => return Ok(Outcome::stopped("stopped")),
         Err(error) => return Err(failed(&error).into()),
     };
-    let end = if report.damage.is_some() { End::Damaged } else { End::Well };
+    let end = End::of(true, report.damage.is_none());
     let kinds = kinds(&schematic);
     Ok(Outcome::new(end, text(&schematic, &report, &kinds, on_disk), as_json(&schematic, &report, &kinds, on_disk)))
 }

@@ -124,11 +124,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
         }
         imported => imported?,
     };
-    let end = match (report.finished, &read.damage) {
-        (false, _) => End::Stopped,
-        (true, Some(_)) => End::Damaged,
-        (true, None) => End::Well,
-    };
+    let end = End::of(report.finished, read.damage.is_none());
     Ok(Outcome::new(end, import_text(&report, &read, layers), import_json(&report, &read, layers)))
 }
 
@@ -190,7 +186,7 @@ fn closed_world<'a>(store: &'a WorldStore, name: &str) -> Result<ClosedWorld<'a>
 }
 
 fn stopped() -> Outcome {
-    Outcome::new(End::Stopped, "stopped; nothing was written".into(), json!({}))
+    Outcome::stopped("stopped; nothing was written")
 }
 
 fn failed(file: &Path, error: &dyn std::fmt::Display) -> String {

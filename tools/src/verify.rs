@@ -13,11 +13,6 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let mut display = Display::new("verifying", "values", stop);
     let report = store.verify(|progress| display.show(progress))?;
     drop(display);
-    let end = match (report.finished, report.damage.count()) {
-        (false, _) => End::Stopped,
-        (true, 0) => End::Well,
-        (true, _) => End::Damaged,
-    };
     let mut text = damages(&report.damage);
     text += &format!(
         "{} values, {} were read; {} are damaged\n",
@@ -35,7 +30,7 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
         "damages": damages_as_json(&report.damage),
         "stale_keys": report.stale,
     });
-    Ok(Outcome::new(end, text, json))
+    Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), text, json))
 }
 
 /// A line for each damage.

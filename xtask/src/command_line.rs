@@ -13,13 +13,15 @@ Tasks of bevy_terrane:
                                    lints             cargo clippy, warnings denied, also with few features
                                    documentation     cargo doc, warnings denied
                                    tests             cargo test: unit, integration and doc tests, among them
-                                                     the architecture check, tests/it/architecture.rs
+                                                     the architecture check, tests/it/architecture.rs;
+                                                     those of files of other programs where there are such
 
 Both first install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
 
 Environment:
   CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target
   XTASK_SKIP_SETUP=1   do not look for what is missing, and install nothing
+  TERRANE_SCHEMATICS   schematics that other programs made; by default ../shared/schematics
   TERRANE_ROUNDS=10    repeat the long tests (kills, random worlds, damaged bytes) ten times as often
 ";
 

@@ -2,6 +2,8 @@
 
 use crate::cargo::Cargo;
 use crate::setup;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -25,9 +27,22 @@ pub fn run() -> Result<ExitCode, String> {
     step("Documentation", cargo.command(&documentation).env("RUSTDOCFLAGS", "-D warnings"))?;
     // Not `--all-targets`, which leaves out the doc tests.
     step("Tests", &mut cargo.command(&["test", "--workspace", "--all-features"]))?;
+    let schematics = schematics();
+    if schematics.exists() {
+        let ignored = ["test", "--workspace", "--all-features", "--lib", "--test", "it", "--", "--ignored"];
+        step("Tests of files of other programs", cargo.command(&ignored).env("TERRANE_SCHEMATICS", schematics))?;
+    } else {
+        println!("\nNot run: tests of files of other programs, since there is no {}", schematics.display());
+    }
 
     println!("\nEverything passed in {}.", in_words(start.elapsed()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where files of other programs are, which are no part of the project.
+fn schematics() -> PathBuf {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/schematics");
+    env::var_os("TERRANE_SCHEMATICS").map_or_else(beside, PathBuf::from)
 }
 
 fn step(name: &str, command: &mut Command) -> Result<(), String> {

@@ -19,6 +19,7 @@ mod writer;
 pub use error::{ExportError, ImportError, KeptObjectError};
 pub use format::EXPORT_SIGNATURE;
 pub use import::check_export;
+pub use writer::export_file;
 
 use super::Listed;
 use crate::space::{BlockBox, ColumnPos};

@@ -6,7 +6,7 @@ use super::salvage::{SalvageReport, salvage};
 use super::snapshot_files;
 use crate::storage::folder::WorldFolder;
 use crate::storage::{Access, Backup, RocksStore, StoreError, WorldOpenError, WorldStore};
-use crate::work::Progress;
+use crate::work::{Progress, Stop};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -50,17 +50,19 @@ pub fn salvage_world(
 }
 
 /// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or
-/// of the one with this number.
+/// of the one with this number. It looks at `stop` when the database is there, which is one long step.
 ///
 /// # Errors
-/// As [`RocksStore::restore`], and if there is something in the folder, or no world in the backup that this version of the
-/// crate can open. Nothing is left in the folder then.
-pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path) -> Result<Backup, UpkeepError> {
+/// As [`RocksStore::restore`], [`UpkeepError::Cancelled`], and if there is something in the folder, or no world in the backup
+/// that this version of the crate can open. Nothing is left in the folder then.
+pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &Stop) -> Result<Backup, UpkeepError> {
     let new = NewWorld::begin(path)?;
     let restored = RocksStore::restore(backups, number, &new.database)?;
+    UpkeepError::if_stopped(stop)?;
     let store = Arc::new(RocksStore::open_to_read(&new.database)?);
     drop(WorldStore::open_existing(&crate::storage::StorageConfig::Custom(store), Access::Read)?);
     new.copy_snapshots(Some(snapshot_files::of_backup(backups, restored.number)))?;
+    UpkeepError::if_stopped(stop)?;
     new.finish()?;
     Ok(restored)
 }
@@ -79,7 +81,7 @@ struct NewWorld {
 impl NewWorld {
     fn begin(path: &Path) -> Result<Self, WorldOpenError> {
         let made_folder = !path.exists();
-        let folder = WorldFolder::open(path)?;
+        let folder = WorldFolder::open_to_fill(path)?;
         if !folder.is_new() || folder.database().exists() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
@@ -111,9 +113,7 @@ impl Drop for NewWorld {
             return;
         }
         // As far as possible: who tries again is told what is in the way.
-        let _ = fs::remove_dir_all(&self.database);
-        let _ = fs::remove_dir_all(self.folder.snapshots());
-        let _ = self.folder.forget();
+        let _ = self.folder.clear().and_then(|()| self.folder.forget());
         if self.made_folder {
             let _ = fs::remove_dir(&self.path);
         }

@@ -171,15 +171,14 @@ fn a_viewer_takes_along_what_is_on_its_way_into_the_store() {
 
 #[test]
 fn a_store_that_cannot_keep_up_holds_it_back() {
-    let is_full = Arc::<AtomicBool>::default();
-    let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tick_mode(TickMode::Lockstep);
+    let disk = Disk::default();
+    let plugin = disk.plugin().with_tick_mode(TickMode::Lockstep);
     let generator = Counting::default();
     let mut app = app(plugin.with_pregeneration_in_flight(4_096));
     let overworld = dimension(&mut app, &generator);
     start(&mut app);
     update(&mut app, 2);
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     let job = pregenerate(&mut app, overworld, disc(300));
     let mut before = 1;
     update_until(&mut app, "it holds", |_| {
@@ -190,6 +189,6 @@ fn a_store_that_cannot_keep_up_holds_it_back() {
     let held = progress(&app, job);
     // 65,536 things may wait for the store: here a column is a chunk and a summary.
     assert!((20_000..50_000).contains(&held.done), "{}", held.done);
-    is_full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     wait_for_done(&mut app, job, held.done + 1_000);
 }

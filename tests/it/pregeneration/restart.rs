@@ -136,27 +136,25 @@ fn it_waits_with_its_dimension_and_goes_with_it() {
     }
 }
 
-/// A world whose dimension was told to close while nothing can be stored, with a job that is not done, and the switch.
-fn closing_with_a_job(mode: TickMode) -> (App, Entity, Arc<AtomicBool>) {
-    let is_full = Arc::<AtomicBool>::default();
-    let disk = Arc::new(FullDisk { is_full: is_full.clone(), ..default() });
-    let plugin = TerranePlugin::stored_in(StorageConfig::Custom(disk)).with_tick_mode(mode);
-    let mut app = app(plugin.with_pregeneration_in_flight(16));
+/// A world whose dimension was told to close while nothing can be stored, with a job that is not done, and its disk.
+fn closing_with_a_job(mode: TickMode) -> (App, Entity, Disk) {
+    let disk = Disk::default();
+    let mut app = app(disk.plugin().with_tick_mode(mode).with_pregeneration_in_flight(16));
     let overworld = dimension(&mut app, &Counting::default());
     let job = pregenerate(&mut app, overworld, disc(60));
     start(&mut app);
     wait_for_done(&mut app, job, 100);
-    is_full.store(true, Ordering::SeqCst);
+    disk.set_full(true);
     app.world_mut().despawn(overworld);
     update(&mut app, 5);
     assert!(heard::<DimensionClosed>(&app).is_empty(), "it cannot be saved");
     assert!(app.world().get_entity(job).is_ok());
-    (app, job, is_full)
+    (app, job, disk)
 }
 
 /// Lets the dimension close and opens it again. Gives what jobs there are then.
-fn jobs_when_opened_again(app: &mut App, is_full: &AtomicBool) -> Vec<PregenerationState> {
-    is_full.store(false, Ordering::SeqCst);
+fn jobs_when_opened_again(app: &mut App, disk: &Disk) -> Vec<PregenerationState> {
+    disk.set_full(false);
     update_until(app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
     let overworld = dimension(app, &Counting::default());
     update_until(app, "it is open again", |world| world.get::<DimensionOpen>(overworld).is_some());
@@ -168,13 +166,13 @@ fn jobs_when_opened_again(app: &mut App, is_full: &AtomicBool) -> Vec<Pregenerat
 fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
     for mode in [TickMode::Lockstep, TickMode::Independent] {
         for is_despawned in [true, false] {
-            let (mut app, job, is_full) = closing_with_a_job(mode);
+            let (mut app, job, disk) = closing_with_a_job(mode);
             match is_despawned {
                 true => drop(app.world_mut().despawn(job)),
                 false => control(&mut app, job, PregenerationOrder::Cancel),
             }
             update(&mut app, 5);
-            let states = jobs_when_opened_again(&mut app, &is_full);
+            let states = jobs_when_opened_again(&mut app, &disk);
             assert!(states.iter().all(|state| *state == PregenerationState::Cancelled), "{states:?}");
             assert_eq!(heard::<PregenerationEnded>(&app).len(), 1);
             assert_eq!(heard::<PregenerationEnded>(&app)[0].pregeneration, job);
@@ -184,23 +182,23 @@ fn what_is_cancelled_while_its_dimension_closes_does_not_come_back() {
 
 #[test]
 fn what_is_paused_while_its_dimension_closes_is_paused_when_it_comes_back() {
-    let (mut app, job, is_full) = closing_with_a_job(TickMode::Lockstep);
+    let (mut app, job, disk) = closing_with_a_job(TickMode::Lockstep);
     control(&mut app, job, PregenerationOrder::Pause);
     update(&mut app, 5);
-    assert_eq!(jobs_when_opened_again(&mut app, &is_full), [PregenerationState::Paused]);
+    assert_eq!(jobs_when_opened_again(&mut app, &disk), [PregenerationState::Paused]);
 }
 
 #[test]
 fn what_is_despawned_together_with_its_dimension_goes_on() {
-    let (store, generator) = (Arc::new(MemoryStore::new()), Counting::default());
-    let mut app = app(in_store(&store).with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16));
+    let (disk, generator) = (Disk::default(), Counting::default());
+    let mut app = app(disk.plugin().with_tick_mode(TickMode::Lockstep).with_pregeneration_in_flight(16));
     let overworld = dimension(&mut app, &generator);
     let job = pregenerate(&mut app, overworld, disc(60));
     start(&mut app);
     wait_for_done(&mut app, job, 100);
     app.world_mut().despawn(job);
     app.world_mut().despawn(overworld);
-    assert_eq!(jobs_when_opened_again(&mut app, &AtomicBool::default()), [PregenerationState::Running]);
+    assert_eq!(jobs_when_opened_again(&mut app, &disk), [PregenerationState::Running]);
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Files of other programs go through a world that knows nothing of them, and come out as they were. Where there are none,
-//! this is skipped: see `snapshot::schematic::tests::real_files`.
+//! Files of other programs go through a world that knows nothing of them, and come out as they were. Ignored where there are
+//! none: see `snapshot::schematic::tests::real_files`.
 
 use super::*;
 use crate::snapshot::schematic::normalized;
 use crate::snapshot::schematic::tests::files_alone;
 
 #[test]
+#[ignore = "needs files of other programs"]
 fn real_files_come_out_of_a_world_as_they_went_in() {
     let registry = registry(&[]);
     for (name, bytes) in files_alone() {

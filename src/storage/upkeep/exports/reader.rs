@@ -3,7 +3,7 @@
 use super::ImportError;
 use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks};
 use super::name::{COLUMNS, List, Name, Part};
-use super::writer::numbered;
+use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
@@ -181,7 +181,7 @@ impl Reader {
     }
 
     fn open_file(&self, number: u32) -> Result<ObjectStore> {
-        let path = numbered(&self.path, number);
+        let path = export_file(&self.path, number);
         let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE)?;
         let header = read(&store, &Name::Export.to_string())?.map(|(_, header)| header);
         if header.as_ref() != Some(&self.encoded_header) {

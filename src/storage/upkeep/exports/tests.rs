@@ -24,7 +24,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
-use writer::{Limits, numbered};
+use writer::{Limits, export_file};
 
 const NAME: &str = "overworld";
 
@@ -289,7 +289,7 @@ fn cells(blocks: &BlockRegistry, chunk: &Chunk) -> BTreeMap<[usize; 3], Cell> {
 
 /// The objects of all files of an export.
 fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
-    let files = (1..).map(|number| numbered(path, number)).take_while(|path| path.exists());
+    let files = (1..).map(|number| export_file(path, number)).take_while(|path| path.exists());
     let read = |path: PathBuf| {
         let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE).unwrap();
         let keys: Vec<String> = store.entries_from(0).map(|(key, _)| key.to_owned()).collect();
@@ -304,8 +304,8 @@ fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
 
 /// Copies the files of an export as they are at this moment.
 fn copy_files(from: &Path, to: &Path) {
-    for number in (1..).take_while(|number| numbered(from, *number).exists()) {
-        fs::copy(numbered(from, number), numbered(to, number)).unwrap();
+    for number in (1..).take_while(|number| export_file(from, *number).exists()) {
+        fs::copy(export_file(from, number), export_file(to, number)).unwrap();
     }
 }
 

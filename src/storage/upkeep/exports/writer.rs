@@ -64,8 +64,8 @@ pub(super) enum Begun {
     Finished(ExportReport),
 }
 
-/// The file of an export with this number, from 1.
-pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
+/// The file with this number, from 1, of an export whose first one this is.
+pub fn export_file(path: &Path, number: u32) -> PathBuf {
     match number {
         1 => path.to_path_buf(),
         number => {
@@ -91,7 +91,7 @@ impl Writer {
             if !store.is_empty() {
                 return Err(ExportError::OtherExport { path: path.to_path_buf() });
             }
-            let next = numbered(path, 2);
+            let next = export_file(path, 2);
             if exists(&next)? {
                 return Err(ExportError::OtherExport { path: next });
             }
@@ -108,7 +108,7 @@ impl Writer {
         let is_finished = store.contains(&Name::Files.to_string());
         let last = last_with_progress(path, store, limits.level, &header)?;
         let Some((store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
-        let other = || ExportError::OtherExport { path: numbered(path, number) };
+        let other = || ExportError::OtherExport { path: export_file(path, number) };
         let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
         let progress: Progress = record::decode(&progress).map_err(|_| other())?;
         if progress.state != state {
@@ -169,7 +169,7 @@ impl Writer {
 
     fn begin_file(&mut self) -> Result<()> {
         self.write()?;
-        let path = numbered(&self.path, self.number + 1);
+        let path = export_file(&self.path, self.number + 1);
         let mut next = open_or_create(&path, self.limits.level)?;
         if !next.is_empty() {
             return Err(ExportError::OtherExport { path });
@@ -230,7 +230,7 @@ fn last_with_progress(
     let is_it = |store: &ObjectStore| store.contains(&Name::Progress.to_string());
     let mut found = Some((first, 1)).filter(|(store, _)| is_it(store));
     for number in 2.. {
-        let next = numbered(path, number);
+        let next = export_file(path, number);
         if !exists(&next)? {
             break;
         }

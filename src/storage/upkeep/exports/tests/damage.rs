@@ -94,7 +94,7 @@ fn a_damaged_object_is_named_with_its_file_or_left_out_with_its_column() {
     let files = objects(&path);
     let find = |part: &str| {
         let place = files.iter().position(|file| file.keys().any(|key| key.ends_with(part))).unwrap();
-        (numbered(&path, place as u32 + 1), files[place].keys().find(|key| key.ends_with(part)).unwrap().clone())
+        (export_file(&path, place as u32 + 1), files[place].keys().find(|key| key.ends_with(part)).unwrap().clone())
     };
     let mut seen = 0;
     for part in ["/blocks", "/chunks", "/ticks", "/entities", "columns/-1,-1"] {
@@ -376,7 +376,7 @@ fn an_object_that_cannot_be_moved_is_found_before_anything_changes() {
 fn of_a_file_that_is_gone_or_damaged_only_what_is_in_it_is_lost() {
     let (_folder, path, expected) = exported(&ExportOptions { objects_per_file: 60, ..ExportOptions::default() });
     let files = objects(&path);
-    let second = numbered(&path, 2);
+    let second = export_file(&path, 2);
     let in_it = files[1].keys().filter(|key| key.ends_with("/chunks")).count();
     assert!(files.len() > 2 && in_it > 0);
     let whole = fs::read(&second).unwrap();

@@ -57,7 +57,7 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     fs::write(&cut, b"").unwrap();
     export_steps(&store, &cut, limits, 0, |_| {});
     // The next ones were made before anything was written to them.
-    ObjectStore::create(&numbered(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
+    ObjectStore::create(&export_file(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
     export_steps(&store, &cut, limits, usize::MAX, |_| {});
     assert!(objects(&cut) == objects(&whole));
 
@@ -75,7 +75,7 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     assert!(objects(&begun) == objects(&whole));
 
     // The first file says that it is whole, and the last one does not know.
-    let last = numbered(&whole, objects(&whole).len() as u32);
+    let last = export_file(&whole, objects(&whole).len() as u32);
     let mut file = ObjectStore::open(&last, EXPORT_SIGNATURE, Default::default()).unwrap();
     file.write("progress", 0, &older).unwrap();
     file.close().unwrap();

@@ -365,7 +365,7 @@ fn objects_of_a_game_and_of_other_programs_come_along() {
     let options = ExportOptions { objects_per_file: 100, ..ExportOptions::default() };
     assert!(export(&store, &path, &options).files > 1);
     assert!(objects(&path).iter().all(|file| (10..=101).contains(&file.len())));
-    let mut file = ObjectStore::open(&numbered(&path, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
+    let mut file = ObjectStore::open(&export_file(&path, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
     file.write("chunk/9,9,9/light", 8, b"bright").unwrap();
     file.write("preview", 1, b"a picture").unwrap();
     file.close().unwrap();
