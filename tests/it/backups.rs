@@ -135,7 +135,7 @@ fn a_damaged_backup_makes_no_world() {
         (folder.path().join("world"), folder.path().join("backups"), folder.path().join("restored"));
     drop(WorldStore::open(&StorageConfig::Path(world.clone())).unwrap());
     let store = WorldStore::open_existing(&StorageConfig::Path(world), Access::Maintain).unwrap();
-    store.back_up(&backups, None, &Stop::default()).unwrap();
+    store.back_up(&backups, None).unwrap();
     for file in std::fs::read_dir(backups.join("shared_checksum")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();

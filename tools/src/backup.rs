@@ -18,10 +18,8 @@ const POLL_PERIOD: Duration = Duration::from_millis(100);
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let config = StorageConfig::Path(world.to_path_buf());
     let backup = match WorldStore::open_existing(&config, Access::Maintain) {
-        Ok(store) => match store.back_up(folder, keep, stop) {
-            Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("stopped; no backup was made")),
-            made => made?,
-        },
+        Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("stopped; no backup was made")),
+        Ok(store) => store.back_up(folder, keep)?,
         Err(locked @ WorldOpenError::Locked { .. }) => match ask_for(world, folder, keep, &locked, stop)? {
             Some(backup) => backup,
             None => return Ok(Outcome::stopped("stopped; a backup that the game has begun is made all the same")),

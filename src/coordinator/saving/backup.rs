@@ -10,7 +10,6 @@ use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::upkeep::FoundRequest;
 use crate::storage::{Backup, CommitError, WorldStore};
-use crate::work::Stop;
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
@@ -149,7 +148,7 @@ impl Desk<'_> {
         let (folder, keep) = (order.folder.clone(), order.keep);
         self.threads.ask(
             Place::Beside("terrane backup"),
-            move |store, _| store.back_up(&folder, keep, &Stop::default()).map_err(WorkError::from),
+            move |store, _| store.back_up(&folder, keep).map_err(WorkError::from),
             |made| order.answer(made.flatten().map_err(SaveError::from)).map(Event::Happened),
         );
     }

@@ -6,7 +6,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::UpkeepError;
 use crate::storage::{Backup, Operation, StoreError};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -38,8 +37,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
 pub(super) fn back_up(
     snapshots: &Path,
     backups: &Path,
-    make: impl FnOnce() -> Result<(Backup, Vec<Backup>), UpkeepError>,
-) -> Result<Backup, UpkeepError> {
+    make: impl FnOnce() -> Result<(Backup, Vec<Backup>), StoreError>,
+) -> Result<Backup, StoreError> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = backups.join(FOLDER);
     let failed = failed(&folder);

@@ -87,7 +87,7 @@ fn what_comes_or_goes_while_the_backup_is_made_is_part_of_it() {
     let names: Vec<_> = files(&of_backup(&backups, 1)).into_keys().collect();
     assert_eq!(names, [Path::new("restores/1/restore"), Path::new("restores/2/restore")]);
 
-    let error = UpkeepError::from(StoreError::NotWritable { path: world.clone() });
+    let error = StoreError::NotWritable { path: world.clone() };
     let failed = back_up(&world, &backups, || Err(error.clone()));
     assert_eq!(failed, Err(error));
     assert_eq!(fs::read_dir(backups.join("snapshots")).unwrap().count(), 1);
