@@ -13,7 +13,6 @@ mod removal;
 mod tests;
 pub(super) mod tier;
 
-use super::backends::store::page_of;
 use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -21,7 +20,6 @@ use chunk_group::GROUP_VOLUME;
 use cluster::{LARGEST_CLUSTER, Part, Parts};
 use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -402,71 +400,6 @@ impl WorldStore {
     /// Held while groups are looked for in more than one tier.
     pub(super) fn groups_at_rest(&self) -> RwLockReadGuard<'_, ()> {
         self.moving.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Visits every stored chunk, in every tier, as it is stored; one that lies in a damaged group comes with the error. The
-    /// chunks of a damaged cluster are not known: its error comes instead.
-    ///
-    /// For tools: nobody may move groups meanwhile, or some may be missed.
-    pub fn visit_chunks(
-        &self,
-        mut visit: impl FnMut(Tier, Result<(DimensionId, ChunkPos, &[u8]), StoreError>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let families =
-            [(Tier::Hot, Family::Chunks), (Tier::Warm, Family::WarmChunks), (Tier::Cold, Family::ColdChunks)];
-        for (tier, family) in families {
-            let (mut next, limit) = (Vec::new(), page_of(family));
-            loop {
-                let page = self.store.scan(family, &next..&[0xff; keys::CHUNK_KEY_LENGTH + 1], limit)?;
-                for (key, value) in &page {
-                    if self.visit_value(tier, family, key, value, &mut visit).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                match page.last() {
-                    Some((key, _)) if page.len() == limit => next = keys::after(key),
-                    _ => break,
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn visit_value(
-        &self,
-        tier: Tier,
-        family: Family,
-        key: &[u8],
-        value: &[u8],
-        visit: &mut impl FnMut(Tier, Result<(DimensionId, ChunkPos, &[u8]), StoreError>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let Some((dimension, first)) = keys::parse_chunk_key(key) else {
-            return visit(tier, Err(self.unknown_key(family, key)));
-        };
-        if tier == Tier::Hot {
-            return visit(tier, Ok((dimension, first, value)));
-        }
-        let group = ChunkGroup::of(dimension, first);
-        let parts = match cluster::open(value) {
-            Ok(parts) => parts,
-            Err(error) => return visit(tier, Err(self.corrupt_cluster(tier, group, error))),
-        };
-        for (place, part) in parts {
-            let group = if tier == Tier::Cold { ChunkGroup::in_cube(dimension, first, place) } else { group };
-            match part.unpack() {
-                Ok(unpacked) => {
-                    for (place, value) in unpacked.values() {
-                        visit(tier, Ok((dimension, group.chunk(place), value)))?;
-                    }
-                }
-                Err(error) => {
-                    for chunk in group.chunks(part.chunks) {
-                        visit(tier, Err(self.corrupt(StoredItem::Chunk(dimension, chunk), &error)))?;
-                    }
-                }
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     /// The columns that have chunks in the cluster with this key.
