@@ -3,7 +3,7 @@
 use super::tiers::chunk_group::GROUP_VOLUME;
 use super::tiers::{PackedGroup, PackedGroups};
 use super::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, keys,
     values::block_ticks,
 };
 use crate::block::BlockId;
@@ -263,14 +263,24 @@ impl WorldStore {
                     return Ok(());
                 }
                 let Some(stored) = load.column(pos.column()) else { return Ok(()) };
-                let damaged = |reason| self.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
-                let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-                stored.block_ticks.extend(block_ticks::decode(pos, opened.payload).map_err(damaged)?);
+                stored.block_ticks.extend(self.block_ticks(dimension, pos, value)?);
                 Ok(())
             })?;
         }
         load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
         Ok(())
+    }
+
+    /// The scheduled block ticks with this stored value.
+    pub(super) fn block_ticks(
+        &self,
+        dimension: DimensionId,
+        pos: ChunkPos,
+        value: &[u8],
+    ) -> Result<Vec<StoredBlockTick>, StoreError> {
+        let item = || StoredItem::BlockTicks(dimension, pos);
+        let opened = self.open_envelope(value, item)?;
+        block_ticks::decode(pos, opened.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 
     /// Loads the entities: the place keys name them, and their records have the last word.

@@ -263,7 +263,7 @@ impl WorldStore {
             }
             count += 1;
             match self.move_group(group, to, &mut moves, &mut done) {
-                Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+                Err(error) if error.is_damage() => {
                     // The cluster with all that is in it stays as it is, for whoever can make something of it.
                     done.damaged.push(error);
                     done.left += 1;

@@ -1,17 +1,12 @@
 //! Looking at one stored entry after the other, as whoever reads it would.
 
 use super::Damage;
-use crate::chunk::ColumnSummary;
 use crate::space::{ChunkPos, DimensionId, TilePos};
-use crate::storage::opacity::tile::OpacityTile;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::walk::all_keys;
-use crate::storage::{
-    ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, envelope, keys, opacity, tiers::heat,
-    values::block_ticks,
-};
+use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -57,7 +52,7 @@ pub(super) struct Checker<'a> {
 impl<'a> Checker<'a> {
     pub fn new(world: &'a WorldStore) -> Result<Self, StoreError> {
         let blocks = match world.known_blocks() {
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+            Err(error) if error.is_damage() => None,
             blocks => Some(blocks?),
         };
         let (tiles, graphs, damaged_graphs) = Default::default();
@@ -103,10 +98,7 @@ impl<'a> Checker<'a> {
                 Err(StoreError::Unmigrated { .. }) => Ok(()),
                 decoded => decoded.map(drop),
             },
-            None => {
-                let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
-                envelope::open(value).map(drop).map_err(damaged)
-            }
+            None => self.world.open_envelope(value, || StoredItem::Chunk(dimension, pos)).map(drop),
         }
     }
 
@@ -191,10 +183,7 @@ impl<'a> Checker<'a> {
 
     fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
         let (dimension, batch) = keys::parse_opacity_key(key).ok_or_else(|| self.unknown(Family::Opacity, key))?;
-        let damaged = |reason: String| self.world.corrupt(StoredItem::Opacity(dimension, batch), reason);
-        let (_, tile) = opacity::open(value).map_err(damaged)?;
-        OpacityTile::decode(tile).map_err(|error| damaged(error.to_string()))?;
-        Ok(Verdict::Whole)
+        self.world.read_opacity((dimension, batch), value, None).map(|_| Verdict::Whole)
     }
 
     fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
@@ -212,13 +201,9 @@ impl<'a> Checker<'a> {
             return self.check_tile(dimension, tile, value);
         }
         if let Some((dimension, pos)) = keys::parse_block_ticks_key(key) {
-            let damaged = |reason: String| world.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
-            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-            block_ticks::decode(pos, opened.payload).map_err(damaged)?;
+            world.block_ticks(dimension, pos, value)?;
         } else if let Some((dimension, column)) = keys::parse_summary_key(key) {
-            let damaged = |reason: String| world.corrupt(StoredItem::Summary(dimension, column), reason);
-            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-            ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
+            world.summary(dimension, column, value)?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
@@ -258,7 +243,7 @@ impl<'a> Checker<'a> {
     fn check_index(&self, id: Uuid, leads_there: impl Fn(&EntityRecord) -> bool) -> Result<Verdict, StoreError> {
         let leads_there = match self.world.entity(id) {
             // It is told of where the entities are.
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => true,
+            Err(error) if error.is_damage() => true,
             record => record?.as_ref().is_some_and(leads_there),
         };
         Ok(if leads_there { Verdict::Whole } else { Verdict::Stale })

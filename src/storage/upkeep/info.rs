@@ -99,7 +99,7 @@ impl WorldStore {
                 Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),
                 // The key was left behind.
                 Ok(_) => return Ok(()),
-                Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+                Err(error) if error.is_damage() => None,
                 Err(error) => return Err(error),
             };
             players.push(StoredPlayer { name: name.into(), id, place });

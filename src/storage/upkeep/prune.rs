@@ -234,7 +234,7 @@ impl Tile<'_> {
                     }
                     // Nobody is there, so this key was left behind.
                     Ok(_) => self.writes.delete(Family::Meta, key),
-                    Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {
+                    Err(error) if error.is_damage() => {
                         report.kept.add(KeptEntity { id, column, is_damaged: true });
                     }
                     Err(error) => return Err(error),

@@ -25,15 +25,8 @@ pub(in crate::storage) type Masks = [u16; TILE_BATCHES];
 
 /// The value of a tile.
 pub(in crate::storage) fn encode(masks: &Masks) -> Vec<u8> {
-    let mut value = envelope::unsealed();
-    value.extend(bytes_of(masks));
     // Nobody asks how often a tile changed.
-    envelope::seal(&mut value, 0);
-    value
-}
-
-fn decode(value: &[u8]) -> Result<Masks, String> {
-    masks_of(envelope::open(value).map_err(|error| error.to_string())?.payload)
+    envelope::sealed(0, &bytes_of(masks))
 }
 
 /// Masks as bytes.
@@ -82,7 +75,9 @@ impl WorldStore {
         tile: TilePos,
         value: &[u8],
     ) -> Result<Masks, StoreError> {
-        decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, tile), reason))
+        let item = || StoredItem::Tile(dimension, tile);
+        let opened = self.open_envelope(value, item)?;
+        masks_of(opened.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.

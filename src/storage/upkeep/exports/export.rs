@@ -1,7 +1,7 @@
 //! Out of a world.
 
 use super::format::{Header, MOST_LISTED, Packed, whole_chunks};
-use super::ground::{BatchObjects, Ground, batches, columns_of, is_damage};
+use super::ground::{BatchObjects, Ground, batches, columns_of};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
@@ -165,7 +165,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 let Some(at) = columns.first() else { continue };
                 let mut lost = Vec::new();
                 let found = match ground.objects(&columns, &groups) {
-                    Err(error) if self.leaves_damaged && is_damage(&error) => {
+                    Err(error) if self.leaves_damaged && error.is_damage() => {
                         whole_columns(&mut ground, &columns, &groups, &mut lost)?
                     }
                     found => found?,
@@ -214,7 +214,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 let (_, _, name) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, &key))?;
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
-                        Err(error) if self.leaves_damaged && is_damage(&error) => {
+                        Err(error) if self.leaves_damaged && error.is_damage() => {
                             writer.progress.report.lost.add(LostObject { column: None, reason: error.to_string() });
                         }
                         object => {
@@ -259,7 +259,7 @@ fn whole_columns(
     for column in columns {
         match ground.objects(&[*column], groups) {
             Ok(_) => whole.push(*column),
-            Err(error) if is_damage(&error) => {
+            Err(error) if error.is_damage() => {
                 lost.push(LostObject { column: Some(*column), reason: error.to_string() });
             }
             Err(error) => return Err(error.into()),

@@ -6,7 +6,7 @@ use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BA
 use crate::storage::tiers::PackedGroups;
 use crate::storage::values::record;
 use crate::storage::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, keys,
 };
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl<'a> Ground<'a> {
             }
             match self.summary(column) {
                 // It is made of the ground again wherever that comes to.
-                Err(error) if self.leaves_damaged && is_damage(&error) => found.lost_summaries.push(error.to_string()),
+                Err(error) if self.leaves_damaged && error.is_damage() => found.lost_summaries.push(error.to_string()),
                 summary => {
                     if let Some((version, summary)) = summary? {
                         of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
@@ -127,8 +127,7 @@ impl<'a> Ground<'a> {
         };
         let is_wanted = |chunk: &ChunkPos| columns.contains(&chunk.column()) && self.reaches(chunk.y);
         let opened = values.into_iter().filter(|(chunk, _)| is_wanted(chunk)).map(|(chunk, value)| {
-            let damaged = |error| world.corrupt(StoredItem::Chunk(group.dimension(), chunk), error);
-            let opened = envelope::open(&value).map_err(damaged)?;
+            let opened = world.open_envelope(&value, || StoredItem::Chunk(group.dimension(), chunk))?;
             Ok((chunk, (opened.version, opened.payload.to_vec())))
         });
         opened.collect()
@@ -161,8 +160,7 @@ impl<'a> Ground<'a> {
                 let parsed = keys::parse_block_ticks_key(key);
                 let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
                 if columns.contains(&chunk.column()) && self.reaches(chunk.y) {
-                    let damaged = |error| self.world.corrupt(StoredItem::BlockTicks(dimension, chunk), error);
-                    let opened = envelope::open(value).map_err(damaged)?;
+                    let opened = self.world.open_envelope(value, || StoredItem::BlockTicks(dimension, chunk))?;
                     found.entry(chunk.column()).or_default().push((chunk.y, opened.payload.to_vec()));
                 }
                 Ok(())
@@ -176,8 +174,7 @@ impl<'a> Ground<'a> {
         let Some(value) = self.world.store.get(Family::Meta, &keys::summary_key(dimension, column))? else {
             return Ok(None);
         };
-        let damaged = |error| self.world.corrupt(StoredItem::Summary(dimension, column), error);
-        let opened = envelope::open(&value).map_err(damaged)?;
+        let opened = self.world.open_envelope(&value, || StoredItem::Summary(dimension, column))?;
         Ok(Some((opened.version, opened.payload.to_vec())))
     }
 
@@ -194,10 +191,6 @@ impl<'a> Ground<'a> {
         };
         Ok(records.filter(is_here).map(|record| record.to_bytes()).collect())
     }
-}
-
-pub(super) fn is_damage(error: &StoreError) -> bool {
-    matches!(error, StoreError::Corrupt { .. } | StoreError::Damaged { .. })
 }
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
