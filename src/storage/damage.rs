@@ -24,7 +24,7 @@ impl WorldStore {
     pub fn set_aside(&self) -> Result<Vec<SetAside>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::damaged_range(), |key, value| {
-            let (family, original) = keys::parse_damaged_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (family, original) = self.parsed(Family::Meta, key, keys::parse_damaged_key)?;
             found.push(SetAside { family, key: original.to_vec(), value: value.to_vec() });
             Ok(())
         })?;

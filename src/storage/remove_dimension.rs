@@ -61,7 +61,7 @@ impl WorldStore {
     pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
         let mut dimensions = Vec::new();
         self.scan_all(Family::Meta, keys::dimension_range(), |key, value| {
-            let name = keys::parse_dimension_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
             dimensions.push(StoredDimension { name: name.into(), id, origin, being_removed: self.is_marked(id)? });
             Ok(())
@@ -173,13 +173,9 @@ impl Removal<'_> {
         if self.erase(Family::Meta, keys::heat_dimension_range(dimension), Self::cooling_keys, progress)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        for (family, range) in [
-            (Family::Chunks, keys::chunk_dimension_range(dimension)),
-            (Family::WarmChunks, keys::chunk_dimension_range(dimension)),
-            (Family::ColdChunks, keys::chunk_dimension_range(dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::Chunks, dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::WarmChunks, dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::ColdChunks, dimension)),
+        let chunks = Tier::ALL.map(|tier| (tier.family(), keys::chunk_dimension_range(dimension)));
+        let damaged = Tier::ALL.map(|tier| (Family::Meta, keys::damaged_chunks_range(tier.family(), dimension)));
+        let others = [
             (Family::Meta, keys::block_ticks_dimension_range(dimension)),
             (Family::Meta, keys::tile_range(dimension)),
             (Family::Meta, keys::summary_dimension_range(dimension)),
@@ -187,7 +183,8 @@ impl Removal<'_> {
             (Family::Meta, keys::object_dimension_range(dimension)),
             (Family::Meta, keys::import_range(dimension)),
             (Family::Opacity, keys::opacity_dimension_range(dimension)),
-        ] {
+        ];
+        for (family, range) in chunks.into_iter().chain(damaged).chain(others) {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }

@@ -160,9 +160,9 @@ impl<'a> Moves<'a> {
                 }
             }
             Err(_) => {
-                let family = if *tier == Tier::Cold { Family::ColdChunks } else { Family::WarmChunks };
                 let bytes = part.stored_bytes();
-                self.writes.put(Family::Meta, keys::damaged_key(family, &group.key(), bytes), bytes.to_vec());
+                let key = keys::damaged_key(tier.family(), &group.key(), bytes);
+                self.writes.put(Family::Meta, key, bytes.to_vec());
                 group.chunks(part.chunks).for_each(|chunk| self.put_hot(chunk, group, LOST_CHUNK.to_vec()));
             }
         }
@@ -386,7 +386,7 @@ impl WorldStore {
     /// Packs a hot group as it is stored; `None` if it is too large.
     fn pack_values(&self, values: &[KeyValue]) -> Result<Option<Part<'static>>, StoreError> {
         let place = |key: &[u8]| {
-            let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(Family::Chunks, key))?;
+            let (_, chunk) = self.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
             Ok(ClusterScale::Small.place(chunk))
         };
         // A value without bytes is none to a cluster, and must still be known as damaged.
@@ -405,18 +405,15 @@ impl WorldStore {
     /// The columns that have chunks in the cluster with this key.
     pub(super) fn columns_in_cluster(
         &self,
-        family: Family,
+        tier: Tier,
         key: &[u8],
         value: &[u8],
     ) -> Result<BTreeSet<ColumnPos>, StoreError> {
-        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(family, key))?;
-        let group = ChunkGroup::of(dimension, first);
-        let tier = if family == Family::ColdChunks { Tier::Cold } else { Tier::Warm };
-        let parts = cluster::open(value).map_err(|error| self.corrupt_cluster(tier, group, error))?;
-        let chunks = |(place, part): (u8, Part)| match tier {
-            Tier::Cold => ChunkGroup::in_cube(dimension, first, place).chunks(part.chunks),
-            _ => group.chunks(part.chunks),
-        };
+        let (dimension, first) = self.parsed(tier.family(), key, keys::parse_chunk_key)?;
+        let parts = cluster::open(value);
+        let parts = parts.map_err(|error| self.corrupt_cluster(tier, ChunkGroup::of(dimension, first), error))?;
+        let chunks =
+            |(place, part): (u8, Part)| ChunkGroup::in_cluster(tier, dimension, first, place).chunks(part.chunks);
         Ok(parts.into_iter().flat_map(chunks).map(ChunkPos::column).collect())
     }
 

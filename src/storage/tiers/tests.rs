@@ -58,12 +58,7 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
         stored.push((pos, (tier, block, opened.version)));
     };
     for (family, (key, value)) in store.contents() {
-        let tier = match family {
-            Family::Chunks => Tier::Hot,
-            Family::WarmChunks => Tier::Warm,
-            Family::ColdChunks => Tier::Cold,
-            _ => continue,
-        };
+        let Some(tier) = Tier::of_family(family) else { continue };
         let (dimension, first) = keys::parse_chunk_key(&key).unwrap();
         assert_eq!(dimension, DIMENSION);
         if tier == Tier::Hot {
@@ -73,10 +68,7 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
         let parts = cluster::open(&value).unwrap();
         assert!(!parts.is_empty() && (tier == Tier::Cold || parts.len() == 1));
         for (place, part) in parts {
-            let group = match tier {
-                Tier::Cold => ChunkGroup::in_cube(dimension, first, place),
-                _ => ChunkGroup::of(dimension, first),
-            };
+            let group = ChunkGroup::in_cluster(tier, dimension, first, place);
             assert_eq!(group.place_in_cube(), place);
             part.unpack().unwrap().values().for_each(|(place, value)| add(group.chunk(place), tier, value));
         }

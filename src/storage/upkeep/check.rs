@@ -85,7 +85,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_chunk(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let (dimension, pos) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(Family::Chunks, key))?;
+        let (dimension, pos) = self.world.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
         self.decode(dimension, pos, value)?;
         let unmarked = (!self.is_marked(dimension, pos)).then_some(Damage::Unmarked { dimension, chunk: pos });
         Ok(unmarked.map_or(Verdict::Whole, |damage| Verdict::Misplaced(vec![damage])))
@@ -113,15 +113,14 @@ impl<'a> Checker<'a> {
 
     /// A cluster's groups are damaged one by one.
     fn check_cluster(&self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let family = if tier == Tier::Cold { Family::ColdChunks } else { Family::WarmChunks };
-        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(family, key))?;
+        let (dimension, first) = self.world.parsed(tier.family(), key, keys::parse_chunk_key)?;
         let own = ChunkGroup::of(dimension, first);
         let parts = cluster::open(value).map_err(|error| self.world.corrupt_cluster(tier, own, error))?;
         let (mut damages, mut misplaced) = (Vec::new(), Vec::new());
         for (place, part) in parts {
-            let group = if tier == Tier::Cold { ChunkGroup::in_cube(dimension, first, place) } else { own };
+            let group = ChunkGroup::in_cluster(tier, dimension, first, place);
             if group.first() != first && tier == Tier::Warm {
-                return Err(self.unknown(family, key));
+                return Err(self.world.unknown_key(tier.family(), key));
             }
             self.check_part(group, &part, &mut damages)?;
             if self.is_elsewhere(group, tier)? {
@@ -172,7 +171,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_entity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let id = keys::parse_entity_key(key).ok_or_else(|| self.unknown(Family::Entities, key))?;
+        let id = self.world.parsed(Family::Entities, key, keys::parse_entity_key)?;
         for key in self.world.entity_record(id, value)?.index_keys() {
             if self.world.store.get(Family::Meta, &key).map_or_else(unreadable, |found| Ok(found.is_none()))? {
                 return Ok(Verdict::Misplaced(vec![Damage::Unindexed { entity: id }]));
@@ -182,7 +181,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let (dimension, batch) = keys::parse_opacity_key(key).ok_or_else(|| self.unknown(Family::Opacity, key))?;
+        let (dimension, batch) = self.world.parsed(Family::Opacity, key, keys::parse_opacity_key)?;
         self.world.read_opacity((dimension, batch), value, None).map(|_| Verdict::Whole)
     }
 
@@ -247,10 +246,6 @@ impl<'a> Checker<'a> {
             record => record?.as_ref().is_some_and(leads_there),
         };
         Ok(if leads_there { Verdict::Whole } else { Verdict::Stale })
-    }
-
-    fn unknown(&self, family: Family, key: &[u8]) -> StoreError {
-        self.world.unknown_key(family, key)
     }
 }
 

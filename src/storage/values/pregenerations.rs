@@ -27,7 +27,7 @@ impl WorldStore {
     pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::pregeneration_range(dimension), |key, value| {
-            let (_, number) = keys::parse_pregeneration_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
             found.push((number, self.pregeneration(dimension, number, value)));
             Ok(())
         })?;

@@ -210,8 +210,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
             let Some((last, _)) = page.last() else { return Ok(ControlFlow::Continue(())) };
             range.start = keys::after(last);
             for (key, value) in page {
-                let parsed = keys::parse_object_key(&key);
-                let (_, _, name) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, &key))?;
+                let (_, _, name) = world.parsed(Family::Meta, &key, keys::parse_object_key)?;
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
                         Err(error) if self.leaves_damaged && error.is_damage() => {

@@ -157,8 +157,7 @@ impl<'a> Ground<'a> {
         for x in first.x..=last.x {
             let range = keys::block_ticks_range(dimension, x, first.z, last.z);
             self.world.scan_all(Family::Meta, range, |key, value| {
-                let parsed = keys::parse_block_ticks_key(key);
-                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
+                let (_, chunk) = self.world.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
                 if columns.contains(&chunk.column()) && self.reaches(chunk.y) {
                     let opened = self.world.open_envelope(value, || StoredItem::BlockTicks(dimension, chunk))?;
                     found.entry(chunk.column()).or_default().push((chunk.y, opened.payload.to_vec()));
@@ -182,7 +181,7 @@ impl<'a> Ground<'a> {
     fn entities(&self, column: ColumnPos) -> Result<Vec<Vec<u8>>, StoreError> {
         let (world, dimension, mut ids) = (self.world, self.header.number, Vec::new());
         world.scan_all(Family::Meta, keys::place_range(dimension, column.x, column.z, column.z), |key, _| {
-            ids.push(keys::parse_place_key(key).ok_or_else(|| world.unknown_key(Family::Meta, key))?.2);
+            ids.push(world.parsed(Family::Meta, key, keys::parse_place_key)?.2);
             Ok(())
         })?;
         let records = world.entity_records(&ids)?.into_iter().flatten();
@@ -230,10 +229,7 @@ impl WorldStore {
     fn hot_values(&self, group: ChunkGroup) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
         let range = group.range();
         let values = self.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX)?;
-        let chunk = |(key, value): KeyValue| {
-            let parsed = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
-            Ok((parsed.1, value))
-        };
+        let chunk = |(key, value): KeyValue| Ok((self.parsed(Family::Chunks, &key, keys::parse_chunk_key)?.1, value));
         values.into_iter().map(chunk).collect()
     }
 

@@ -45,7 +45,7 @@ impl WorldStore {
     pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::object_dimension_range(dimension), |key, value| {
-            let (_, _, name) = keys::parse_object_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, _, name) = self.parsed(Family::Meta, key, keys::parse_object_key)?;
             found.push((name.to_owned(), self.open_object(dimension, name, value)?.version));
             Ok(())
         })?;
