@@ -19,6 +19,7 @@ mod values;
 
 mod commit;
 mod damage;
+mod dimensions;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
 mod folder;
@@ -40,10 +41,11 @@ pub use backends::store::{
 };
 pub use commit::CommitReport;
 pub use damage::SetAside;
+pub use dimensions::{DimensionOrigin, StoredDimension, StoredDimensionError};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::LoadedColumn;
 pub use opacity::tile::{OpacityError, OpacityTile};
-pub use remove_dimension::{RemovedDimension, StoredDimension};
+pub use remove_dimension::RemovedDimension;
 pub use save_batch::{SaveBatch, StoredTile};
 pub use thread::CommitError;
 pub(crate) use thread::{Commit, StorageThread};
@@ -59,4 +61,4 @@ pub use values::registry_lists::RegistryLists;
 pub(crate) use values::stored_chunks::StoredChunk;
 pub(crate) use values::tiles::mark_stored;
 pub use walk::UnreadableRange;
-pub use world::{Access, DimensionOrigin, StorageConfig, StoredDimensionError, WorldOpenError, WorldStore};
+pub use world::{Access, StorageConfig, WorldOpenError, WorldStore};

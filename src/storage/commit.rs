@@ -1,5 +1,6 @@
 //! Writing a world.
 
+use super::envelope::Replaced;
 use super::opacity::unwritten::TileChanges;
 use super::tiers::cluster::Unpacked;
 use super::tiers::heat::Placed;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How many stored values are held at a time to compare them with new ones.
-const COMPARED_AT_ONCE: usize = 256;
+pub(super) const COMPARED_AT_ONCE: usize = 256;
 
 /// More bytes of groups that become hot are not held in memory.
 const MOST_MOVES: u64 = 32 << 20;
@@ -89,50 +90,13 @@ impl GroupWriter<'_> {
         is_sparse: bool,
         batch: &SaveBatch,
     ) -> Result<Vec<ChunkPos>, StoreError> {
-        let world = self.world;
-        let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-        let mut stored = world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
-        // What is damaged may be what is left of keys that are no more.
-        let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
-        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
-        if let Some(PackedGroup { part, .. }) = &packed {
-            let is_there = |chunk: ChunkPos| part.chunks >> ClusterScale::Small.place(chunk) & 1 == 1;
-            let unpacked = part.unpack();
-            let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
-            for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
-                let value = values.remove(&ClusterScale::Small.place(*pos)).unwrap_or(&LOST_CHUNK);
-                *stored = is_there(*pos).then(|| value.to_vec());
-            }
-        }
+        let (stored, packed) = self.stored_values(group, chunks, is_sparse)?;
         let (mut changed, mut is_new) = (Vec::new(), false);
-        for ((key, (dimension, pos), chunk), stored) in chunks.iter().zip(stored) {
-            let mut value = envelope::unsealed();
-            world.encode_chunk(&self.blocks, (*dimension, *pos), chunk, &mut value)?;
-            let least = self.versions.get(&(*dimension, *pos)).copied().unwrap_or(0);
-            let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
-                None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => continue,
-                // Of a column that is stored it was air.
-                None => u64::from(!is_sparse && self.is_stored(*dimension, pos.column())?),
-                Some((_, Ok(stored)))
-                    if stored.payload == &value[envelope::HEADER_LENGTH..] && least <= stored.version =>
-                {
-                    continue;
-                }
-                Some((_, Ok(stored))) => stored.version.saturating_add(1),
-                Some((stored, Err(error))) => {
-                    // The world goes on with what is in memory; refusing it would lose that too.
-                    self.commit.report.replaced.push(world.corrupt(StoredItem::Chunk(*dimension, *pos), error));
-                    if stored != LOST_CHUNK {
-                        self.commit.set_aside(Family::Chunks, key, stored);
-                    }
-                    envelope::claimed_version(stored).saturating_add(1)
-                }
-            };
-            is_new |= stored.is_none();
-            envelope::seal(&mut value, version.max(least));
-            self.commit.writes.put(Family::Chunks, *key, value);
-            self.commit.report.chunks += 1;
-            changed.push(*pos);
+        for (chunk, stored) in chunks.iter().zip(stored) {
+            if self.add_chunk(chunk, stored.as_deref(), is_sparse)? {
+                is_new |= stored.is_none();
+                changed.push(chunk.1.1);
+            }
         }
         if changed.is_empty() {
             return Ok(changed);
@@ -151,13 +115,69 @@ impl GroupWriter<'_> {
         Ok(changed)
     }
 
+    /// What is stored of chunks of one group, and the group if it is warm or cold.
+    fn stored_values(
+        &mut self,
+        group: ChunkGroup,
+        chunks: &[KeyedChunk],
+        is_sparse: bool,
+    ) -> Result<(Vec<Option<Vec<u8>>>, Option<PackedGroup>), StoreError> {
+        let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+        let mut stored = self.world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
+        // What is damaged may be what is left of keys that are no more.
+        let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
+        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
+        if let Some(PackedGroup { part, .. }) = &packed {
+            let is_there = |chunk: ChunkPos| part.chunks >> ClusterScale::Small.place(chunk) & 1 == 1;
+            let unpacked = part.unpack();
+            let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
+            for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
+                let value = values.remove(&ClusterScale::Small.place(*pos)).unwrap_or(&LOST_CHUNK);
+                *stored = is_there(*pos).then(|| value.to_vec());
+            }
+        }
+        Ok((stored, packed))
+    }
+
+    /// Adds a chunk in the place of what is stored of it. Says whether it changed.
+    fn add_chunk(
+        &mut self,
+        &(key, (dimension, pos), chunk): &KeyedChunk,
+        stored: Option<&[u8]>,
+        is_sparse: bool,
+    ) -> Result<bool, StoreError> {
+        let mut value = envelope::unsealed();
+        self.world.encode_chunk(&self.blocks, (dimension, pos), chunk, &mut value)?;
+        let least = self.versions.get(&(dimension, pos)).copied().unwrap_or(0);
+        let version = match stored.map(|stored| (stored, Replaced::of(stored))) {
+            None if chunk.uniform_block() == Some(BlockId::AIR) && !is_sparse && least == 0 => None,
+            // Of a column that is stored it was air.
+            None => Some(least.max((!is_sparse && self.is_stored(dimension, pos.column())?).into())),
+            Some((stored, old)) => {
+                if let Err(error) = old.payload {
+                    // The world goes on with what is in memory; refusing it would lose that too.
+                    self.commit.report.replaced.push(self.world.corrupt(StoredItem::Chunk(dimension, pos), error));
+                    if stored != LOST_CHUNK {
+                        self.commit.set_aside(Family::Chunks, &key, stored);
+                    }
+                }
+                old.next_version(&value[envelope::HEADER_LENGTH..], least)
+            }
+        };
+        let Some(version) = version else { return Ok(false) };
+        envelope::seal(&mut value, version);
+        self.commit.writes.put(Family::Chunks, key, value);
+        self.commit.report.chunks += 1;
+        Ok(true)
+    }
+
     /// Whether the column was stored before.
     fn is_stored(&mut self, dimension: DimensionId, column: ColumnPos) -> Result<bool, StoreError> {
         let tile = (dimension, column.tile());
         if self.tile.as_ref().is_none_or(|(known, _)| *known != tile) {
             let masks = match self.world.stored_tile(dimension, tile.1) {
                 // Nobody knows, so it is taken for new ground.
-                Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+                Err(error) if error.is_damage() => None,
                 masks => masks?,
             };
             self.tile = Some((tile, masks));
@@ -174,7 +194,7 @@ impl GroupWriter<'_> {
         is_sparse: bool,
     ) -> Result<Option<PackedGroup>, StoreError> {
         match self.packed.find(group) {
-            Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+            Err(error) if error.is_damage() => {
                 // Nobody can tell what is in it, so it stays as it is, and the world goes on with what is in memory.
                 self.commit.report.replaced.push(error);
                 self.lose_others(group, chunks, is_sparse)?;
@@ -194,7 +214,7 @@ impl GroupWriter<'_> {
             return Ok(());
         }
         let stored = match self.world.stored_tile(group.dimension(), first.column().tile()) {
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+            Err(error) if error.is_damage() => None,
             tile => Some(tile?.unwrap_or([0; TILE_BATCHES])),
         };
         // Of ground that is new with this commit nothing was there before.
@@ -240,15 +260,10 @@ impl WorldStore {
     /// because that is what is read as air; but for [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         let _writing = self.lock_writes();
-        self.commit_locked(batch, durability)
-    }
-
-    /// The same for whoever holds the lock of writes.
-    pub(super) fn commit_locked(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
         self.commit_along(batch, Along::default(), durability)
     }
 
-    /// The same, with what goes along.
+    /// The same with what goes along, for whoever holds the lock of writes.
     pub(super) fn commit_along(
         &self,
         batch: &SaveBatch,
@@ -332,10 +347,10 @@ impl WorldStore {
             let stored = lists.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
             let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
             for ((key, (dimension, pos), ticks), stored) in lists.iter().zip(stored) {
-                let damaged = |reason| self.corrupt(StoredItem::BlockTicks(*dimension, *pos), reason);
-                let old = stored.as_deref().map(|stored| (stored, envelope::open(stored)));
-                if let Some((stored, Err(error))) = old {
-                    commit.report.replaced.push(damaged(error.to_string()));
+                let item = || StoredItem::BlockTicks(*dimension, *pos);
+                let old = stored.as_deref().map(Replaced::of);
+                if let (Some(stored), Some(Replaced { payload: Err(error), .. })) = (&stored, &old) {
+                    commit.report.replaced.push(self.corrupt(item(), error));
                     commit.set_aside(Family::Meta, key, stored);
                 }
                 if ticks.is_empty() {
@@ -345,17 +360,9 @@ impl WorldStore {
                     }
                     continue;
                 }
-                let payload = block_ticks::encode(*pos, ticks).map_err(damaged)?;
-                let version = match old {
-                    None => 0,
-                    Some((_, Ok(old))) if old.payload == payload => continue,
-                    Some((_, Ok(old))) => old.version.saturating_add(1),
-                    Some((stored, Err(_))) => envelope::claimed_version(stored).saturating_add(1),
-                };
-                let mut value = envelope::unsealed();
-                value.extend(payload);
-                envelope::seal(&mut value, version);
-                commit.writes.put(Family::Meta, key.clone(), value);
+                let payload = block_ticks::encode(*pos, ticks).map_err(|reason| self.corrupt(item(), reason))?;
+                let Some(version) = old.map_or(Some(0), |old| old.next_version(&payload, 0)) else { continue };
+                commit.writes.put(Family::Meta, key.clone(), envelope::sealed(version, &payload));
                 commit.report.block_ticks += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! What is stored and cannot be read: found key by key, and kept aside when something whole takes its place.
 
-use super::commit::Commit;
+use super::commit::{Along, Commit};
 use super::tiers::LOST_CHUNK;
 use super::{CommitReport, Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};
 use crate::chunk::Chunk;
@@ -24,7 +24,7 @@ impl WorldStore {
     pub fn set_aside(&self) -> Result<Vec<SetAside>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::damaged_range(), |key, value| {
-            let (family, original) = keys::parse_damaged_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (family, original) = self.parsed(Family::Meta, key, keys::parse_damaged_key)?;
             found.push(SetAside { family, key: original.to_vec(), value: value.to_vec() });
             Ok(())
         })?;
@@ -42,7 +42,7 @@ impl WorldStore {
         let _writing = self.lock_writes();
         match self.chunk_value(dimension, chunk) {
             // The commit keeps what it finds.
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {}
+            Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
             Ok(None) => return Ok(false),
             Ok(Some((_, value))) => {
@@ -62,7 +62,8 @@ impl WorldStore {
             }
         }
         let chunks = [((dimension, chunk), blocks)].into();
-        self.commit_locked(&SaveBatch { chunks, ..SaveBatch::default() }, Durability::Sync)?;
+        let batch = SaveBatch { chunks, ..SaveBatch::default() };
+        self.commit_along(&batch, Along::default(), Durability::Sync)?;
         Ok(true)
     }
 

@@ -8,6 +8,7 @@
 //!
 //! All integers are little-endian.
 
+use super::{StoreError, StoredItem, WorldStore};
 use thiserror::Error;
 
 /// Bytes in front of the payload.
@@ -38,6 +39,14 @@ pub enum EnvelopeError {
     },
 }
 
+/// A value with this payload.
+pub fn sealed(version: u64, payload: &[u8]) -> Vec<u8> {
+    let mut value = unsealed();
+    value.extend_from_slice(payload);
+    seal(&mut value, version);
+    value
+}
+
 /// Starts a value: append the payload, then [`seal`] it.
 pub fn unsealed() -> Vec<u8> {
     vec![0; HEADER_LENGTH]
@@ -64,8 +73,39 @@ pub fn open(value: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
 
 /// The version as it stands there, damaged or not. If it is lost, a number that no count of changes has reached: who has
 /// seen the value with its right version must see that it is old.
-pub(super) fn claimed_version(value: &[u8]) -> u64 {
+fn claimed_version(value: &[u8]) -> u64 {
     value.first_chunk().map_or(1 << 32, |version| u64::from_le_bytes(*version))
+}
+
+/// A stored value that another takes the place of.
+pub(super) struct Replaced<'a> {
+    /// As it stands there, damaged or not.
+    version: u64,
+    /// What was stored, or what is wrong with it.
+    pub payload: Result<&'a [u8], EnvelopeError>,
+}
+
+impl<'a> Replaced<'a> {
+    pub fn of(value: &'a [u8]) -> Self {
+        Self { version: claimed_version(value), payload: open(value).map(|opened| opened.payload) }
+    }
+
+    /// The version of this payload in its place, which is at least `least`; `None` if it is stored so already.
+    pub fn next_version(&self, payload: &[u8], least: u64) -> Option<u64> {
+        let is_stored = self.payload == Ok(payload) && self.version >= least;
+        (!is_stored).then(|| self.version.saturating_add(1).max(least))
+    }
+}
+
+impl WorldStore {
+    /// Opens the value that `item` is stored as. If that is damaged, the error names the item.
+    pub(super) fn open_envelope<'a>(
+        &self,
+        value: &'a [u8],
+        item: impl FnOnce() -> StoredItem,
+    ) -> Result<Envelope<'a>, StoreError> {
+        open(value).map_err(|error| self.corrupt(item(), error))
+    }
 }
 
 fn checksum(version: &[u8; 8], payload: &[u8]) -> u32 {
@@ -79,13 +119,6 @@ fn checksum(version: &[u8; 8], payload: &[u8]) -> u32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn sealed(version: u64, payload: &[u8]) -> Vec<u8> {
-        let mut value = unsealed();
-        value.extend_from_slice(payload);
-        seal(&mut value, version);
-        value
-    }
 
     #[test]
     fn layout_is_as_documented() {

@@ -109,6 +109,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether it is of something stored that is not what was written, and not of the store itself.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Damaged { .. })
+    }
+
     /// What a backend said.
     pub(super) fn backend(
         operation: Operation,

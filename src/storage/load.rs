@@ -3,7 +3,7 @@
 use super::tiers::chunk_group::GROUP_VOLUME;
 use super::tiers::{PackedGroup, PackedGroups};
 use super::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, WorldStore, envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
     values::block_ticks,
 };
 use crate::block::BlockId;
@@ -112,7 +112,7 @@ impl WorldStore {
     pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
         self.scan_all(Family::Meta, keys::viewer_range(dimension), |key, _| {
-            let (_, id) = keys::parse_viewer_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, id) = self.parsed(Family::Meta, key, keys::parse_viewer_key)?;
             ids.push(id);
             Ok(())
         })?;
@@ -153,10 +153,9 @@ impl WorldStore {
         if last.abs_diff(first) < DIRECT_GROUPS {
             return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut packed));
         }
-        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored in any of the families.
-        let families = vec![Family::Chunks, Family::WarmChunks, Family::ColdChunks];
-        let mut cubes = vec![(i64::MIN, i64::BITS, families)];
-        while let Some((bottom, shift, mut families)) = cubes.pop() {
+        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored in any of the tiers.
+        let mut cubes = vec![(i64::MIN, i64::BITS, Tier::ALL.to_vec())];
+        while let Some((bottom, shift, mut tiers)) = cubes.pop() {
             let top = bottom.wrapping_add(keys::span(shift) as i64);
             if top < load.chunk_heights.start || bottom >= load.chunk_heights.end {
                 continue;
@@ -166,23 +165,23 @@ impl WorldStore {
                 continue;
             }
             let range = keys::chunk_cube_range(load.dimension, load.group(bottom), shift);
-            let is_empty = |family: &Family| {
+            let is_empty = |tier: &Tier| {
                 // Of a part of a cold cube only the value could tell.
-                if *family == Family::ColdChunks && shift < ClusterScale::Large.edge().ilog2() {
+                if *tier == Tier::Cold && shift < ClusterScale::Large.edge().ilog2() {
                     return Ok(false);
                 }
-                match self.store.scan(*family, &range.start..&range.end, 1) {
+                match self.store.scan(tier.family(), &range.start..&range.end, 1) {
                     // There is something, and it is named when its group is read.
                     Err(StoreError::Damaged { .. }) => Ok(false),
                     found => found.map(|found| found.is_empty()),
                 }
             };
-            let mut empty = families.iter().map(is_empty).collect::<Result<Vec<_>, _>>()?.into_iter();
-            families.retain(|_| empty.next() == Some(false));
-            if !families.is_empty() {
+            let mut empty = tiers.iter().map(is_empty).collect::<Result<Vec<_>, _>>()?.into_iter();
+            tiers.retain(|_| empty.next() == Some(false));
+            if !tiers.is_empty() {
                 let half = 1_i64 << (shift - 1);
                 // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
-                cubes.extend([(bottom.wrapping_add(half), shift - 1, families.clone()), (bottom, shift - 1, families)]);
+                cubes.extend([(bottom.wrapping_add(half), shift - 1, tiers.clone()), (bottom, shift - 1, tiers)]);
             }
         }
         Ok(())
@@ -211,7 +210,7 @@ impl WorldStore {
         load.found.push(group);
         let blocks = self.known_blocks()?;
         for (key, value) in values {
-            let (dimension, pos) = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
+            let (dimension, pos) = self.parsed(Family::Chunks, &key, keys::parse_chunk_key)?;
             if let Some(stored) = load.wanted_column(pos) {
                 stored.put_chunk(pos, self.decode_chunk(&blocks, (dimension, pos), &value)?);
             }
@@ -257,20 +256,29 @@ impl WorldStore {
             let (first, last) = (run[0], run[run.len() - 1]);
             let range = keys::block_ticks_range(load.dimension, first.x, first.z, last.z);
             self.scan_all(Family::Meta, range, |key, value| {
-                let (dimension, pos) =
-                    keys::parse_block_ticks_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+                let (dimension, pos) = self.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
                 if !load.chunk_heights.contains(&pos.y) {
                     return Ok(());
                 }
                 let Some(stored) = load.column(pos.column()) else { return Ok(()) };
-                let damaged = |reason| self.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
-                let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-                stored.block_ticks.extend(block_ticks::decode(pos, opened.payload).map_err(damaged)?);
+                stored.block_ticks.extend(self.block_ticks(dimension, pos, value)?);
                 Ok(())
             })?;
         }
         load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
         Ok(())
+    }
+
+    /// The scheduled block ticks with this stored value.
+    pub(super) fn block_ticks(
+        &self,
+        dimension: DimensionId,
+        pos: ChunkPos,
+        value: &[u8],
+    ) -> Result<Vec<StoredBlockTick>, StoreError> {
+        let item = || StoredItem::BlockTicks(dimension, pos);
+        let opened = self.open_envelope(value, item)?;
+        block_ticks::decode(pos, opened.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 
     /// Loads the entities: the place keys name them, and their records have the last word.
@@ -280,7 +288,7 @@ impl WorldStore {
             let mut ids = Vec::new();
             let mut places = Vec::new();
             self.scan_all(Family::Meta, keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
-                let (_, column, id) = keys::parse_place_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+                let (_, column, id) = self.parsed(Family::Meta, key, keys::parse_place_key)?;
                 if run.contains(&column) {
                     ids.push(id);
                     places.push(column);
@@ -331,6 +339,16 @@ impl WorldStore {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// What a key of this family says.
+    pub(super) fn parsed<'k, T>(
+        &self,
+        family: Family,
+        key: &'k [u8],
+        parse: impl FnOnce(&'k [u8]) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        parse(key).ok_or_else(|| self.unknown_key(family, key))
     }
 
     pub(super) fn unknown_key(&self, family: Family, key: &[u8]) -> StoreError {

@@ -1,4 +1,4 @@
-//! The dimensions there are, and taking one away for good.
+//! Taking a dimension away for good.
 //!
 //! A removal is made of many writes, and each may be the last one before the process ends:
 //!
@@ -12,11 +12,7 @@
 mod tests;
 
 use super::backends::store::page_of;
-use super::world::DimensionRecord;
-use super::{
-    CommitReport, DimensionOrigin, Durability, EntityRecord, Family, StoreError, StoredItem, WorldStore, WriteBatch,
-    keys, values::record,
-};
+use super::{CommitReport, Durability, EntityRecord, Family, StoreError, Tier, WorldStore, WriteBatch, keys};
 use crate::space::DimensionId;
 use crate::work::Progress;
 use std::collections::BTreeSet;
@@ -25,19 +21,6 @@ use uuid::Uuid;
 
 /// Entries that are read at a time. Of one entity's entry up to three keys go in one write.
 const PAGE: usize = 1024;
-
-/// A dimension as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredDimension {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub id: DimensionId,
-    /// What it is generated from.
-    pub origin: DimensionOrigin,
-    /// A removal has begun and is not finished: it can only be removed.
-    pub being_removed: bool,
-}
 
 /// What [`WorldStore::remove_dimension`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,37 +40,6 @@ struct Removal<'a> {
 }
 
 impl WorldStore {
-    /// Every dimension, by name.
-    pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
-        let mut dimensions = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(), |key, value| {
-            let name = keys::parse_dimension_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
-            let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
-            dimensions.push(StoredDimension { name: name.into(), id, origin, being_removed: self.is_marked(id)? });
-            Ok(())
-        })?;
-        Ok(dimensions)
-    }
-
-    /// The dimension with this name.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownDimension`], also if it is being removed, or what the store says.
-    pub fn dimension_named(&self, name: &str) -> Result<StoredDimension, StoreError> {
-        let mut dimensions = self.dimensions()?.into_iter();
-        let found = dimensions.find(|dimension| dimension.name == name && !dimension.being_removed);
-        found.ok_or_else(|| self.unknown_dimension(name))
-    }
-
-    fn unknown_dimension(&self, name: &str) -> StoreError {
-        StoreError::UnknownDimension { name: name.into(), path: self.path().to_path_buf() }
-    }
-
-    /// The record of the dimension with this name.
-    pub(super) fn dimension_of(&self, name: &str, value: &[u8]) -> Result<DimensionRecord, StoreError> {
-        record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
-    }
-
     /// Removes everything that is stored in the dimension with this name, and last the name itself, which is free
     /// then for a new, empty dimension with another number.
     ///
@@ -124,11 +76,6 @@ impl WorldStore {
         self.sync()?;
         self.unregister(name, dimension)?;
         Ok(RemovedDimension { entries: removal.entries, finished: true })
-    }
-
-    /// Whether a removal of the dimension has begun.
-    pub(super) fn is_marked(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        Ok(self.store.get(Family::Meta, &keys::removal_key(dimension))?.is_some())
     }
 
     /// Marks the dimension with this name.
@@ -173,13 +120,9 @@ impl Removal<'_> {
         if self.erase(Family::Meta, keys::heat_dimension_range(dimension), Self::cooling_keys, progress)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        for (family, range) in [
-            (Family::Chunks, keys::chunk_dimension_range(dimension)),
-            (Family::WarmChunks, keys::chunk_dimension_range(dimension)),
-            (Family::ColdChunks, keys::chunk_dimension_range(dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::Chunks, dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::WarmChunks, dimension)),
-            (Family::Meta, keys::damaged_chunks_range(Family::ColdChunks, dimension)),
+        let chunks = Tier::ALL.map(|tier| (tier.family(), keys::chunk_dimension_range(dimension)));
+        let damaged = Tier::ALL.map(|tier| (Family::Meta, keys::damaged_chunks_range(tier.family(), dimension)));
+        let others = [
             (Family::Meta, keys::block_ticks_dimension_range(dimension)),
             (Family::Meta, keys::tile_range(dimension)),
             (Family::Meta, keys::summary_dimension_range(dimension)),
@@ -187,7 +130,8 @@ impl Removal<'_> {
             (Family::Meta, keys::object_dimension_range(dimension)),
             (Family::Meta, keys::import_range(dimension)),
             (Family::Opacity, keys::opacity_dimension_range(dimension)),
-        ] {
+        ];
+        for (family, range) in chunks.into_iter().chain(damaged).chain(others) {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }

@@ -9,31 +9,22 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, select};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use thiserror::Error;
 
 /// A thread that commits the batches submitted to it, in their order. Dropping it waits for all of them.
 ///
-/// Once a commit has failed, every later batch is handed back untried: committed out of order, a retry of the first
-/// would undo the later ones. When all of them are answered, merge them, oldest first, call
-/// [`resume`](Self::resume) and submit the result.
+/// A batch that fails is handed back with its answer. Only then may the next one be submitted, merged into what came back:
+/// committed before, it would be undone by the retry.
 pub struct StorageThread {
     // These are taken when this is dropped.
     queue: Option<Sender<Submission>>,
     idle_work: Option<Sender<IdleWork>>,
     thread: Option<JoinHandle<()>>,
-    state: Arc<State>,
 }
 
 /// Work for when there is nothing to commit.
 type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
-
-#[derive(Default)]
-struct State {
-    is_halted: AtomicBool,
-    unanswered: AtomicUsize,
-}
 
 struct Submission {
     batch: Arc<SaveBatch>,
@@ -66,56 +57,32 @@ pub enum CommitError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It was not tried, because the one before failed.
-    #[error("an earlier commit failed")]
-    Untried,
     /// A defect in the store.
     #[error("the commit panicked: {0}")]
     Panicked(String),
 }
 
 impl StorageThread {
-    /// Starts the thread. Behind the batch that is being committed, one other may wait.
-    /// `on_commit` is called on the thread with each answer, in the order of submission; it must not panic.
+    /// Starts the thread. `on_commit` is called on it with each answer, in the order of submission; it must not panic.
     pub fn start(store: Arc<WorldStore>, on_commit: impl FnMut(Commit) + Send + 'static) -> io::Result<Self> {
         let (queue, submissions) = bounded(1);
         let (idle_work, idle) = bounded(1);
-        let state = Arc::<State>::default();
-        let shared = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("terrane storage".into())
-            .spawn(move || run(&store, &submissions, &idle, &shared, on_commit))?;
-        Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread), state })
+            .spawn(move || run(&store, &submissions, &idle, on_commit))?;
+        Ok(Self { queue: Some(queue), idle_work: Some(idle_work), thread: Some(thread) })
     }
 
-    /// Submits a batch if there is room for it, and gives it back if not; never waits.
+    /// Submits a batch if no other one waits, and gives it back if one does or the thread has ended; never waits itself.
     pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
         let Some(queue) = &self.queue else { return Err(batch) };
-        self.state.unanswered.fetch_add(1, Ordering::AcqRel);
-        queue.try_send(Submission { batch, durability, ticket }).map_err(|refused| {
-            self.state.unanswered.fetch_sub(1, Ordering::AcqRel);
-            refused.into_inner().batch
-        })
+        queue.try_send(Submission { batch, durability, ticket }).map_err(|refused| refused.into_inner().batch)
     }
 
     /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
     /// it, so it should be short. At the end it is left undone. `false` if other work waits already, or the thread has ended.
     pub fn try_when_idle(&self, work: impl FnOnce(&WorldStore) + Send + 'static) -> bool {
         self.idle_work.as_ref().is_some_and(|queue| queue.try_send(Box::new(work)).is_ok())
-    }
-
-    /// How many submitted batches are not committed or handed back yet.
-    pub fn unanswered(&self) -> usize {
-        self.state.unanswered.load(Ordering::Acquire)
-    }
-
-    /// Commits again after a failure. `false`, and without effect, while batches submitted before are unanswered.
-    pub fn resume(&self) -> bool {
-        let may_resume = self.unanswered() == 0;
-        if may_resume {
-            self.state.is_halted.store(false, Ordering::Release);
-        }
-        may_resume
     }
 }
 
@@ -134,20 +101,11 @@ fn run(
     store: &WorldStore,
     submissions: &Receiver<Submission>,
     idle: &Receiver<IdleWork>,
-    state: &State,
     mut on_commit: impl FnMut(Commit),
 ) {
     while let Some(Submission { batch, durability, ticket }) = next_submission(store, submissions, idle) {
-        let result = if state.is_halted.load(Ordering::Acquire) {
-            Err(CommitError::Untried)
-        } else {
-            catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability)))
-                .map_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic))), |result| Ok(result?))
-        };
-        if result.is_err() {
-            state.is_halted.store(true, Ordering::Release);
-        }
-        state.unanswered.fetch_sub(1, Ordering::AcqRel);
+        let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability)))
+            .map_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic))), |result| Ok(result?));
         on_commit(Commit { ticket, result: result.map_err(|source| FailedCommit { source, batch }) });
     }
 }

@@ -13,7 +13,6 @@ mod removal;
 mod tests;
 pub(super) mod tier;
 
-use super::backends::store::page_of;
 use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -21,7 +20,6 @@ use chunk_group::GROUP_VOLUME;
 use cluster::{LARGEST_CLUSTER, Part, Parts};
 use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -162,9 +160,9 @@ impl<'a> Moves<'a> {
                 }
             }
             Err(_) => {
-                let family = if *tier == Tier::Cold { Family::ColdChunks } else { Family::WarmChunks };
                 let bytes = part.stored_bytes();
-                self.writes.put(Family::Meta, keys::damaged_key(family, &group.key(), bytes), bytes.to_vec());
+                let key = keys::damaged_key(tier.family(), &group.key(), bytes);
+                self.writes.put(Family::Meta, key, bytes.to_vec());
                 group.chunks(part.chunks).for_each(|chunk| self.put_hot(chunk, group, LOST_CHUNK.to_vec()));
             }
         }
@@ -265,7 +263,7 @@ impl WorldStore {
             }
             count += 1;
             match self.move_group(group, to, &mut moves, &mut done) {
-                Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+                Err(error) if error.is_damage() => {
                     // The cluster with all that is in it stays as it is, for whoever can make something of it.
                     done.damaged.push(error);
                     done.left += 1;
@@ -388,7 +386,7 @@ impl WorldStore {
     /// Packs a hot group as it is stored; `None` if it is too large.
     fn pack_values(&self, values: &[KeyValue]) -> Result<Option<Part<'static>>, StoreError> {
         let place = |key: &[u8]| {
-            let (_, chunk) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(Family::Chunks, key))?;
+            let (_, chunk) = self.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
             Ok(ClusterScale::Small.place(chunk))
         };
         // A value without bytes is none to a cluster, and must still be known as damaged.
@@ -404,86 +402,18 @@ impl WorldStore {
         self.moving.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Visits every stored chunk, in every tier, as it is stored; one that lies in a damaged group comes with the error. The
-    /// chunks of a damaged cluster are not known: its error comes instead.
-    ///
-    /// For tools: nobody may move groups meanwhile, or some may be missed.
-    pub fn visit_chunks(
-        &self,
-        mut visit: impl FnMut(Tier, Result<(DimensionId, ChunkPos, &[u8]), StoreError>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let families =
-            [(Tier::Hot, Family::Chunks), (Tier::Warm, Family::WarmChunks), (Tier::Cold, Family::ColdChunks)];
-        for (tier, family) in families {
-            let (mut next, limit) = (Vec::new(), page_of(family));
-            loop {
-                let page = self.store.scan(family, &next..&[0xff; keys::CHUNK_KEY_LENGTH + 1], limit)?;
-                for (key, value) in &page {
-                    if self.visit_value(tier, family, key, value, &mut visit).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                match page.last() {
-                    Some((key, _)) if page.len() == limit => next = keys::after(key),
-                    _ => break,
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn visit_value(
-        &self,
-        tier: Tier,
-        family: Family,
-        key: &[u8],
-        value: &[u8],
-        visit: &mut impl FnMut(Tier, Result<(DimensionId, ChunkPos, &[u8]), StoreError>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let Some((dimension, first)) = keys::parse_chunk_key(key) else {
-            return visit(tier, Err(self.unknown_key(family, key)));
-        };
-        if tier == Tier::Hot {
-            return visit(tier, Ok((dimension, first, value)));
-        }
-        let group = ChunkGroup::of(dimension, first);
-        let parts = match cluster::open(value) {
-            Ok(parts) => parts,
-            Err(error) => return visit(tier, Err(self.corrupt_cluster(tier, group, error))),
-        };
-        for (place, part) in parts {
-            let group = if tier == Tier::Cold { ChunkGroup::in_cube(dimension, first, place) } else { group };
-            match part.unpack() {
-                Ok(unpacked) => {
-                    for (place, value) in unpacked.values() {
-                        visit(tier, Ok((dimension, group.chunk(place), value)))?;
-                    }
-                }
-                Err(error) => {
-                    for chunk in group.chunks(part.chunks) {
-                        visit(tier, Err(self.corrupt(StoredItem::Chunk(dimension, chunk), &error)))?;
-                    }
-                }
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
     /// The columns that have chunks in the cluster with this key.
     pub(super) fn columns_in_cluster(
         &self,
-        family: Family,
+        tier: Tier,
         key: &[u8],
         value: &[u8],
     ) -> Result<BTreeSet<ColumnPos>, StoreError> {
-        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(family, key))?;
-        let group = ChunkGroup::of(dimension, first);
-        let tier = if family == Family::ColdChunks { Tier::Cold } else { Tier::Warm };
-        let parts = cluster::open(value).map_err(|error| self.corrupt_cluster(tier, group, error))?;
-        let chunks = |(place, part): (u8, Part)| match tier {
-            Tier::Cold => ChunkGroup::in_cube(dimension, first, place).chunks(part.chunks),
-            _ => group.chunks(part.chunks),
-        };
+        let (dimension, first) = self.parsed(tier.family(), key, keys::parse_chunk_key)?;
+        let parts = cluster::open(value);
+        let parts = parts.map_err(|error| self.corrupt_cluster(tier, ChunkGroup::of(dimension, first), error))?;
+        let chunks =
+            |(place, part): (u8, Part)| ChunkGroup::in_cluster(tier, dimension, first, place).chunks(part.chunks);
         Ok(parts.into_iter().flat_map(chunks).map(ChunkPos::column).collect())
     }
 

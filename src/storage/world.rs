@@ -18,7 +18,6 @@ use super::{
     Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WriteBatch, keys,
     values::record,
 };
-use crate::space::DimensionId;
 use crate::work::FileError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -99,30 +98,6 @@ struct Header {
     format: u32,
     created_at_seconds: u64,
     sessions: u64,
-}
-
-/// The record of a dimension, under its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DimensionRecord {
-    pub(super) id: DimensionId,
-    pub(super) origin: DimensionOrigin,
-}
-
-/// What a dimension is generated from. It cannot change, or new ground would not fit to old.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DimensionOrigin {
-    /// Name of the generator.
-    pub generator: String,
-    /// Version of the generator.
-    pub version: u32,
-    /// The seed.
-    pub seed: u64,
-}
-
-impl fmt::Display for DimensionOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} version {} with seed {}", self.generator, self.version, self.seed)
-    }
 }
 
 /// A world could not be opened. Nothing stored was changed.
@@ -212,32 +187,6 @@ pub enum WorldOpenError {
         /// The world's folder.
         path: PathBuf,
     },
-}
-
-/// A dimension could not be opened: what the store knows of it does not allow that.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StoredDimensionError {
-    /// The dimension was made from something else.
-    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
-    OriginMismatch {
-        /// The dimension's name.
-        name: String,
-        /// What it was made from.
-        stored: DimensionOrigin,
-        /// What it should be made from now.
-        wanted: DimensionOrigin,
-    },
-    /// Its removal has begun.
-    #[error(
-        "the dimension {name:?} is being removed; call remove_dimension again to finish that, then the name is free"
-    )]
-    BeingRemoved {
-        /// The dimension's name.
-        name: String,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl WorldStore {
@@ -413,72 +362,6 @@ impl WorldStore {
     /// Makes every commit so far survive a loss of power.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()
-    }
-
-    /// The id of the dimension with this name, given when it is first opened. From then on it must be opened with the
-    /// same origin.
-    ///
-    /// A dimension whose removal was cut short is not removed here but refused: that can take minutes, and only the
-    /// game knows when it has them.
-    pub fn open_dimension(&self, name: &str, origin: &DimensionOrigin) -> Result<DimensionId, StoredDimensionError> {
-        self.open_dimension_as(name, origin, false)
-    }
-
-    /// The same, for one that is [sparse](Self::make_sparse) if it is made now.
-    pub(super) fn open_dimension_as(
-        &self,
-        name: &str,
-        origin: &DimensionOrigin,
-        is_sparse: bool,
-    ) -> Result<DimensionId, StoredDimensionError> {
-        let _writing = self.lock_writes();
-        let key = keys::dimension_key(name);
-        if let Some(stored) = self.dimension_record(name)? {
-            if self.is_marked(stored.id)? {
-                return Err(StoredDimensionError::BeingRemoved { name: name.into() });
-            }
-            if stored.origin != *origin {
-                return Err(StoredDimensionError::OriginMismatch {
-                    name: name.into(),
-                    stored: stored.origin,
-                    wanted: origin.clone(),
-                });
-            }
-            return Ok(stored.id);
-        }
-        let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
-        let id = last_id.map_or(Some(0), |last| last.checked_add(1));
-        let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
-        let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
-        let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, key, record::encode(&dimension));
-        writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&id));
-        if is_sparse {
-            writes.put(Family::Meta, keys::sparse_key(dimension.id), Vec::new());
-        }
-        self.write(writes, Durability::Sync)?;
-        Ok(dimension.id)
-    }
-
-    /// From now on every chunk that is generated in the dimension is stored, also one of air: a chunk that is not stored
-    /// was not generated. A dimension that is sparse stays so.
-    pub fn make_sparse(&self, dimension: DimensionId) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
-        if self.is_sparse(dimension)? {
-            return Ok(());
-        }
-        let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, keys::sparse_key(dimension), Vec::new());
-        self.write(writes, Durability::Sync)
-    }
-
-    /// Whether every chunk that was generated in the dimension is stored, also one of air.
-    pub fn is_sparse(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        Ok(self.store.get(Family::Meta, &keys::sparse_key(dimension))?.is_some())
-    }
-
-    pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
-        self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 
     /// Reads a value of which there is one in the world, to see whether that is possible.

@@ -389,9 +389,7 @@ fn stored_values_of_any_bytes_are_read_or_refused() {
         match sealed {
             Ok((version, mut payload)) if chance.below(2) == 0 => {
                 chance.damage(&mut payload, &values);
-                damaged = envelope::unsealed();
-                damaged.extend(payload);
-                envelope::seal(&mut damaged, version);
+                damaged = envelope::sealed(version, &payload);
             }
             _ => chance.damage(&mut damaged, &values),
         }

@@ -4,11 +4,10 @@
 
 use crate::support::process::{here, kill, process};
 use crate::support::*;
-use bevy_terrane::chunk::{Chunk, format};
+use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::{
-    ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, Tier, WorldStore, envelope,
-};
+use bevy_terrane::storage::upkeep::InspectedChunk;
+use bevy_terrane::storage::{ChunkGroup, Durability, Family, KeyValueStore, MemoryStore, SaveBatch, Tier, WorldStore};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -247,19 +246,15 @@ fn check_world(path: &Path) {
     let world = WorldStore::open(&StorageConfig::Path(path.to_owned())).unwrap();
     let mut found = BTreeMap::new();
     let mut tiers: BTreeMap<ChunkGroup, Tier> = BTreeMap::new();
-    let visited = world.visit_chunks(|tier, chunk| {
-        let (dimension, pos, value) = chunk.unwrap();
-        let chunk = format::decode(envelope::open(value).unwrap().payload).unwrap().chunk;
-        assert_eq!(found.insert(pos, chunk), None, "{pos} is in two tiers");
-        assert_eq!(
-            *tiers.entry(ChunkGroup::of(dimension, pos)).or_insert(tier),
-            tier,
-            "{pos} is not where its group is"
-        );
-        ControlFlow::Continue(())
-    });
-    assert!(visited.unwrap().is_continue());
-    assert_eq!(found.len(), positions().count());
+    for pos in positions() {
+        let InspectedChunk { tier, chunk, .. } = world.inspect_chunk(DIMENSION, pos).unwrap().unwrap();
+        let group = ChunkGroup::of(DIMENSION, pos);
+        assert_eq!(*tiers.entry(group).or_insert(tier), tier, "{pos} is not where its group is");
+        found.insert(pos, chunk);
+    }
+    // It finds groups that are in two tiers.
+    let report = world.verify(|_| ControlFlow::Continue(())).unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
     let mut rounds: [Option<BlockId>; 7] = [None; 7];
     for (n, pos) in positions().enumerate() {
         let chunk = &found[&pos];

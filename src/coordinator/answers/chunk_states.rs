@@ -149,7 +149,7 @@ impl Reader<'_> {
                 (u64::from(was_air && !is_air), was_air && is_air)
             }
             // What is in memory takes its place with the next save, with a version that no count of changes has reached.
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => (1 << 32, false),
+            Err(error) if error.is_damage() => (1 << 32, false),
             Err(error) => return Err(error),
         };
         Ok(Some(ChunkState::new(version, is_saved, bytes)))

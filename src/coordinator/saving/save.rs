@@ -380,7 +380,6 @@ impl Desk<'_> {
                     // What changed since is newer.
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);
-                    self.threads.storage.resume();
                     self.saves.retry_at = self.clock.now.saturating_add(RETRY);
                     let now = self.clock.now;
                     self.saves.request_commit(now);

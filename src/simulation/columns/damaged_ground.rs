@@ -181,9 +181,7 @@ mod tests {
         let (mut ground, _) = ground(DamagedGround::Regenerate, false, &[]);
         let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
         ground.store = Arc::downgrade(&store);
-        let mut value = envelope::unsealed();
-        value.extend([9; 30]);
-        envelope::seal(&mut value, 3);
+        let value = envelope::sealed(3, &[9; 30]);
         let mut writes = WriteBatch::default();
         writes.put(Family::Chunks, keys::chunk_key(DIMENSION, COLUMN.chunk(0)), value.clone());
         disk.write(writes, Durability::Sync).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{BatchPos, ChunkPos, DimensionId};
-use crate::storage::keys;
+use crate::storage::{Tier, keys};
 use std::fmt;
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ pub(in crate::storage) const GROUP_VOLUME: usize = ClusterScale::Small.volume();
 /// Chunks along the edge of a group, as a power of two.
 const GROUP_SHIFT: u32 = 2;
 
-/// An aligned group of 4 x 4 x 4 chunks: the chunks of a batch of columns at four heights. It lies in one [`Tier`](crate::storage::Tier)
-/// as a whole.
+/// An aligned group of 4 x 4 x 4 chunks: the chunks of a batch of columns at four heights. It lies in one [`Tier`] as a
+/// whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkGroup {
     dimension: DimensionId,
@@ -80,6 +80,14 @@ impl ChunkGroup {
     pub(in crate::storage) fn place_in_cube(self) -> u8 {
         let ChunkPos { x, y, z } = self.first;
         ClusterScale::Small.place(ChunkPos::new(x >> GROUP_SHIFT, y >> GROUP_SHIFT, z >> GROUP_SHIFT)) as u8
+    }
+
+    /// The group at a place in a cluster of a tier whose first chunk is this. Only a cold one has others than that chunk's.
+    pub(in crate::storage) fn in_cluster(tier: Tier, dimension: DimensionId, first: ChunkPos, place: u8) -> Self {
+        match tier {
+            Tier::Cold => Self::in_cube(dimension, first, place),
+            Tier::Hot | Tier::Warm => Self::of(dimension, first),
+        }
     }
 
     /// The group at a place in the cube whose first chunk is this.

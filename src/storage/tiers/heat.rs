@@ -244,7 +244,7 @@ impl WorldStore {
 
     /// The groups of these cooling keys. Keys that are not under the second of the last access are put right.
     fn check_cooling(&self, found: &[Vec<u8>]) -> Result<Vec<CoolingGroup>, StoreError> {
-        let parse = |key: &Vec<u8>| keys::parse_cooling_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key));
+        let parse = |key: &Vec<u8>| self.parsed(Family::Meta, key, keys::parse_cooling_key);
         let entries = found.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         let _writing = self.lock_writes();
         let groups: Vec<ChunkGroup> = entries.iter().map(|(.., group)| *group).collect();

@@ -29,8 +29,7 @@ impl Moves<'_> {
         if !hot.is_empty() {
             let (mut removed, count) = (0, hot.len() as u64);
             for (key, _) in hot {
-                let parsed = keys::parse_chunk_key(&key);
-                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Chunks, &key))?;
+                let (_, chunk) = self.world.parsed(Family::Chunks, &key, keys::parse_chunk_key)?;
                 if is_removed(chunk) {
                     removed += 1;
                     self.writes.delete(Family::Chunks, key);
@@ -72,7 +71,8 @@ impl WorldStore {
         has_damaged: bool,
     ) -> Result<BTreeSet<ChunkGroup>, StoreError> {
         let mut groups = BTreeSet::new();
-        for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
+        for tier in Tier::ALL {
+            let family = tier.family();
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
             loop {
                 let page = match self.store.scan_page(family, &range.start..&range.end, PAGE) {
@@ -91,9 +91,9 @@ impl WorldStore {
                 let Some((last, _)) = page.last() else { break };
                 range.start = keys::after(last);
                 for (key, value) in &page {
-                    let (_, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown_key(family, key))?;
+                    let (_, first) = self.parsed(family, key, keys::parse_chunk_key)?;
                     let own = ChunkGroup::of(dimension, first);
-                    if family != Family::ColdChunks {
+                    if tier != Tier::Cold {
                         groups.insert(own);
                         continue;
                     }
@@ -124,7 +124,7 @@ impl WorldStore {
             let chunk = ChunkPos::new(tile.x << CUBE_SHIFT, bottom, tile.z << CUBE_SHIFT);
             let range = keys::chunk_cube_range(dimension, chunk, shift);
             let mut is_empty = true;
-            for family in [Family::Chunks, Family::WarmChunks, Family::ColdChunks] {
+            for family in Tier::ALL.map(Tier::family) {
                 is_empty = is_empty
                     && match self.store.scan(family, &range.start..&range.end, 1) {
                         Err(StoreError::Damaged { .. }) if has_damaged && damaged < MOST_DAMAGED => {

@@ -1,5 +1,6 @@
 //! The tiers, and the settings of what moves between them.
 
+use crate::storage::Family;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +19,20 @@ pub enum Tier {
 impl Tier {
     /// All tiers, the hottest first.
     pub const ALL: [Self; 3] = [Self::Hot, Self::Warm, Self::Cold];
+
+    /// The family that its chunks are in.
+    pub(in crate::storage) const fn family(self) -> Family {
+        match self {
+            Self::Hot => Family::Chunks,
+            Self::Warm => Family::WarmChunks,
+            Self::Cold => Family::ColdChunks,
+        }
+    }
+
+    /// The tier whose chunks are in this family; `None` if no chunks are.
+    pub(in crate::storage) fn of_family(family: Family) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.family() == family)
+    }
 
     pub(in crate::storage) const fn number(self) -> u8 {
         self as u8

@@ -1,17 +1,12 @@
 //! Looking at one stored entry after the other, as whoever reads it would.
 
 use super::Damage;
-use crate::chunk::ColumnSummary;
 use crate::space::{ChunkPos, DimensionId, TilePos};
-use crate::storage::opacity::tile::OpacityTile;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::walk::all_keys;
-use crate::storage::{
-    ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, envelope, keys, opacity, tiers::heat,
-    values::block_ticks,
-};
+use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -57,7 +52,7 @@ pub(super) struct Checker<'a> {
 impl<'a> Checker<'a> {
     pub fn new(world: &'a WorldStore) -> Result<Self, StoreError> {
         let blocks = match world.known_blocks() {
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+            Err(error) if error.is_damage() => None,
             blocks => Some(blocks?),
         };
         let (tiles, graphs, damaged_graphs) = Default::default();
@@ -90,7 +85,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_chunk(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let (dimension, pos) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(Family::Chunks, key))?;
+        let (dimension, pos) = self.world.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
         self.decode(dimension, pos, value)?;
         let unmarked = (!self.is_marked(dimension, pos)).then_some(Damage::Unmarked { dimension, chunk: pos });
         Ok(unmarked.map_or(Verdict::Whole, |damage| Verdict::Misplaced(vec![damage])))
@@ -103,10 +98,7 @@ impl<'a> Checker<'a> {
                 Err(StoreError::Unmigrated { .. }) => Ok(()),
                 decoded => decoded.map(drop),
             },
-            None => {
-                let damaged = |error| self.world.corrupt(StoredItem::Chunk(dimension, pos), error);
-                envelope::open(value).map(drop).map_err(damaged)
-            }
+            None => self.world.open_envelope(value, || StoredItem::Chunk(dimension, pos)).map(drop),
         }
     }
 
@@ -121,15 +113,14 @@ impl<'a> Checker<'a> {
 
     /// A cluster's groups are damaged one by one.
     fn check_cluster(&self, tier: Tier, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let family = if tier == Tier::Cold { Family::ColdChunks } else { Family::WarmChunks };
-        let (dimension, first) = keys::parse_chunk_key(key).ok_or_else(|| self.unknown(family, key))?;
+        let (dimension, first) = self.world.parsed(tier.family(), key, keys::parse_chunk_key)?;
         let own = ChunkGroup::of(dimension, first);
         let parts = cluster::open(value).map_err(|error| self.world.corrupt_cluster(tier, own, error))?;
         let (mut damages, mut misplaced) = (Vec::new(), Vec::new());
         for (place, part) in parts {
-            let group = if tier == Tier::Cold { ChunkGroup::in_cube(dimension, first, place) } else { own };
+            let group = ChunkGroup::in_cluster(tier, dimension, first, place);
             if group.first() != first && tier == Tier::Warm {
-                return Err(self.unknown(family, key));
+                return Err(self.world.unknown_key(tier.family(), key));
             }
             self.check_part(group, &part, &mut damages)?;
             if self.is_elsewhere(group, tier)? {
@@ -180,7 +171,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_entity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let id = keys::parse_entity_key(key).ok_or_else(|| self.unknown(Family::Entities, key))?;
+        let id = self.world.parsed(Family::Entities, key, keys::parse_entity_key)?;
         for key in self.world.entity_record(id, value)?.index_keys() {
             if self.world.store.get(Family::Meta, &key).map_or_else(unreadable, |found| Ok(found.is_none()))? {
                 return Ok(Verdict::Misplaced(vec![Damage::Unindexed { entity: id }]));
@@ -190,11 +181,8 @@ impl<'a> Checker<'a> {
     }
 
     fn check_opacity(&self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
-        let (dimension, batch) = keys::parse_opacity_key(key).ok_or_else(|| self.unknown(Family::Opacity, key))?;
-        let damaged = |reason: String| self.world.corrupt(StoredItem::Opacity(dimension, batch), reason);
-        let (_, tile) = opacity::open(value).map_err(damaged)?;
-        OpacityTile::decode(tile).map_err(|error| damaged(error.to_string()))?;
-        Ok(Verdict::Whole)
+        let (dimension, batch) = self.world.parsed(Family::Opacity, key, keys::parse_opacity_key)?;
+        self.world.read_opacity((dimension, batch), value, None).map(|_| Verdict::Whole)
     }
 
     fn check_meta(&mut self, key: &[u8], value: &[u8]) -> Result<Verdict, StoreError> {
@@ -212,13 +200,9 @@ impl<'a> Checker<'a> {
             return self.check_tile(dimension, tile, value);
         }
         if let Some((dimension, pos)) = keys::parse_block_ticks_key(key) {
-            let damaged = |reason: String| world.corrupt(StoredItem::BlockTicks(dimension, pos), reason);
-            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-            block_ticks::decode(pos, opened.payload).map_err(damaged)?;
+            world.block_ticks(dimension, pos, value)?;
         } else if let Some((dimension, column)) = keys::parse_summary_key(key) {
-            let damaged = |reason: String| world.corrupt(StoredItem::Summary(dimension, column), reason);
-            let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-            ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))?;
+            world.summary(dimension, column, value)?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
@@ -258,14 +242,10 @@ impl<'a> Checker<'a> {
     fn check_index(&self, id: Uuid, leads_there: impl Fn(&EntityRecord) -> bool) -> Result<Verdict, StoreError> {
         let leads_there = match self.world.entity(id) {
             // It is told of where the entities are.
-            Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => true,
+            Err(error) if error.is_damage() => true,
             record => record?.as_ref().is_some_and(leads_there),
         };
         Ok(if leads_there { Verdict::Whole } else { Verdict::Stale })
-    }
-
-    fn unknown(&self, family: Family, key: &[u8]) -> StoreError {
-        self.world.unknown_key(family, key)
     }
 }
 

@@ -94,12 +94,12 @@ impl WorldStore {
     fn players(&self) -> Result<Vec<StoredPlayer>, StoreError> {
         let mut players = Vec::new();
         self.scan_all(Family::Meta, keys::all_players_range(), |key, _| {
-            let (name, id) = keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (name, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
             let place = match self.entity(id) {
                 Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),
                 // The key was left behind.
                 Ok(_) => return Ok(()),
-                Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => None,
+                Err(error) if error.is_damage() => None,
                 Err(error) => return Err(error),
             };
             players.push(StoredPlayer { name: name.into(), id, place });

@@ -2,7 +2,7 @@
 
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::{StoreError, StoredItem, Tier, WorldStore, envelope};
+use crate::storage::{StoreError, StoredItem, Tier, WorldStore};
 
 /// A chunk as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,9 +24,8 @@ impl WorldStore {
     /// Those of the store, and of a chunk that is damaged.
     pub fn inspect_chunk(&self, dimension: DimensionId, pos: ChunkPos) -> Result<Option<InspectedChunk>, StoreError> {
         let blocks = self.known_blocks()?;
-        let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
         let Some((tier, value)) = self.chunk_value(dimension, pos)? else { return Ok(None) };
-        let opened = envelope::open(&value).map_err(|error| damaged(error.to_string()))?;
+        let opened = self.open_envelope(&value, || StoredItem::Chunk(dimension, pos))?;
         let chunk = self.decode_chunk(&blocks, (dimension, pos), &value)?;
         Ok(Some(InspectedChunk { tier, version: opened.version, bytes: value.len(), chunk }))
     }

@@ -187,7 +187,7 @@ impl Tile<'_> {
         for (x, first, last) in self.rows() {
             let mut found = Vec::new();
             self.world.scan_all(Family::Meta, range(self.dimension, x, first, last), |key, _| {
-                let column = column(key).ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
+                let column = self.world.parsed(Family::Meta, key, &column)?;
                 if !self.keep.contains(column) {
                     found.push(key.to_vec());
                 }
@@ -220,8 +220,7 @@ impl Tile<'_> {
         for (x, first, last) in self.rows() {
             let mut places = Vec::new();
             world.scan_all(Family::Meta, keys::place_range(dimension, x, first, last), |key, _| {
-                let parsed = keys::parse_place_key(key);
-                let (_, column, id) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, key))?;
+                let (_, column, id) = world.parsed(Family::Meta, key, keys::parse_place_key)?;
                 if !self.keep.contains(column) {
                     places.push((key.to_vec(), column, id));
                 }
@@ -234,7 +233,7 @@ impl Tile<'_> {
                     }
                     // Nobody is there, so this key was left behind.
                     Ok(_) => self.writes.delete(Family::Meta, key),
-                    Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => {
+                    Err(error) if error.is_damage() => {
                         report.kept.add(KeptEntity { id, column, is_damaged: true });
                     }
                     Err(error) => return Err(error),

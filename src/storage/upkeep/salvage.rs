@@ -4,7 +4,9 @@ use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError};
 use crate::storage::walk::{Found, Walk};
-use crate::storage::{Durability, Family, KeyValueStore, WorldStore, WriteBatch, keys, values::registry_lists};
+use crate::storage::{
+    Durability, Family, KeyValueStore, StoreError, WorldStore, WriteBatch, keys, values::registry_lists,
+};
 use crate::work::Progress;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -40,68 +42,92 @@ pub fn salvage(
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<SalvageReport, UpkeepError> {
     expect_empty(to)?;
-    let mut report = SalvageReport::default();
-    let mut checker = Checker::new(from)?;
-    let mut lost = BTreeSet::new();
+    let checker = Checker::new(from)?;
+    let mut salvage = Salvage { from, to, checker, lost: BTreeSet::new(), report: SalvageReport::default() };
     let mut walk = Walk::new(&*from.store, check::ranges(), progress)?;
-    let end = walk.run(|found| {
-        let (family, page) = match found {
-            Found::Page(family, page) => (family, page),
-            Found::Unreadable(range) => {
-                checker.miss(range.family);
-                lost.insert(range.family);
-                report.damage.add(Damage::Unreadable(range));
-                return Ok(());
+    let end = walk.run(|found| salvage.take(found))?;
+    salvage.report.read = walk.done();
+    if end.is_continue() {
+        salvage.finish()?;
+    }
+    Ok(salvage.report)
+}
+
+/// A world that is being salvaged.
+struct Salvage<'a> {
+    from: &'a WorldStore,
+    to: &'a dyn KeyValueStore,
+    checker: Checker<'a>,
+    /// The families of which something cannot be read.
+    lost: BTreeSet<Family>,
+    report: SalvageReport,
+}
+
+impl Salvage<'_> {
+    fn take(&mut self, found: Found) -> Result<(), UpkeepError> {
+        match found {
+            Found::Page(family, page) => {
+                let mut writes = WriteBatch::default();
+                page.iter().try_for_each(|(key, value)| self.take_entry(family, key, value, &mut writes))?;
+                self.to.write(writes, Durability::Process)?;
             }
-        };
-        let mut writes = WriteBatch::default();
-        for (key, value) in page {
-            let is_usable = match checker.check(family, key, value)? {
-                Verdict::Whole | Verdict::Stale => true,
-                Verdict::Misplaced(damages) => {
-                    damages.into_iter().for_each(|damage| report.damage.add(damage));
-                    true
-                }
-                Verdict::Damaged(damages) => {
-                    damages.into_iter().for_each(|damage| report.damage.add(damage));
-                    is_kept(family, key)
-                }
-            };
-            if is_usable {
-                writes.put(family, key.clone(), value.clone());
-                if let Some(entity) = keys::parse_entity_key(key).filter(|_| family == Family::Entities) {
-                    // The keys that lead to it may be lost.
-                    let keys = from.entity_record(entity, value).map(|record| record.index_keys()).unwrap_or_default();
-                    keys.into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
-                }
-            } else {
-                report.set_aside += 1;
-                writes.put(Family::Meta, keys::damaged_key(family, key, value), value.clone());
+            Found::Unreadable(range) => {
+                self.checker.miss(range.family);
+                self.lost.insert(range.family);
+                self.report.damage.add(Damage::Unreadable(range));
             }
         }
-        Ok::<_, UpkeepError>(to.write(writes, Durability::Process)?)
-    })?;
-    report.read = walk.done();
-    if end.is_continue() {
+        Ok(())
+    }
+
+    fn take_entry(
+        &mut self,
+        family: Family,
+        key: &[u8],
+        value: &[u8],
+        writes: &mut WriteBatch,
+    ) -> Result<(), StoreError> {
+        let (damages, is_usable) = match self.checker.check(family, key, value)? {
+            Verdict::Whole | Verdict::Stale => (Vec::new(), true),
+            Verdict::Misplaced(damages) => (damages, true),
+            Verdict::Damaged(damages) => (damages, is_kept(family, key)),
+        };
+        damages.into_iter().for_each(|damage| self.report.damage.add(damage));
+        if !is_usable {
+            self.report.set_aside += 1;
+            writes.put(Family::Meta, keys::damaged_key(family, key, value), value.to_vec());
+            return Ok(());
+        }
+        writes.put(family, key, value.to_vec());
+        if let Some(entity) = keys::parse_entity_key(key).filter(|_| family == Family::Entities) {
+            // The keys that lead to it may be lost.
+            let keys = self.from.entity_record(entity, value).map(|record| record.index_keys()).unwrap_or_default();
+            keys.into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// Puts a new header in the place of a damaged one, marks what is lost, and makes all of it durable.
+    fn finish(&mut self) -> Result<(), UpkeepError> {
         let mut writes = WriteBatch::default();
-        if to.get(Family::Meta, keys::HEADER)?.is_none() {
-            writes.put(Family::Meta, keys::HEADER, from.header_anew());
+        if self.to.get(Family::Meta, keys::HEADER)?.is_none() {
+            writes.put(Family::Meta, keys::HEADER, self.from.header_anew());
         }
         let lists = registry_lists::KEYS.map(|key| (Family::Registry, key.as_bytes()));
         for (family, key) in lists.into_iter().chain([(Family::Meta, keys::LAST_DIMENSION)]) {
-            if lost.contains(&family) && to.get(family, key)?.is_none() {
+            if self.lost.contains(&family) && self.to.get(family, key)?.is_none() {
                 // Nothing is stored as no bytes at all, so this is refused by whoever reads it.
                 writes.put(family, key, Vec::new());
             }
         }
-        to.write(writes, Durability::Process)?;
-        if lost.contains(&Family::Meta) {
-            forget_graphs(to)?;
+        self.to.write(writes, Durability::Process)?;
+        if self.lost.contains(&Family::Meta) {
+            forget_graphs(self.to)?;
         }
-        to.sync()?;
-        report.finished = true;
+        self.to.sync()?;
+        self.report.finished = true;
+        Ok(())
     }
-    Ok(report)
 }
 
 /// A graph of which a part is lost would have stored columns generated over. One that is lost as a whole is made anew from what

@@ -3,7 +3,7 @@
 use crate::block::{BlockId, BlockRegistry, BlockUpgradeError};
 use crate::chunk::{Chunk, format};
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::{StoreError, StoredItem, WorldStore, envelope};
+use crate::storage::{StoreError, StoredItem, WorldStore};
 use std::sync::{Arc, PoisonError};
 
 /// What is known of the types of blocks.
@@ -105,12 +105,12 @@ impl WorldStore {
         (dimension, pos): (DimensionId, ChunkPos),
         value: &[u8],
     ) -> Result<Chunk, StoreError> {
-        let damaged = |reason: String| self.corrupt(StoredItem::Chunk(dimension, pos), reason);
-        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
+        let item = || StoredItem::Chunk(dimension, pos);
+        let opened = self.open_envelope(value, item)?;
         let decoded = format::decode_with(&*blocks.registry, opened.payload);
-        let decoded = decoded.map_err(|error| damaged(error.to_string()))?;
+        let decoded = decoded.map_err(|error| self.corrupt(item(), error))?;
         let unmigrated = |error: BlockUpgradeError| StoreError::Unmigrated {
-            what: StoredItem::Chunk(dimension, pos),
+            what: item(),
             path: self.path().to_path_buf(),
             reason: error.to_string(),
         };

@@ -27,7 +27,7 @@ impl WorldStore {
     pub(crate) fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
         self.scan_all(Family::Meta, keys::player_range(name), |key, _| {
-            let (_, id) = keys::parse_player_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
             ids.push(id);
             Ok(())
         })?;

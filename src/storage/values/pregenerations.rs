@@ -27,7 +27,7 @@ impl WorldStore {
     pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::pregeneration_range(dimension), |key, value| {
-            let (_, number) = keys::parse_pregeneration_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
             found.push((number, self.pregeneration(dimension, number, value)));
             Ok(())
         })?;
@@ -40,23 +40,19 @@ impl WorldStore {
         number: u64,
         value: &[u8],
     ) -> Result<StoredPregeneration, StoreError> {
-        let damaged = |reason| self.corrupt(StoredItem::Pregeneration(dimension, number), reason);
-        let opened = envelope::open(value).map_err(|error| error.to_string());
-        opened.and_then(|opened| record::decode(opened.payload)).map_err(damaged)
+        let item = || StoredItem::Pregeneration(dimension, number);
+        let opened = self.open_envelope(value, item)?;
+        record::decode(opened.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 
     pub(in crate::storage) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) {
         for (&(dimension, number), job) in &batch.pregenerations {
             let key = keys::pregeneration_key(dimension, number);
-            let Some(job) = job else {
-                commit.writes.delete(Family::Meta, key);
-                continue;
-            };
-            let mut value = envelope::unsealed();
-            value.extend(record::encode(job));
-            // Nobody asks how often it changed.
-            envelope::seal(&mut value, 0);
-            commit.writes.put(Family::Meta, key, value);
+            match job {
+                // Nobody asks how often it changed.
+                Some(job) => commit.writes.put(Family::Meta, key, envelope::sealed(0, &record::encode(job))),
+                None => commit.writes.delete(Family::Meta, key),
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::chunk::format::cluster::ClusterScale;
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::tiers::PackedGroups;
-use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, envelope, keys};
+use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, keys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,8 +75,7 @@ impl WorldStore {
         value: Option<&[u8]>,
     ) -> Result<Option<StoredChunk>, StoreError> {
         let Some(value) = value else { return Ok(None) };
-        let opened = envelope::open(value);
-        let opened = opened.map_err(|error| self.corrupt(StoredItem::Chunk(dimension, chunk), error))?;
+        let opened = self.open_envelope(value, || StoredItem::Chunk(dimension, chunk))?;
         Ok(Some(StoredChunk { version: opened.version, bytes: opened.payload.into() }))
     }
 }

@@ -2,11 +2,9 @@
 
 use crate::chunk::ColumnSummary;
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::commit::Commit;
-use crate::storage::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys};
-
-/// How many stored values are held at a time to compare them with new ones.
-const COMPARED_AT_ONCE: usize = 256;
+use crate::storage::commit::{COMPARED_AT_ONCE, Commit};
+use crate::storage::envelope::{self, Replaced};
+use crate::storage::{Family, SaveBatch, StoreError, StoredItem, WorldStore, keys};
 
 impl WorldStore {
     /// The summaries of these columns, in their order; `None` for those that have none.
@@ -23,10 +21,16 @@ impl WorldStore {
         values.into_iter().zip(columns).map(read).collect()
     }
 
-    fn summary(&self, dimension: DimensionId, column: ColumnPos, value: &[u8]) -> Result<ColumnSummary, StoreError> {
-        let damaged = |reason: String| self.corrupt(StoredItem::Summary(dimension, column), reason);
-        let opened = envelope::open(value).map_err(|error| damaged(error.to_string()))?;
-        ColumnSummary::decode(opened.payload).map_err(|error| damaged(error.to_string()))
+    /// The summary with this stored value.
+    pub(in crate::storage) fn summary(
+        &self,
+        dimension: DimensionId,
+        column: ColumnPos,
+        value: &[u8],
+    ) -> Result<ColumnSummary, StoreError> {
+        let item = || StoredItem::Summary(dimension, column);
+        let opened = self.open_envelope(value, item)?;
+        ColumnSummary::decode(opened.payload).map_err(|error| self.corrupt(item(), error))
     }
 
     pub(in crate::storage) fn add_summaries(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
@@ -41,16 +45,13 @@ impl WorldStore {
             for ((key, (dimension, column), summary), stored) in summaries.iter().zip(stored) {
                 let mut value = envelope::unsealed();
                 summary.encode(&mut value);
-                let version = match stored.as_deref().map(|stored| (stored, envelope::open(stored))) {
-                    None => 0,
-                    Some((_, Ok(stored))) if stored.payload == &value[envelope::HEADER_LENGTH..] => continue,
-                    Some((_, Ok(stored))) => stored.version.saturating_add(1),
-                    Some((stored, Err(error))) => {
-                        let item = StoredItem::Summary(*dimension, *column);
-                        commit.report.replaced.push(self.corrupt(item, error));
-                        envelope::claimed_version(stored).saturating_add(1)
-                    }
-                };
+                let old = stored.as_deref().map(Replaced::of);
+                if let Some(Replaced { payload: Err(error), .. }) = &old {
+                    let item = StoredItem::Summary(*dimension, *column);
+                    commit.report.replaced.push(self.corrupt(item, error));
+                }
+                let payload = &value[envelope::HEADER_LENGTH..];
+                let Some(version) = old.map_or(Some(0), |old| old.next_version(payload, 0)) else { continue };
                 envelope::seal(&mut value, version);
                 commit.writes.put(Family::Meta, key.clone(), value);
             }

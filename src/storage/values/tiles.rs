@@ -3,7 +3,8 @@
 use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, UnreadableRange, WorldStore, WriteBatch, envelope, keys,
+    Durability, Family, StoreError, StoredItem, StoredTile, Tier, UnreadableRange, WorldStore, WriteBatch, envelope,
+    keys,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +12,8 @@ use std::ops::{ControlFlow, Range};
 
 /// What tells that a column is stored.
 fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
-    let chunks = || keys::chunk_dimension_range(dimension);
-    [
-        (Family::Meta, keys::summary_dimension_range(dimension)),
-        (Family::Chunks, chunks()),
-        (Family::WarmChunks, chunks()),
-        (Family::ColdChunks, chunks()),
-    ]
+    let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::chunk_dimension_range(dimension)));
+    [(Family::Meta, keys::summary_dimension_range(dimension)), hot, warm, cold]
 }
 
 /// The masks of the batches of a tile.
@@ -25,15 +21,8 @@ pub(in crate::storage) type Masks = [u16; TILE_BATCHES];
 
 /// The value of a tile.
 pub(in crate::storage) fn encode(masks: &Masks) -> Vec<u8> {
-    let mut value = envelope::unsealed();
-    value.extend(bytes_of(masks));
     // Nobody asks how often a tile changed.
-    envelope::seal(&mut value, 0);
-    value
-}
-
-fn decode(value: &[u8]) -> Result<Masks, String> {
-    masks_of(envelope::open(value).map_err(|error| error.to_string())?.payload)
+    envelope::sealed(0, &bytes_of(masks))
 }
 
 /// Masks as bytes.
@@ -57,7 +46,7 @@ impl WorldStore {
     pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
         let mut tiles = Vec::new();
         self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
-            let (dimension, tile) = keys::parse_tile_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (dimension, tile) = self.parsed(Family::Meta, key, keys::parse_tile_key)?;
             tiles.push((tile, self.tile_masks(dimension, tile, value)?));
             Ok(())
         })?;
@@ -82,7 +71,9 @@ impl WorldStore {
         tile: TilePos,
         value: &[u8],
     ) -> Result<Masks, StoreError> {
-        decode(value).map_err(|reason| self.corrupt(StoredItem::Tile(dimension, tile), reason))
+        let item = || StoredItem::Tile(dimension, tile);
+        let opened = self.open_envelope(value, item)?;
+        masks_of(opened.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 
     /// Whether the graph of the dimension's stored columns is lost, though there are stored columns.
@@ -146,13 +137,13 @@ impl WorldStore {
 
     /// The columns that a stored entry tells of.
     fn columns_of_entry(&self, family: Family, key: &[u8], value: &[u8]) -> Result<BTreeSet<ColumnPos>, StoreError> {
-        let column = match family {
-            Family::Meta => keys::parse_summary_key(key).map(|(_, column)| column),
-            Family::Chunks => keys::parse_chunk_key(key).map(|(_, chunk)| chunk.column()),
+        let column = match Tier::of_family(family) {
+            None => self.parsed(family, key, keys::parse_summary_key)?.1,
+            Some(Tier::Hot) => self.parsed(family, key, keys::parse_chunk_key)?.1.column(),
             // Their tables are whole or damaged, their groups are not looked into.
-            _ => return self.columns_in_cluster(family, key, value),
+            Some(tier) => return self.columns_in_cluster(tier, key, value),
         };
-        Ok(BTreeSet::from([column.ok_or_else(|| self.unknown_key(family, key))?]))
+        Ok(BTreeSet::from([column]))
     }
 
     fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {

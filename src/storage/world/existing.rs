@@ -73,8 +73,8 @@ impl WorldStore {
             world.header = header;
         }
         match world.resume_play_time() {
-            Ok(()) | Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) => Ok(world),
-            Err(error) => Err(failed(error)),
+            Err(error) if !error.is_damage() => Err(failed(error)),
+            _ => Ok(world),
         }
     }
 }

@@ -8,9 +8,12 @@ mod opening;
 use super::*;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
-use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, HeightSet, TilePos};
+use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, TilePos};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{EntityRecord, SaveBatch, StoredBlockTick, ViewerRecord, envelope, mark_stored};
+use crate::storage::{
+    DimensionOrigin, EntityRecord, SaveBatch, StoredBlockTick, StoredDimensionError, ViewerRecord, envelope,
+    mark_stored,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

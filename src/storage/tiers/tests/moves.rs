@@ -1,6 +1,7 @@
 //! What moves, when, and what a crash leaves of it.
 
 use super::*;
+use std::ops::ControlFlow;
 
 #[test]
 fn a_save_that_changes_nothing_leaves_a_group_where_it_is() {

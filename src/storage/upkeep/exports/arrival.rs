@@ -115,21 +115,8 @@ impl Arrival<'_> {
             true => self.sparse_ground(&mut arriving, is_stored, report)?,
             false => self.dense_ground(&arriving, is_stored, report)?,
         };
-        let Some(LoadedColumn { mut column, block_ticks, .. }) = ground else { return Ok(()) };
-        let gone: Vec<i64> = column.chunks().map(|(height, _)| height).filter(|y| arriving.told.contains(*y)).collect();
-        for height in gone {
-            column.remove_chunk(height);
-            save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
-        }
-        for tick in block_ticks.iter().filter(|tick| arriving.told.contains(tick.block.chunk().y)) {
-            save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
-        }
-        if self.is_sparse && !self.header.is_sparse {
-            // What is air in the export would be generated here if it had no chunk.
-            for height in arriving.told.iter() {
-                save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
-            }
-        }
+        let Some(ground) = ground else { return Ok(()) };
+        let mut column = self.clear(ground, &arriving.told, save);
         for (height, version, chunk) in arriving.chunks {
             column.set_chunk(height, chunk.clone());
             save.chunks.insert((dimension, pos.chunk(height)), chunk);
@@ -151,6 +138,27 @@ impl Arrival<'_> {
         report.columns += 1;
         report.displaced_entities += arriving.displaced;
         Ok(())
+    }
+
+    /// Takes away what is there at the heights that come, and gives the column that is left.
+    fn clear(&self, ground: LoadedColumn, told: &HeightSet, save: &mut SaveBatch) -> Column {
+        let LoadedColumn { mut column, block_ticks, .. } = ground;
+        let (dimension, pos) = (self.dimension, column.pos());
+        let gone: Vec<i64> = column.chunks().map(|(height, _)| height).filter(|y| told.contains(*y)).collect();
+        for height in gone {
+            column.remove_chunk(height);
+            save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
+        }
+        for tick in block_ticks.iter().filter(|tick| told.contains(tick.block.chunk().y)) {
+            save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
+        }
+        if self.is_sparse && !self.header.is_sparse {
+            // What is air in the export would be generated here if it had no chunk.
+            for height in told.iter() {
+                save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
+            }
+        }
+        column
     }
 
     /// The column as it is there, or a new one; `None` if nothing comes there.

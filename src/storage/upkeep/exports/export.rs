@@ -1,7 +1,7 @@
 //! Out of a world.
 
 use super::format::{Header, MOST_LISTED, Packed, whole_chunks};
-use super::ground::{BatchObjects, Ground, batches, columns_of, is_damage};
+use super::ground::{BatchObjects, Ground, batches, columns_of};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
@@ -61,41 +61,22 @@ impl WorldStore {
         let tiles = self.tiles_in(dimension.id, &area)?;
         let batches = batches(&tiles);
         let columns: u64 = batches.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
-        let is_clustered = match options.layout {
-            ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
-            ExportLayout::Chunks => false,
-            ExportLayout::Clusters => true,
-        };
-        let header = self.header_of(&dimension, area, is_clustered)?;
+        let header = self.header_of(&dimension, area, is_clustered(options.layout, columns))?;
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
         if lengths.iter().any(|length| *length > MOST_LISTED) {
             return Err(ExportError::TooLarge { what: "the list of types".into() });
         }
-        let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
         let state = self.state_of(&masks, &lists);
-        let first = || {
-            let lists = [
-                (List::Blocks, record::encode(&lists.blocks)),
-                (List::Components, record::encode(&lists.components)),
-                (List::EntityTypes, record::encode(&lists.entity_types)),
-                (List::Dimensions, record::encode(&names)),
-            ];
-            let lists = lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value));
-            lists.chain(masks).collect()
-        };
+        let first = || list_objects(&lists, &dimensions).chain(masks).collect();
         let mut writer = match Writer::open(path, record::encode(&header), state, limits, first)? {
             Begun::Writer(writer) => writer,
             Begun::Finished(report) => return Ok(report),
         };
         let (leaves_damaged, done) = (options.leaves_damaged, Progress::default());
         let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
-        let walked = match walk.ground(&mut writer, &batches) {
-            Ok(ControlFlow::Continue(())) => walk.kept(&mut writer),
-            walked => walked,
-        };
-        match walked {
+        match walk.run(&mut writer, &batches) {
             Ok(ControlFlow::Continue(())) => {
                 let last = without(tiles, &writer.progress.lost_columns);
                 writer.finish(last)
@@ -148,6 +129,13 @@ struct Walk<'a, P> {
 }
 
 impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
+    fn run(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
+        match self.ground(writer, batches)? {
+            ControlFlow::Continue(()) => self.kept(writer),
+            ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+        }
+    }
+
     /// The batches that are not yet in the files.
     fn ground(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         let left = usize::try_from(writer.progress.batches).unwrap_or(usize::MAX).min(batches.len());
@@ -165,7 +153,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 let Some(at) = columns.first() else { continue };
                 let mut lost = Vec::new();
                 let found = match ground.objects(&columns, &groups) {
-                    Err(error) if self.leaves_damaged && is_damage(&error) => {
+                    Err(error) if self.leaves_damaged && error.is_damage() => {
                         whole_columns(&mut ground, &columns, &groups, &mut lost)?
                     }
                     found => found?,
@@ -210,11 +198,10 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
             let Some((last, _)) = page.last() else { return Ok(ControlFlow::Continue(())) };
             range.start = keys::after(last);
             for (key, value) in page {
-                let parsed = keys::parse_object_key(&key);
-                let (_, _, name) = parsed.ok_or_else(|| world.unknown_key(Family::Meta, &key))?;
+                let (_, _, name) = world.parsed(Family::Meta, &key, keys::parse_object_key)?;
                 if self.reaches(name) {
                     match world.open_object(self.header.number, name, &value) {
-                        Err(error) if self.leaves_damaged && is_damage(&error) => {
+                        Err(error) if self.leaves_damaged && error.is_damage() => {
                             writer.progress.report.lost.add(LostObject { column: None, reason: error.to_string() });
                         }
                         object => {
@@ -244,6 +231,27 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
     }
 }
 
+/// Whether chunks are put together.
+fn is_clustered(layout: ExportLayout, columns: u64) -> bool {
+    match layout {
+        ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
+        ExportLayout::Chunks => false,
+        ExportLayout::Clusters => true,
+    }
+}
+
+/// The objects that tell what numbers mean.
+fn list_objects(lists: &RegistryLists, dimensions: &[StoredDimension]) -> impl Iterator<Item = Packed> + use<> {
+    let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
+    let lists = [
+        (List::Blocks, record::encode(&lists.blocks)),
+        (List::Components, record::encode(&lists.components)),
+        (List::EntityTypes, record::encode(&lists.entity_types)),
+        (List::Dimensions, record::encode(&names)),
+    ];
+    lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value))
+}
+
 fn columns_object((tile, masks): &StoredTile) -> Packed {
     (Name::Columns(*tile).to_string(), 0, tiles::bytes_of(masks))
 }
@@ -259,7 +267,7 @@ fn whole_columns(
     for column in columns {
         match ground.objects(&[*column], groups) {
             Ok(_) => whole.push(*column),
-            Err(error) if is_damage(&error) => {
+            Err(error) if error.is_damage() => {
                 lost.push(LostObject { column: Some(*column), reason: error.to_string() });
             }
             Err(error) => return Err(error.into()),

@@ -6,7 +6,7 @@ use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BA
 use crate::storage::tiers::PackedGroups;
 use crate::storage::values::record;
 use crate::storage::{
-    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, envelope, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, keys,
 };
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl<'a> Ground<'a> {
             }
             match self.summary(column) {
                 // It is made of the ground again wherever that comes to.
-                Err(error) if self.leaves_damaged && is_damage(&error) => found.lost_summaries.push(error.to_string()),
+                Err(error) if self.leaves_damaged && error.is_damage() => found.lost_summaries.push(error.to_string()),
                 summary => {
                     if let Some((version, summary)) = summary? {
                         of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
@@ -127,8 +127,7 @@ impl<'a> Ground<'a> {
         };
         let is_wanted = |chunk: &ChunkPos| columns.contains(&chunk.column()) && self.reaches(chunk.y);
         let opened = values.into_iter().filter(|(chunk, _)| is_wanted(chunk)).map(|(chunk, value)| {
-            let damaged = |error| world.corrupt(StoredItem::Chunk(group.dimension(), chunk), error);
-            let opened = envelope::open(&value).map_err(damaged)?;
+            let opened = world.open_envelope(&value, || StoredItem::Chunk(group.dimension(), chunk))?;
             Ok((chunk, (opened.version, opened.payload.to_vec())))
         });
         opened.collect()
@@ -158,11 +157,9 @@ impl<'a> Ground<'a> {
         for x in first.x..=last.x {
             let range = keys::block_ticks_range(dimension, x, first.z, last.z);
             self.world.scan_all(Family::Meta, range, |key, value| {
-                let parsed = keys::parse_block_ticks_key(key);
-                let (_, chunk) = parsed.ok_or_else(|| self.world.unknown_key(Family::Meta, key))?;
+                let (_, chunk) = self.world.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
                 if columns.contains(&chunk.column()) && self.reaches(chunk.y) {
-                    let damaged = |error| self.world.corrupt(StoredItem::BlockTicks(dimension, chunk), error);
-                    let opened = envelope::open(value).map_err(damaged)?;
+                    let opened = self.world.open_envelope(value, || StoredItem::BlockTicks(dimension, chunk))?;
                     found.entry(chunk.column()).or_default().push((chunk.y, opened.payload.to_vec()));
                 }
                 Ok(())
@@ -176,8 +173,7 @@ impl<'a> Ground<'a> {
         let Some(value) = self.world.store.get(Family::Meta, &keys::summary_key(dimension, column))? else {
             return Ok(None);
         };
-        let damaged = |error| self.world.corrupt(StoredItem::Summary(dimension, column), error);
-        let opened = envelope::open(&value).map_err(damaged)?;
+        let opened = self.world.open_envelope(&value, || StoredItem::Summary(dimension, column))?;
         Ok(Some((opened.version, opened.payload.to_vec())))
     }
 
@@ -185,7 +181,7 @@ impl<'a> Ground<'a> {
     fn entities(&self, column: ColumnPos) -> Result<Vec<Vec<u8>>, StoreError> {
         let (world, dimension, mut ids) = (self.world, self.header.number, Vec::new());
         world.scan_all(Family::Meta, keys::place_range(dimension, column.x, column.z, column.z), |key, _| {
-            ids.push(keys::parse_place_key(key).ok_or_else(|| world.unknown_key(Family::Meta, key))?.2);
+            ids.push(world.parsed(Family::Meta, key, keys::parse_place_key)?.2);
             Ok(())
         })?;
         let records = world.entity_records(&ids)?.into_iter().flatten();
@@ -194,10 +190,6 @@ impl<'a> Ground<'a> {
         };
         Ok(records.filter(is_here).map(|record| record.to_bytes()).collect())
     }
-}
-
-pub(super) fn is_damage(error: &StoreError) -> bool {
-    matches!(error, StoreError::Corrupt { .. } | StoreError::Damaged { .. })
 }
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and
@@ -237,10 +229,7 @@ impl WorldStore {
     fn hot_values(&self, group: ChunkGroup) -> Result<Vec<(ChunkPos, Vec<u8>)>, StoreError> {
         let range = group.range();
         let values = self.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX)?;
-        let chunk = |(key, value): KeyValue| {
-            let parsed = keys::parse_chunk_key(&key).ok_or_else(|| self.unknown_key(Family::Chunks, &key))?;
-            Ok((parsed.1, value))
-        };
+        let chunk = |(key, value): KeyValue| Ok((self.parsed(Family::Chunks, &key, keys::parse_chunk_key)?.1, value));
         values.into_iter().map(chunk).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Into a world.
 
 use super::arrival::Arrival;
-use super::format::moved_column;
+use super::format::{Header, moved_column};
 use super::ground::{batches, columns_of};
 use super::kept::{object_key, put_object};
 use super::name::{List, Name, Place};
@@ -12,7 +12,8 @@ use crate::object_store::MOST_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId, TilePos};
 use crate::storage::values::tiles::{self, Masks};
 use crate::storage::{
-    Durability, Family, StoreError, StoredItem, StoredTile, WorldStore, WriteBatch, keys, values::record,
+    Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, WorldStore, WriteBatch, keys,
+    values::record,
 };
 use crate::work::Progress;
 use serde::{Deserialize, Serialize};
@@ -85,11 +86,7 @@ impl WorldStore {
         let mut reader = Reader::open(path)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
         let batches = batches(&tiles);
-        for (batch, mask) in &batches {
-            for column in columns_of(*batch, *mask) {
-                moved_column(column, options.moved_by).ok_or(ImportError::OutOfRange { column })?;
-            }
-        }
+        check_places(&batches, options)?;
         let (blocks, components) = (reader.list(List::Blocks)?, reader.list(List::Components)?);
         let types = Types::new(blocks, components, self.registry_lists()?);
         let mut types = types.map_err(|reason| reader.damaged(&Name::Registry(List::Blocks).to_string(), reason))?;
@@ -100,11 +97,8 @@ impl WorldStore {
         if let Some(known) = known.filter(|known| !known.being_removed) {
             self.expect_graph(known.id)?;
         }
-        let told = reader.header.told_heights([].into_iter(), options.moved_by[1]).len();
         let is_sparse = known.map_or(Ok(reader.header.is_sparse), |known| self.is_sparse(known.id))?;
-        if is_sparse && !reader.header.is_sparse && told > MOST_AIR {
-            return Err(ImportError::TooHigh { most: MOST_AIR });
-        }
+        check_air(&reader.header, is_sparse, options)?;
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));
         let mut check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None };
@@ -120,13 +114,7 @@ impl WorldStore {
         };
         let origin = known.map_or(&reader.header.origin, |known| &known.origin);
         let dimension = self.open_dimension_as(&name, origin, reader.header.is_sparse)?;
-        let names: Vec<(u64, String)> = reader.list(List::Dimensions)?;
-        let to = |(of_export, name): &(u64, String)| {
-            let known = dimensions.iter().find(|known| known.name == *name)?;
-            Some((DimensionId(*of_export), known.id))
-        };
-        let mut others: BTreeMap<DimensionId, DimensionId> = names.iter().filter_map(to).collect();
-        others.insert(reader.header.number, dimension);
+        let others = dimension_numbers(&mut reader, &dimensions, dimension)?;
         let (makes_columns, done) = (reader.header.makes_columns(), Progress::default());
         let mut import =
             Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
@@ -184,6 +172,41 @@ impl WorldStore {
     ) -> std::result::Result<ImportRecord, StoreError> {
         record::decode(value).map_err(|reason| self.corrupt(StoredItem::Import(dimension, number), reason))
     }
+}
+
+/// All columns must have a place where they are moved to.
+fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<()> {
+    let mut columns = batches.iter().flat_map(|(batch, mask)| columns_of(*batch, *mask));
+    match columns.find(|column| moved_column(*column, options.moved_by).is_none()) {
+        Some(column) => Err(ImportError::OutOfRange { column }),
+        None => Ok(()),
+    }
+}
+
+/// Where each chunk says for itself that it was generated, air is stored too, and must not be too much.
+fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
+    let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
+    match is_sparse && !header.is_sparse && told > MOST_AIR {
+        true => Err(ImportError::TooHigh { most: MOST_AIR }),
+        false => Ok(()),
+    }
+}
+
+/// The numbers of the world's dimensions by those of the dimensions of the same names that the export was made beside. Its own
+/// comes to `dimension`.
+fn dimension_numbers(
+    reader: &mut Reader,
+    dimensions: &[StoredDimension],
+    dimension: DimensionId,
+) -> Result<BTreeMap<DimensionId, DimensionId>> {
+    let names: Vec<(u64, String)> = reader.list(List::Dimensions)?;
+    let to = |(of_export, name): &(u64, String)| {
+        let known = dimensions.iter().find(|known| known.name == *name)?;
+        Some((DimensionId(*of_export), known.id))
+    };
+    let mut numbers: BTreeMap<_, _> = names.iter().filter_map(to).collect();
+    numbers.insert(reader.header.number, dimension);
+    Ok(numbers)
 }
 
 /// Whether all columns have a place, before anything is changed.

@@ -45,7 +45,7 @@ impl WorldStore {
     pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
         let mut found = Vec::new();
         self.scan_all(Family::Meta, keys::object_dimension_range(dimension), |key, value| {
-            let (_, _, name) = keys::parse_object_key(key).ok_or_else(|| self.unknown_key(Family::Meta, key))?;
+            let (_, _, name) = self.parsed(Family::Meta, key, keys::parse_object_key)?;
             found.push((name.to_owned(), self.open_object(dimension, name, value)?.version));
             Ok(())
         })?;
@@ -73,8 +73,7 @@ impl WorldStore {
         name: &str,
         value: &[u8],
     ) -> Result<Object, StoreError> {
-        let damaged = |error| self.corrupt(StoredItem::Object(dimension, name.to_owned()), error);
-        let opened = envelope::open(value).map_err(damaged)?;
+        let opened = self.open_envelope(value, || StoredItem::Object(dimension, name.to_owned()))?;
         Ok(Object { version: opened.version, data: opened.payload.to_vec() })
     }
 }
@@ -84,8 +83,5 @@ pub(super) fn object_key(dimension: DimensionId, name: &str) -> Vec<u8> {
 }
 
 pub(super) fn put_object(writes: &mut WriteBatch, dimension: DimensionId, name: &str, version: u64, data: &[u8]) {
-    let mut value = envelope::unsealed();
-    value.extend_from_slice(data);
-    envelope::seal(&mut value, version);
-    writes.put(Family::Meta, object_key(dimension, name), value);
+    writes.put(Family::Meta, object_key(dimension, name), envelope::sealed(version, data));
 }

@@ -168,10 +168,7 @@ fn damaged_ticks_are_named_and_other_columns_load() {
     let world = store.world();
     let (bad, good) = (ChunkPos::new(-2, 7, 5), ChunkPos::new(-2, 7, 6));
     let key = keys::block_ticks_key(OVERWORLD, bad);
-    let resealed = |value: &mut Vec<u8>, payload: &[u8]| {
-        *value = [&envelope::unsealed(), payload].concat();
-        envelope::seal(value, 0);
-    };
+    let resealed = |value: &mut Vec<u8>, payload: &[u8]| *value = envelope::sealed(0, payload);
     let damages: [&dyn Fn(&mut Vec<u8>); 8] = [
         &|value| *value.last_mut().unwrap() ^= 1,
         &|value| value[3] ^= 1,
