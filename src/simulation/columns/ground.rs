@@ -242,8 +242,7 @@ impl Ground {
         // The end of the highest chunk of all is no number.
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
         let heights = start.max(chunks.start << 4)..top;
-        let request = GenerateRequest { column, heights, blocks: &self.blocks };
-        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = self.make(column, heights)?;
         let mut part = Column::partial(column, HeightSet::from(chunks.clone()));
         let within = made.chunks().filter(|(height, _)| chunks.contains(height));
         within.for_each(|(height, chunk)| drop(part.set_chunk(height, chunk.clone())));
@@ -273,9 +272,13 @@ impl Ground {
         if is_stored.map_err(|source| ColumnError::Store { column, source })? {
             return Ok(known(self.stored(column, &HeightSet::new())?));
         }
-        let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
-        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = self.make(column, self.heights.clone())?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+    }
+
+    fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
+        let request = GenerateRequest { column, heights, blocks: &self.blocks };
+        generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })
     }
 }
 
