@@ -20,9 +20,9 @@ use super::threads::{TaskDone, Threads};
 use super::travel::players::Players;
 use super::travel::post::Directory;
 use super::{CoordinatorConfig, statistics::Totals};
-use crate::region::{RegionEvent, RegionId, TickEnd};
+use crate::region::{RegionEvent, RegionId, RegionPart, TickEnd};
 use crate::simulation::{
-    BlockAccessError, Departed, FinishedWork, Inbox, Letter, Outbox, Part, RegionShare, SetBlock, Task, Undeliverable,
+    BlockAccessError, Departed, FinishedWork, Inbox, Letter, Outbox, RegionShare, SetBlock, Task, Undeliverable,
     ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
@@ -351,7 +351,7 @@ impl Desk<'_> {
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
-    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<Part>, shift: u32) {
+    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>, shift: u32) {
         for part in parts {
             let share = RegionShare::new(&part, shift);
             let within = |column: ColumnPos| share.contains(column);
@@ -359,7 +359,7 @@ impl Desk<'_> {
             taken.resources = inbox.split_resources(&share);
             let parent = self.deadlines.running.get_mut(&(id, region));
             let lost = parent.map(|parent| parent.slot.lost.extract_if(.., |(column, _)| within(*column)).collect());
-            if let Some(running) = self.deadlines.running.get_mut(&(id, part.region)) {
+            if let Some(running) = self.deadlines.running.get_mut(&(id, part.id)) {
                 running.slot.parked.get().inbox.append(taken);
                 running.slot.lost = lost.unwrap_or_default();
             }
@@ -489,7 +489,7 @@ impl Desk<'_> {
         let mut departed = Vec::new();
         for traveller in travellers.iter().chain(parts.iter().flat_map(|(_, inbox)| &inbox.travellers)) {
             self.directory.note_journey(traveller);
-            departed.extend(traveller.ids());
+            departed.extend(&traveller.ids);
         }
         for mut traveller in travellers {
             let to = traveller.position.dimension;
@@ -499,7 +499,7 @@ impl Desk<'_> {
             }
             if self.dimensions.removed.contains(&to) {
                 // Whoever is in a dimension that is removed goes with it.
-                self.saves.pending.entities.extend(traveller.ids().iter().map(|id| (*id, None)));
+                self.saves.pending.entities.extend(traveller.ids.iter().map(|id| (*id, None)));
             }
             if to != id
                 && let Some(dimension) = self.dimensions.open.get_mut(&id)

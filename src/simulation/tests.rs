@@ -7,13 +7,13 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Part, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
+    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome, RegionTemplate,
+    RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::Void;
-use crate::region::RegionId;
+use crate::region::{RegionId, RegionPart};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::error::{ErrorHandler, FallbackErrorHandler};
@@ -137,7 +137,7 @@ impl Regions {
 
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
-        let parts = vec![Part { region: RegionId::new(into), sections }];
+        let parts = vec![RegionPart { id: RegionId::new(into), sections }];
         let mut outbox = self.run(from, Inbox::default(), Task::Split { parts, section_shift: 0 });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)

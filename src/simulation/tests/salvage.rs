@@ -62,7 +62,7 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     let bomb = (Name::new("bomb"), place(11));
     regions.world(1).spawn((Name::new("fine"), place(10)));
     regions.world(1).spawn(bomb);
-    let part = |region: u64, x: i64| Part { region: RegionId::new(region), sections: vec![column(x).section(0)] };
+    let part = |region: u64, x: i64| RegionPart { id: RegionId::new(region), sections: vec![column(x).section(0)] };
     let mut assignment = Assignment {
         region: RegionId::new(1),
         home: regions.home.clone(),

@@ -7,7 +7,7 @@ use crate::simulation::columns::block_ticks::BlockTicks;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::travel::components::Stored;
 use crate::simulation::travel::records::spawn_stored;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
@@ -139,7 +139,7 @@ fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecor
 
 pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<usize, String> {
     let PlaceEntities { column, area, entities } = order;
-    let components = world.resource::<RegionState>().components.clone();
+    let components = world.resource::<RegionContents>().components.clone();
     let count = entities.len();
     for record in entities {
         spawn_stored(world, &components, record.clone());
