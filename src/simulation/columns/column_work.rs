@@ -177,7 +177,7 @@ pub(in crate::simulation) fn work(world: &mut World) {
                 chunks += restored.chunks.len();
                 ColumnAnswer::Restored(restored)
             }),
-            ColumnWork::PlaceEntities(order) => restore::place_entities(world, order).map(ColumnAnswer::Placed),
+            ColumnWork::PlaceEntities(order) => Ok(ColumnAnswer::Placed(restore::place_entities(world, order))),
             ColumnWork::Clear(order) => Ok(ColumnAnswer::Cleared(restore::clear(world, &order))),
             ColumnWork::Look(order) => Ok(ColumnAnswer::Seen(look::look(world, &order))),
         };

@@ -137,17 +137,18 @@ fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecor
     removed
 }
 
-pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> Result<usize, String> {
+pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> usize {
     let PlaceEntities { column, area, entities } = order;
     let components = world.resource::<RegionContents>().components.clone();
     let count = entities.len();
     for record in entities {
-        spawn_stored(world, &components, record.clone());
+        let id = record.id;
+        spawn_stored(world, &components, record);
         // It is not stored as it is now, wherever it was stored before.
-        mark_unsaved(world, record.id);
+        mark_unsaved(world, id);
     }
     world.write_message(ColumnRestored { column, area });
-    Ok(count)
+    count
 }
 
 fn mark_unsaved(world: &mut World, id: Uuid) {
