@@ -312,20 +312,18 @@ impl Desk<'_> {
                 self.deadlines.running.insert((id, *part), Running::waiting(slot));
             }
         }
-        let shift = self.config.regionizer.section_shift;
         let mut running = Running::waiting(slot);
         running.parts = split;
         if running.slot.parked.get().world.is_none() {
             let inbox = mem::take(&mut running.slot.parked.get().inbox);
             self.deadlines.running.insert((id, region), running);
-            self.split_inbox(id, region, inbox, parts, shift);
+            self.split_inbox(id, region, inbox, parts);
             return;
         }
         // Which letters go with which part is known when it is known which entities do.
         let letters = mem::take(&mut running.slot.parked.get().inbox.letters);
         dimension.inbox(region).letters.extend(letters);
-        let task = Task::Split { parts, section_shift: shift };
-        if let Some(task) = self.begin_task(id, region, running, task) {
+        if let Some(task) = self.begin_task(id, region, running, Task::Split { parts }) {
             self.threads.run_regions([task]);
         }
     }
@@ -351,9 +349,9 @@ impl Desk<'_> {
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
-    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>, shift: u32) {
+    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>) {
         for part in parts {
-            let share = RegionShare::new(&part, shift);
+            let share = RegionShare::new(&part, self.config.regionizer.section_shift);
             let within = |column: ColumnPos| share.contains(column);
             let mut taken = inbox.split_off(within);
             taken.resources = inbox.split_resources(&share);

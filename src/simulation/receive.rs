@@ -34,7 +34,7 @@ pub(super) fn receive(world: &mut World) {
     resources.into_iter().for_each(|resource| resource.settle(world, &arrived));
     make_edits(world);
     let letters = mem::take(&mut inbox(world).letters);
-    take_in(world, letters);
+    take_in_letters(world, letters);
     // What is handed over in a task without a tick could leave with its entity before anyone reads it.
     match task {
         Task::Tick { clock, .. } => hand_over(world, clock),
@@ -96,7 +96,7 @@ fn make_edits(world: &mut World) {
 }
 
 /// Keeps letters until their time.
-pub(super) fn take_in(world: &mut World, letters: Vec<Letter>) {
+pub(super) fn take_in_letters(world: &mut World, letters: Vec<Letter>) {
     if letters.is_empty() {
         return;
     }

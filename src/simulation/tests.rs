@@ -78,7 +78,7 @@ impl Regions {
             departed: Arc::default(),
             repairs: Repairs::default(),
         };
-        let home = Arc::new(RegionHome { ground, section_shift: 2, owners: None });
+        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
     }
 
@@ -138,7 +138,7 @@ impl Regions {
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
         let parts = vec![RegionPart { id: RegionId::new(into), sections }];
-        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts, section_shift: 0 });
+        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)
     }

@@ -5,7 +5,7 @@ use super::entities::{EntityIndex, EntityMoved, Migration, let_go};
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::receive::take_in;
+use crate::simulation::receive::take_in_letters;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{RegionComponents, Traveller};
 use bevy::ecs::bundle::BundleScratch;
@@ -57,7 +57,7 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
     }
     // First of all: a hook of the game may panic, and letters are not lost with that.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters)).collect();
-    take_in(world, letters);
+    take_in_letters(world, letters);
     // Their positions come with the change ticks that they had.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
     let mut contents = world.resource_mut::<RegionContents>();

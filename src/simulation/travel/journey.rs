@@ -11,7 +11,7 @@ use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::columns::unsaved::collect_chunks;
 use crate::simulation::post::Post;
 use crate::simulation::world::RegionContents;
-use crate::simulation::{Inbox, Letter, LoadedColumn, RegionInfo, RegionWorld};
+use crate::simulation::{Inbox, Letter, LoadedColumn, RegionComponents, RegionInfo, RegionWorld};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
 use std::mem;
@@ -45,38 +45,39 @@ pub(in crate::simulation) fn absorb(world: &mut World, mut other: RegionWorld) {
 }
 
 /// Hands over what lies in the parts' sections. Everything unsaved was handed out before.
-pub(in crate::simulation) fn split(world: &mut World, parts: &[RegionPart], shift: u32) {
-    let contents = world.resource::<RegionContents>();
-    let (components, origin) = (contents.components.clone(), contents.number);
-    let dimension = world.resource::<RegionInfo>().dimension;
-    let split_off = |world: &mut World, part: &RegionPart| {
-        let share = RegionShare::new(part, shift);
-        let resources = split_resources(world, &components, &share, origin);
-        let leaving = roots(world, &components, |position| share.contains(position.column()));
-        let travellers = depart_all(world, leaving, MoveCause::Split);
-        let mut owned = world.resource_mut::<RegionColumns>();
-        part.sections.iter().for_each(|section| {
-            owned.sections.remove(section);
-        });
-        // Hooks and observers of those who left may have built something, after everything unsaved was handed out.
-        let mut save = SaveBatch::default();
-        collect_chunks(&mut owned, dimension, |column| share.contains(column), &mut save);
-        let columns: Vec<_> = owned.split_off(|column| share.contains(column)).collect();
-        let mut ticks = world.resource_mut::<BlockTicks>();
-        let loaded = |column: Column| LoadedColumn { block_ticks: ticks.take_column(column.pos()), ..column.into() };
-        let columns = columns.into_iter().map(loaded).collect();
-        let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| share.contains(column));
-        let contents = world.resource_mut::<RegionContents>().into_inner();
-        let letters = contents.take_waiting(leaves);
-        let outbox = contents.outbox.get();
-        outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));
-        outbox.save.merge(save);
-        (part.id, Inbox { travellers, columns, letters, resources, ..Inbox::default() })
-    };
+pub(in crate::simulation) fn split(world: &mut World, parts: &[RegionPart]) {
+    let components = world.resource::<RegionContents>().components.clone();
     for part in parts {
-        let part = split_off(world, part);
+        let part = (part.id, split_off(world, &components, part));
         // A part that is whole stays so if a hook of the game panics with the next one.
         world.resource_mut::<RegionContents>().outbox.get().parts.push(part);
     }
     report_unregistered(world, &components);
+}
+
+fn split_off(world: &mut World, components: &RegionComponents, part: &RegionPart) -> Inbox {
+    let origin = world.resource::<RegionContents>().number;
+    let RegionInfo { dimension, section_shift, .. } = *world.resource::<RegionInfo>();
+    let share = RegionShare::new(part, section_shift);
+    let resources = split_resources(world, components, &share, origin);
+    let leaving = roots(world, components, |position| share.contains(position.column()));
+    let travellers = depart_all(world, leaving, MoveCause::Split);
+    let mut owned = world.resource_mut::<RegionColumns>();
+    for section in &part.sections {
+        owned.sections.remove(section);
+    }
+    // Hooks and observers of those who left may have built something, after everything unsaved was handed out.
+    let mut save = SaveBatch::default();
+    collect_chunks(&mut owned, dimension, |column| share.contains(column), &mut save);
+    let columns: Vec<_> = owned.split_off(|column| share.contains(column)).collect();
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    let loaded = |column: Column| LoadedColumn { block_ticks: ticks.take_column(column.pos()), ..column.into() };
+    let columns = columns.into_iter().map(loaded).collect();
+    let mut contents = world.resource_mut::<RegionContents>();
+    let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| share.contains(column));
+    let letters = contents.take_waiting(leaves);
+    let outbox = contents.outbox.get();
+    outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));
+    outbox.save.merge(save);
+    Inbox { travellers, columns, letters, resources, ..Inbox::default() }
 }
