@@ -221,10 +221,8 @@ impl Ground {
         let unwritten = self.departed.unwritten(column);
         self.departed.given_up(column).into_iter().for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let heights = missing(&part);
-        let stored = self.read_repaired(&store, column, |store| store.load_part(self.dimension, column, &heights));
-        let mut stored = stored.map_err(|source| ColumnError::Store { column, source })?;
+        let mut stored = self.read(column, |store| store.load_part(self.dimension, column, &heights))?;
         for (height, chunk) in unwritten {
             stored.column.set_chunk(height, chunk);
         }
@@ -254,11 +252,9 @@ impl Ground {
         if self.is_sparse {
             return Ok(self.gather(column, heights, false)?.column);
         }
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let heights = || self.chunk_heights.clone();
         let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
-        let loaded =
-            self.read_repaired(&store, column, load).map_err(|source| ColumnError::Store { column, source })?;
+        let loaded = self.read(column, load)?;
         Ok(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column))
     }
 
@@ -267,13 +263,21 @@ impl Ground {
         if let Some(departed) = self.departed.get(column) {
             return Ok(known(departed.column));
         }
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
-        let is_stored = store.is_stored(self.dimension, column);
-        if is_stored.map_err(|source| ColumnError::Store { column, source })? {
+        if self.read(column, |store| store.is_stored(self.dimension, column))? {
             return Ok(known(self.stored(column, &HeightSet::new())?));
         }
         let made = self.make(column, self.heights.clone())?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+    }
+
+    /// Reads something of a column from the store.
+    fn read<T>(
+        &self,
+        column: ColumnPos,
+        read: impl Fn(&WorldStore) -> Result<T, StoreError>,
+    ) -> Result<T, ColumnError> {
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        self.read_repaired(&store, column, read).map_err(|source| ColumnError::Store { column, source })
     }
 
     fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
