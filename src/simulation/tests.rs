@@ -87,19 +87,22 @@ impl Regions {
         self
     }
 
-    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+    fn assignment(&mut self, region: u64, inbox: Inbox, task: Task) -> Assignment {
         self.assignments += 1;
-        let world = self.worlds.remove(&region);
-        let mut assignment = Assignment {
+        Assignment {
             region: RegionId::new(region),
             home: self.home.clone(),
-            world,
+            world: self.worlds.remove(&region),
             inbox,
             task,
             number: self.assignments,
             clock: (Duration::ZERO, Duration::from_millis(50)),
             progress: Arc::default(),
-        };
+        }
+    }
+
+    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+        let mut assignment = self.assignment(region, inbox, task);
         let outbox = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
         self.worlds.insert(region, assignment.world.unwrap());
         *outbox
