@@ -12,7 +12,6 @@
 
 mod columns;
 mod exclusive;
-mod fault;
 mod letter;
 mod mail;
 mod player;

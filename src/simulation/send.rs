@@ -4,7 +4,6 @@ use super::columns::block_ticks::BlockTicks;
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::FinishedWork;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
-use super::fault::raise;
 use super::letter::Undeliverable;
 use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
@@ -21,9 +20,11 @@ use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use crate::storage::{EntityRecord, SaveBatch};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::error::{BevyError, ErrorContext};
 use bevy::ecs::query::{Allow, QueryState};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use bevy::utils::prelude::DebugName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
@@ -216,6 +217,15 @@ fn raise_faults(world: &mut World) {
     for violation in violations {
         raise(world, violation);
     }
+}
+
+/// Hands an error to the region's error handler, as if a system of the game had returned it. By default that panics,
+/// and the region halts.
+fn raise(world: &mut World, error: impl Into<BevyError>) {
+    let handler = world.fallback_error_handler();
+    let context =
+        ErrorContext::System { name: DebugName::borrowed("the region's tick"), last_run: world.change_tick() };
+    handler(error.into(), context);
 }
 
 /// What waits for columns that are given up, and for the entities in them.
