@@ -48,9 +48,10 @@ fn inbox(world: &mut World) -> &mut Inbox {
     world.resource_mut::<RegionContents>().into_inner().inbox.get()
 }
 
-/// A pause moves the clock, but no system sees it as a long tick.
+/// Brings the world's time to the dimension's clock, and tells of the block ticks that are due.
 fn advance_time(world: &mut World, clock: Duration, delta: Duration) {
     let mut time = world.resource_mut::<Time>();
+    // A pause moves the clock, but no system sees it as a long tick.
     for clock in [clock.saturating_sub(delta), clock] {
         let clock = clock.max(time.elapsed());
         time.advance_to(clock);
