@@ -90,7 +90,7 @@ pub enum CoordinatorSystems {
     /// Finds the ground that viewers miss, nearest first, and orders it, then that of pre-generations; finds what nobody
     /// needs any more.
     Stream,
-    /// Hands loaded columns, mail and entities to the region that owns the place now.
+    /// Hands loaded columns, letters and entities to the region that owns the place now.
     Deliver,
     /// Starts due regions, earliest deadline first, and saves.
     Dispatch,

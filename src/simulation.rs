@@ -3,7 +3,7 @@
 //! A region world is a Bevy [`SubApp`](bevy::app::SubApp) that owns its columns and entities outright. It comes to a
 //! region thread with an inbox, runs one tick, and goes back to the coordinator with an outbox:
 //!
-//! 1. [`RegionSystems::Receive`]: take in loaded columns, entities, edits and mail;
+//! 1. [`RegionSystems::Receive`]: take in loaded columns, entities, edits and letters;
 //! 2. [`RegionSystems::Simulate`]: the schedules of the game, [`RegionTick`] among them;
 //! 3. [`RegionSystems::Send`]: changed chunks, entities that walked out, columns that nobody needs, mirrored components,
 //!    what is to be saved.
@@ -12,7 +12,6 @@
 
 mod columns;
 mod exclusive;
-mod fault;
 mod letter;
 mod mail;
 mod player;
@@ -62,7 +61,7 @@ pub(crate) use columns::damaged_ground::{RegeneratedChunk, Repairs};
 pub(crate) use columns::ground::{Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
 pub(crate) use exclusive::Exclusive;
 pub(crate) use letter::Letter;
-pub(crate) use mail::{Inbox, MirrorUpdate, Outbox, Part, Traveller, ViewerReport};
+pub(crate) use mail::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
 pub(crate) use pool::WorldPool;
 pub(crate) use position::ViewerRadii;
 pub(crate) use post::schedule;

@@ -245,9 +245,7 @@ pub fn id_of(world: &World, name: &str) -> BlockId {
 /// The region that owns the column, as the newest statistics know it: in lockstep they come every fifth update.
 pub fn region_at(world: &World, dimension: Entity, column: ColumnPos) -> Option<RegionStatistics> {
     let id = world.get::<DimensionOpen>(dimension)?.id;
-    let statistics = world.resource::<WorldStatistics>();
-    let section = column.section(statistics.section_shift);
-    statistics.regions.iter().find(|region| region.dimension == id && region.contains(section)).cloned()
+    world.resource::<WorldStatistics>().region_at(id, column).cloned()
 }
 
 /// Gives an order to the region that owns the column, as far as [`region_at`] knows.

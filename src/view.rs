@@ -84,8 +84,11 @@ pub(crate) fn build(app: &mut App) {
     snapshots::build(app);
     viewers::build(app);
     WorldEvent::register(app);
+    exchange_each_frame(app);
+}
+
+fn exchange_each_frame(app: &mut App) {
     app.configure_sets(First, ViewSystems::Receive.after(bevy::ecs::message::MessageUpdateSystems))
-        .configure_sets(Last, ViewSystems::Send)
         .add_systems(
             First,
             (frame::begin, chunk_sync::take_in, receive::receive, chunk_sync::hear)
@@ -96,23 +99,20 @@ pub(crate) fn build(app: &mut App) {
         .add_systems(
             Last,
             (
-                (
-                    dimension::open,
-                    viewers::send_viewers,
-                    far_view::send_far_views,
-                    requests::send_orders,
-                    requests::send_generation,
-                    region_commands::send_letters,
-                    requests::send_players,
-                    requests::send_edits,
-                    requests::send_saves,
-                    opacity::send,
-                    (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
-                    requests::send_closings,
-                    pregeneration::send,
-                    snapshots::cancel_despawned,
-                )
-                    .chain(),
+                dimension::open,
+                viewers::send_viewers,
+                far_view::send_far_views,
+                requests::send_orders,
+                requests::send_generation,
+                region_commands::send_letters,
+                requests::send_players,
+                requests::send_edits,
+                requests::send_saves,
+                opacity::send,
+                (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
+                requests::send_closings,
+                pregeneration::send,
+                snapshots::cancel_despawned,
                 frame::end,
                 chunk_sync::end_clients,
                 frame::update_lockstep,

@@ -20,9 +20,9 @@ use super::threads::{TaskDone, Threads};
 use super::travel::players::Players;
 use super::travel::post::Directory;
 use super::{CoordinatorConfig, statistics::Totals};
-use crate::region::{RegionEvent, RegionId, TickEnd};
+use crate::region::{RegionEvent, RegionId, RegionPart, TickEnd};
 use crate::simulation::{
-    BlockAccessError, Departed, FinishedWork, Inbox, Letter, Outbox, Part, RegionShare, SetBlock, Task, Undeliverable,
+    BlockAccessError, Departed, FinishedWork, Inbox, Letter, Outbox, RegionShare, SetBlock, Task, Undeliverable,
     ViewerRadii,
 };
 use crate::space::{ColumnPos, DimensionId};
@@ -312,20 +312,18 @@ impl Desk<'_> {
                 self.deadlines.running.insert((id, *part), Running::waiting(slot));
             }
         }
-        let shift = self.config.regionizer.section_shift;
         let mut running = Running::waiting(slot);
         running.parts = split;
         if running.slot.parked.get().world.is_none() {
             let inbox = mem::take(&mut running.slot.parked.get().inbox);
             self.deadlines.running.insert((id, region), running);
-            self.split_inbox(id, region, inbox, parts, shift);
+            self.split_inbox(id, region, inbox, parts);
             return;
         }
         // Which letters go with which part is known when it is known which entities do.
         let letters = mem::take(&mut running.slot.parked.get().inbox.letters);
         dimension.inbox(region).letters.extend(letters);
-        let task = Task::Split { parts, section_shift: shift };
-        if let Some(task) = self.begin_task(id, region, running, task) {
+        if let Some(task) = self.begin_task(id, region, running, Task::Split { parts }) {
             self.threads.run_regions([task]);
         }
     }
@@ -351,15 +349,15 @@ impl Desk<'_> {
     }
 
     /// A region that never ticked is only an inbox: it is divided here.
-    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<Part>, shift: u32) {
+    fn split_inbox(&mut self, id: DimensionId, region: RegionId, mut inbox: Inbox, parts: Vec<RegionPart>) {
         for part in parts {
-            let share = RegionShare::new(&part, shift);
+            let share = RegionShare::new(&part, self.config.regionizer.section_shift);
             let within = |column: ColumnPos| share.contains(column);
             let mut taken = inbox.split_off(within);
             taken.resources = inbox.split_resources(&share);
             let parent = self.deadlines.running.get_mut(&(id, region));
             let lost = parent.map(|parent| parent.slot.lost.extract_if(.., |(column, _)| within(*column)).collect());
-            if let Some(running) = self.deadlines.running.get_mut(&(id, part.region)) {
+            if let Some(running) = self.deadlines.running.get_mut(&(id, part.id)) {
                 running.slot.parked.get().inbox.append(taken);
                 running.slot.lost = lost.unwrap_or_default();
             }
@@ -491,7 +489,7 @@ impl Desk<'_> {
         let mut departed = Vec::new();
         for traveller in travellers.iter().chain(parts.iter().flat_map(|(_, inbox)| &inbox.travellers)) {
             self.directory.note_journey(traveller);
-            departed.extend(traveller.ids());
+            departed.extend(&traveller.ids);
         }
         for mut traveller in travellers {
             let to = traveller.position.dimension;
@@ -501,7 +499,7 @@ impl Desk<'_> {
             }
             if self.dimensions.removed.contains(&to) {
                 // Whoever is in a dimension that is removed goes with it.
-                self.saves.pending.entities.extend(traveller.ids().iter().map(|id| (*id, None)));
+                self.saves.pending.entities.extend(traveller.ids.iter().map(|id| (*id, None)));
             }
             if to != id
                 && let Some(dimension) = self.dimensions.open.get_mut(&id)

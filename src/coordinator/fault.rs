@@ -96,7 +96,7 @@ impl Desk<'_> {
         let fallen = Fallen {
             absorbed: absorbed.iter().map(|world| world.region()).collect(),
             kept: absorbed.iter().flat_map(|world| world.column_positions()).copied().collect(),
-            travelling: inbox.travellers.iter().flat_map(|traveller| traveller.ids()).copied().collect(),
+            travelling: inbox.travellers.iter().flat_map(|traveller| &traveller.ids).copied().collect(),
             had: columns,
         };
         if let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) {
@@ -278,8 +278,8 @@ impl Desk<'_> {
         regions.retain(|region| !fallen.absorbed.contains(region));
         let mut travelling = fallen.travelling.clone();
         let waiting = dimension.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
-        travelling.extend(waiting.flat_map(|traveller| traveller.ids()));
-        travelling.extend(dimension.transit.iter().flat_map(|traveller| traveller.ids()));
+        travelling.extend(waiting.flat_map(|traveller| &traveller.ids));
+        travelling.extend(dimension.transit.iter().flat_map(|traveller| &traveller.ids));
         self.directory.forget_fallen(id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {

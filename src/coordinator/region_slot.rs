@@ -5,7 +5,7 @@ use super::saving::autosave::SaveTurn;
 use super::saving::save::Saves;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
-use crate::simulation::{Exclusive, Inbox, Letter, Part, RegionWorld, TaskProgress};
+use crate::simulation::{Exclusive, Inbox, Letter, RegionWorld, TaskProgress};
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashSet;
 use std::mem;
@@ -26,7 +26,7 @@ pub(super) struct RegionSlot {
     /// Single steps of the dimension that it has made; `None` until it is known to the coordinator.
     pub made_steps: Option<u64>,
     /// Parts that split off and are not handed over yet.
-    pub parts: Vec<Part>,
+    pub parts: Vec<RegionPart>,
     pub halted: Option<Halted>,
     /// It is away, and halts when it is back.
     pub is_to_halt: bool,
@@ -257,7 +257,7 @@ impl RegionData for RegionSlot {
         for section in parts.iter().flat_map(|part| &part.sections) {
             inbox.sections.remove(section);
         }
-        self.parts = parts.iter().map(|part| Part { region: part.id, sections: part.sections.clone() }).collect();
+        self.parts = parts.to_vec();
         let part = |part: &RegionPart| Self {
             parked: Exclusive::new(Parked { inbox: part_inbox(part), world: None }),
             due: self.due,

@@ -124,6 +124,12 @@ impl Statistics {
         self.regions.get(place.ok()?)
     }
 
+    /// The region that owns the column.
+    pub(crate) fn region_at(&self, dimension: DimensionId, column: ColumnPos) -> Option<&RegionStatistics> {
+        let section = column.section(self.section_shift);
+        self.regions.iter().find(|region| region.dimension == dimension && region.contains(section))
+    }
+
     /// The least ticks a second of all regions that are to tick, over five seconds; `None` before there is enough to
     /// count.
     pub fn slowest_tps(&self) -> Option<f64> {

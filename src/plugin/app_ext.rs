@@ -74,15 +74,19 @@ pub trait TerraneAppExt {
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 }
 
+fn setup(app: &mut App) -> Mut<'_, Setup> {
+    app.world_mut().get_resource_or_init::<Setup>()
+}
+
 impl TerraneAppExt for App {
     fn register_block(&mut self, block: BlockType) -> Result<BlockId, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        let mut setup = setup(self);
         setup.registered.push(block.clone());
         setup.blocks.register(block)
     }
 
     fn register_block_states(&mut self, states: BlockStates) -> Result<Vec<BlockId>, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        let mut setup = setup(self);
         let ids = setup.blocks.register_states(states)?;
         let types: Vec<_> = ids.iter().map(|id| setup.blocks.block(*id).clone()).collect();
         setup.registered.extend(types);
@@ -90,7 +94,7 @@ impl TerraneAppExt for App {
     }
 
     fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
-        let mut setup = self.world_mut().get_resource_or_init::<Setup>();
+        let mut setup = setup(self);
         setup.registered_components.push(component.clone());
         let registered = setup.blocks.register_component(component);
         if let Err(error) = &registered
@@ -104,27 +108,27 @@ impl TerraneAppExt for App {
     }
 
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().plugins.push(Arc::new(template));
+        setup(self).plugins.push(Arc::new(template));
         self
     }
 
     fn register_region_component<T: Component>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register::<T>();
+        setup(self).components.register::<T>();
         self
     }
 
     fn register_region_relationship<R: Relationship>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_relationship::<R>();
+        setup(self).components.register_relationship::<R>();
         self
     }
 
     fn register_region_resource<R: RegionResource>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_resource::<R>();
+        setup(self).components.register_resource::<R>();
         self
     }
 
     fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.leave_behind(type_path);
+        setup(self).components.leave_behind(type_path);
         self
     }
 
@@ -133,12 +137,12 @@ impl TerraneAppExt for App {
     }
 
     fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.register_saved_with::<T>(schema);
+        setup(self).components.register_saved_with::<T>(schema);
         self
     }
 
     fn mirror_region_component<T: Mirrored>(&mut self) -> &mut Self {
-        self.world_mut().get_resource_or_init::<Setup>().components.mirror::<T>();
+        setup(self).components.mirror::<T>();
         self
     }
 

@@ -1,6 +1,6 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
-use super::world::RegionState;
+use super::world::RegionContents;
 use super::{EntityIndex, Exclusive};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
@@ -127,6 +127,13 @@ enum Content {
     RunOn(Exclusive<RunOnEntity>, Option<Exclusive<RunIfRetired>>),
 }
 
+impl Content {
+    /// What is left of a closure that ran.
+    fn nothing() -> Self {
+        Self::Run(Exclusive::new(Box::new(|_| {})))
+    }
+}
+
 /// A message whose type is forgotten.
 trait Parcel: Send + Sync {
     fn deliver(
@@ -199,26 +206,24 @@ impl Handed {
 }
 
 impl Letter {
+    fn new(to: Address, from: LetterSender, content: Content) -> Self {
+        Self { to, from, delay: 0, content, returned: None, brings: None }
+    }
+
     /// A message.
     pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
-        Self { to, from, delay: 0, content: Content::Message(Box::new(message)), returned: None, brings: None }
+        Self::new(to, from, Content::Message(Box::new(message)))
     }
 
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
-        Self { to, from, delay: 0, content: Content::Run(Exclusive::new(run)), returned: None, brings: None }
+        Self::new(to, from, Content::Run(Exclusive::new(run)))
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
-        Self {
-            to: Address::Entity(id),
-            from,
-            delay: 0,
-            content: Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new)),
-            returned: None,
-            brings: None,
-        }
+        let content = Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new));
+        Self::new(Address::Entity(id), from, content)
     }
 
     /// The same letter, handed over so many ticks later.
@@ -299,24 +304,6 @@ impl Letter {
 
     /// Hands it over in the world that it has reached. Gives it back if its entity is not there.
     pub fn hand_over(self, world: &mut World) -> Option<(Self, Undeliverable)> {
-        let Self { to, from, delay, returned, brings, .. } = self;
-        // Noted before it runs: it may panic.
-        let note = |world: &mut World, content: Content| {
-            let left = Self { to, from, delay, content, returned, brings };
-            note(world, Handed::Closure(left));
-        };
-        if let Some(reason) = self.returned {
-            match self.content {
-                Content::Message(message) => message.give_back(world, self.to, reason),
-                Content::RunOn(_, Some(retired)) => {
-                    note(world, Content::Run(Exclusive::new(Box::new(|_| {}))));
-                    retired.into_inner()(world, reason);
-                }
-                Content::Run(_) | Content::RunOn(_, None) => {}
-            }
-            world.flush();
-            return None;
-        }
         let mut entity = None;
         if let Some(id) = self.entity() {
             entity = world.get_resource::<EntityIndex>().and_then(|index| index.entity(id));
@@ -324,32 +311,55 @@ impl Letter {
                 return Some((self, Undeliverable::NoSuchEntity(id)));
             }
         }
+        match self.returned {
+            Some(reason) => self.come_back(world, reason),
+            None => self.open(world, entity),
+        }
+        world.flush();
+        None
+    }
+
+    /// In the world of its sender.
+    fn come_back(self, world: &mut World, reason: Undeliverable) {
+        match self.content {
+            Content::Message(message) => message.give_back(world, self.to, reason),
+            Content::RunOn(_, Some(retired)) => {
+                // Noted before it runs: it may panic.
+                note(world, Handed::Closure(Self { content: Content::nothing(), ..self }));
+                retired.into_inner()(world, reason);
+            }
+            Content::Run(_) | Content::RunOn(_, None) => {}
+        }
+    }
+
+    /// In the world that it was sent to; with the entity, if it was sent to one.
+    fn open(self, world: &mut World, entity: Option<Entity>) {
         match self.content {
             Content::Message(message) => {
                 if let Some(handed) = message.deliver(world, self.to, entity, self.from) {
-                    self::note(world, handed);
+                    note(world, handed);
                 }
             }
+            // Closures are noted before they run: they may panic.
             Content::Run(run) => {
-                note(world, Content::Run(Exclusive::new(Box::new(|_| {}))));
+                note(world, Handed::Closure(Self { content: Content::nothing(), ..self }));
                 run.into_inner()(world);
             }
             Content::RunOn(run, retired) => {
-                note(world, Content::RunOn(Exclusive::new(Box::new(|_| {})), retired));
+                let content = Content::RunOn(Exclusive::new(Box::new(|_| {})), retired);
+                note(world, Handed::Closure(Self { content, ..self }));
                 if let Some(entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                     run.into_inner()(entity);
                 }
             }
         }
-        world.flush();
-        None
     }
 }
 
 fn note(world: &mut World, handed: Handed) {
     // The main world keeps none: its panics end the app.
-    if let Some(mut state) = world.get_resource_mut::<RegionState>() {
-        state.waiting.note(handed);
+    if let Some(mut contents) = world.get_resource_mut::<RegionContents>() {
+        contents.waiting.note(handed);
     }
 }
 

@@ -34,19 +34,12 @@ pub struct Traveller {
     /// What waits for it and for all that follows it.
     pub letters: Vec<Letter>,
     /// The stable ids of it and of all that follows it.
-    pub(super) ids: Vec<Uuid>,
+    pub ids: Vec<Uuid>,
     /// The same for all that left a world together, and for no others: references among them survive.
     pub(super) origin: u64,
     pub(super) cause: MoveCause,
     /// Itself first.
     pub(super) family: Vec<Passenger>,
-}
-
-impl Traveller {
-    /// The stable ids of it and of all that follows it.
-    pub fn ids(&self) -> &[Uuid] {
-        &self.ids
-    }
 }
 
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when
@@ -195,13 +188,4 @@ pub struct Outbox {
     pub parts: Vec<(RegionId, Inbox)>,
     /// Work on columns that was done.
     pub worked: Vec<FinishedWork>,
-}
-
-/// One part of a region that splits.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// The region that takes over.
-    pub region: RegionId,
-    /// Its sections.
-    pub sections: Vec<SectionPos>,
 }

@@ -4,11 +4,11 @@
 
 use super::travel::components::RegionComponents;
 use super::travel::departure::{family, place};
-use super::travel::entities::{EntityIndex, Migration, StableId, forget};
+use super::travel::entities::{EntityIndex, Migration, StableId, let_go};
 use super::travel::records::spawn_stored;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::letter::{Address, Letter, LetterSender};
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{Position, Viewer};
 use crate::storage::{EntityRecord, SaveBatch, player_component};
 use bevy::ecs::lifecycle::HookContext;
@@ -51,7 +51,7 @@ impl Player {
     pub(crate) fn arrival(record: EntityRecord) -> Letter {
         let (id, to) = (record.id, Address::Place(record.dimension, record.block));
         let arrive = move |world: &mut World| {
-            let components = world.resource::<RegionState>().components.clone();
+            let components = world.resource::<RegionContents>().components.clone();
             world.insert_resource(Migration);
             spawn_stored(world, &components, record);
             world.remove_resource::<Migration>();
@@ -99,11 +99,7 @@ pub(super) fn tend_players(
     world.insert_resource(Migration);
     for player in leaving {
         let family = family(world, components, player, &mut taken);
-        family.into_iter().for_each(|entity| forget(world, entity));
-        // A hook of another one may have despawned it.
-        if world.entities().contains_spawned(player) {
-            world.despawn(player);
-        }
+        let_go(world, player, family);
     }
     world.remove_resource::<Migration>();
 }

@@ -232,6 +232,11 @@ impl Waiting {
     }
 }
 
+/// When so many ticks of `period` have passed.
+pub(super) fn due_after(ticks: u64, clock: Duration, period: Duration) -> Duration {
+    clock.saturating_add(period.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
+}
+
 /// How many ticks of `period` there are until `due`, rounded up.
 pub(super) fn ticks_until(due: Duration, clock: Duration, period: Duration) -> u64 {
     let ticks = due.saturating_sub(clock).as_nanos().div_ceil(period.as_nanos().max(1));

@@ -3,7 +3,7 @@
 use bevy::prelude::*;
 
 /// The SplitMix64 generator (Steele, Lea and Flood, 2014): small, fast, the same everywhere. Not for secrets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {

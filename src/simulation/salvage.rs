@@ -1,7 +1,7 @@
 //! What can be had of a world whose task panicked, before it is dropped.
 
 use super::columns::blocks::RegionColumns;
-use super::world::RegionState;
+use super::world::RegionContents;
 use super::{Inbox, Letter, Outbox, Undeliverable};
 use crate::space::ColumnPos;
 use bevy::prelude::*;
@@ -45,15 +45,15 @@ pub(super) fn salvage(world: &mut World) -> Salvage {
     if let Some(columns) = world.get_resource::<RegionColumns>() {
         salvage.columns.extend(columns.positions());
     }
-    let Some(mut state) = world.get_resource_mut::<RegionState>() else { return salvage };
-    let (clock, period, is_handed_out) = (state.clock, state.period, state.is_handed_out);
-    let mut edits = mem::take(&mut state.edits);
-    salvage.viewers = mem::take(&mut state.viewers).into_iter().collect();
+    let Some(mut contents) = world.get_resource_mut::<RegionContents>() else { return salvage };
+    let is_handed_out = contents.is_handed_out;
+    let mut edits = mem::take(&mut contents.edits);
+    salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
     salvage.viewers.sort_unstable();
-    let handed = state.waiting.take_handed();
-    let mut letters: Vec<Letter> = std::iter::from_fn(|| state.waiting.next_due()).collect();
-    letters.extend(state.waiting.take_out(clock, period, |_| true));
-    let (inbox, outbox) = mem::take(state.mail.get());
+    let handed = contents.waiting.take_handed();
+    let mut letters: Vec<Letter> = std::iter::from_fn(|| contents.waiting.next_due()).collect();
+    letters.extend(contents.take_waiting(|_| true));
+    let (inbox, outbox) = (mem::take(contents.inbox.get()), mem::take(contents.outbox.get()));
     salvage.handed_over = handed.into_iter().filter_map(|handed| handed.into_letter(world)).collect();
     if is_handed_out {
         // All that was done in the task is in it.

@@ -4,27 +4,27 @@ use super::columns::block_ticks::BlockTicks;
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::FinishedWork;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
-use super::fault::raise;
 use super::letter::Undeliverable;
 use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
 use super::strict::StrictMode;
 use super::travel::departure::{depart_all, family, place, roots};
-use super::travel::entities::{EntityIndex, Migration, MoveCause, StableId, forget};
+use super::travel::entities::{EntityIndex, Migration, MoveCause, StableId, let_go};
 use super::travel::records::record;
-use super::world::RegionState;
+use super::world::RegionContents;
 use super::{
-    Inbox, Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer,
-    ViewerReport,
+    Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport,
 };
 use crate::chunk::Column;
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use crate::storage::{EntityRecord, SaveBatch};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::error::{BevyError, ErrorContext};
 use bevy::ecs::query::{Allow, QueryState};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
+use bevy::utils::prelude::DebugName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
@@ -55,89 +55,92 @@ impl SendQueries {
 pub(super) fn send(world: &mut World) {
     // Before anything leaves.
     raise_faults(world);
-    let mut state = world.resource_mut::<RegionState>();
-    let components = state.components.clone();
-    let is_closing = matches!(state.task, Task::Close);
-    let save = !matches!(state.task, Task::Tick { save: false, .. });
-    let (inbox, outbox) = state.mail.get();
-    let (give_up, cut) = (mem::take(&mut inbox.give_up), mem::take(&mut inbox.cut));
-    // Letters stay within reach: what leaves now may have hooks that panic.
-    let undelivered = mem::take(&mut outbox.undelivered);
-    let mut outbox = mem::replace(outbox, Outbox { undelivered, ..Outbox::default() });
-
-    // What every tick looks for is found by queries that remember where they looked.
-    let known = state.queries.take();
-    let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
-    tend_players(world, &components, &mut queries.players, &mut outbox.save);
-    report_viewers(world, &components, &mut queries.viewers, &mut outbox);
-    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
-    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
-    outbox.kept = kept;
-
-    let mut index = world.resource_mut::<EntityIndex>();
-    outbox.entities = index.len();
-    let despawned = mem::take(&mut index.despawned);
-    let has_lost_player = mem::take(&mut index.has_lost_player);
-    world.resource_mut::<RegionState>().despawned.extend(despawned);
-    outbox.mirrors = mirror(world, &components, &mut queries.mirrored);
-
-    let walked_out = walked_out(world, &components, &mut queries);
-    world.resource_mut::<RegionState>().queries = Some(queries);
-    let owned = world.resource::<RegionColumns>();
-    let leaving: FxHashSet<ColumnPos> = give_up.into_iter().filter(|column| owned.contains(*column)).collect();
-    let mut owned = world.resource_mut::<RegionColumns>();
-    let fetched_ticks = owned.take_fetched_ticks();
-    let mut ticks = world.resource_mut::<BlockTicks>();
-    ticks.take_in(fetched_ticks);
-    if !leaving.is_empty() || !cut.is_empty() {
-        let is_cut = |chunk: ChunkPos| {
-            cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y))
-        };
-        ticks.save_chunks(|chunk| leaving.contains(&chunk.column()) || is_cut(chunk));
-    }
-
-    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other. What was restored
-    // does so too: who was removed here may come back elsewhere, and a region that halts undoes nothing of it.
-    let has_restored = outbox.worked.iter().any(FinishedWork::has_changed);
-    let sends = !world.resource::<Post>().is_empty();
-    if save
-        || sends
-        || has_restored
-        || has_lost_player
-        || !walked_out.is_empty()
-        || !leaving.is_empty()
-        || !cut.is_empty()
-    {
+    let components = world.resource::<RegionContents>().components.clone();
+    let mut outbox = Outbox::default();
+    let walked_out = look_around(world, &components, &mut outbox);
+    let leaving = leaving_columns(world, &mut outbox);
+    let cut = mem::take(&mut world.resource_mut::<RegionContents>().inbox.get().cut);
+    note_ticks(world, &leaving, &cut);
+    // Whatever leaves takes along all that is unsaved: a crash never sees one side without the other.
+    let is_wanted = must_save(world);
+    if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         collect_unsaved(world, &components, &mut outbox.save);
     }
     let travellers = depart_all(world, walked_out, MoveCause::Crossing);
-    mailed(world).travellers = travellers;
+    within_reach(world).travellers = travellers;
     if !leaving.is_empty() {
-        let letters = letters_of(world, &leaving);
-        mailed(world).undelivered.extend(letters);
+        let letters = letters_of(world, &components, &leaving);
+        within_reach(world).undelivered.extend(letters);
         outbox.left = give_up_columns(world, &components, leaving, &mut outbox);
     }
     outbox.cut = cut_columns(world, cut, &mut outbox.save);
-    outbox.fetched = mem::take(&mut world.resource_mut::<RegionColumns>().fetched);
     outbox.letters = world.resource_mut::<Post>().take();
-
     let mut owned = world.resource_mut::<RegionColumns>();
+    outbox.fetched = mem::take(&mut owned.fetched);
     let mut changed = mem::take(&mut owned.changed);
     changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
     outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
-    let (inbox, mailed) = world.resource_mut::<RegionState>().into_inner().mail.get();
-    (outbox.travellers, outbox.undelivered) = (mem::take(&mut mailed.travellers), mem::take(&mut mailed.undelivered));
-    (*inbox, *mailed) = (Inbox::default(), outbox);
+    let Outbox { travellers, undelivered, refused, worked, .. } = mem::take(within_reach(world));
+    *within_reach(world) = Outbox { travellers, undelivered, refused, worked, ..outbox };
 }
 
-fn mailed(world: &mut World) -> &mut Outbox {
-    world.resource_mut::<RegionState>().into_inner().outbox()
+/// What this task has put into the outbox so far. It stays within reach: what leaves may have hooks that panic.
+fn within_reach(world: &mut World) -> &mut Outbox {
+    world.resource_mut::<RegionContents>().into_inner().outbox.get()
+}
+
+/// Tends players, and tells of viewers, mirrors and how many entities there are. Gives the entities that walked out.
+fn look_around(world: &mut World, components: &RegionComponents, outbox: &mut Outbox) -> Vec<Entity> {
+    // What every tick looks for is found by queries that remember where they looked.
+    let known = world.resource_mut::<RegionContents>().queries.take();
+    let mut queries = known.unwrap_or_else(|| Box::new(SendQueries::new(world)));
+    tend_players(world, components, &mut queries.players, &mut outbox.save);
+    report_viewers(world, components, &mut queries.viewers, outbox);
+    outbox.entities = world.resource::<EntityIndex>().len();
+    outbox.mirrors = mirror(world, components, &mut queries.mirrored);
+    let walked_out = walked_out(world, components, &mut queries);
+    world.resource_mut::<RegionContents>().queries = Some(queries);
+    walked_out
+}
+
+/// The columns that are to be given up and that no viewer stands in; below viewers too when the world is closed.
+fn leaving_columns(world: &mut World, outbox: &mut Outbox) -> FxHashSet<ColumnPos> {
+    let contents = world.resource_mut::<RegionContents>().into_inner();
+    let is_closing = matches!(contents.task, Task::Close);
+    let give_up = mem::take(&mut contents.inbox.get().give_up);
+    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|viewer| viewer.position.column() == *column);
+    let (kept, give_up): (Vec<_>, Vec<_>) = give_up.into_iter().partition(|column| !is_closing && is_watched(column));
+    outbox.kept = kept;
+    let owned = world.resource::<RegionColumns>();
+    give_up.into_iter().filter(|column| owned.contains(*column)).collect()
+}
+
+/// Takes in ticks that were fetched, and has those saved that go with what leaves.
+fn note_ticks(world: &mut World, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnPos, HeightSet)]) {
+    let fetched = world.resource_mut::<RegionColumns>().take_fetched_ticks();
+    let mut ticks = world.resource_mut::<BlockTicks>();
+    ticks.take_in(fetched);
+    let is_cut =
+        |chunk: ChunkPos| cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y));
+    if !leaving.is_empty() || !cut.is_empty() {
+        ticks.save_chunks(|chunk| leaving.contains(&chunk.column()) || is_cut(chunk));
+    }
+}
+
+/// Whether all that is unsaved is handed out though nothing may leave: it was asked for, or letters are sent, or a player
+/// is no more, or something was restored: who was removed here may come back elsewhere, and a region that halts undoes
+/// nothing of it.
+fn must_save(world: &mut World) -> bool {
+    let is_asked = !matches!(world.resource::<RegionContents>().task, Task::Tick { save: false, .. });
+    let has_lost_player = mem::take(&mut world.resource_mut::<EntityIndex>().has_lost_player);
+    let has_restored = within_reach(world).worked.iter().any(FinishedWork::has_changed);
+    is_asked || has_lost_player || has_restored || !world.resource::<Post>().is_empty()
 }
 
 /// The entities that are not on the region's ground any more.
 fn walked_out(world: &mut World, components: &RegionComponents, queries: &mut SendQueries) -> Vec<Entity> {
     let now = world.increment_change_tick();
-    let last = mem::replace(&mut world.resource_mut::<RegionState>().last_look, now);
+    let last = mem::replace(&mut world.resource_mut::<RegionContents>().last_look, now);
     let everywhere = mem::take(&mut world.resource_mut::<RegionColumns>().look_everywhere);
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource::<RegionColumns>();
@@ -163,7 +166,7 @@ fn report_viewers(
     };
     outbox.viewers = viewers.query(world).into_iter().filter_map(report).collect();
     outbox.viewers.sort_unstable_by_key(|viewer| viewer.id);
-    let known = &mut world.resource_mut::<RegionState>().into_inner().viewers;
+    let known = &mut world.resource_mut::<RegionContents>().into_inner().viewers;
     if known.len() == outbox.viewers.len() && outbox.viewers.iter().all(|viewer| known.contains(&viewer.id)) {
         return;
     }
@@ -179,8 +182,8 @@ fn mirror(world: &mut World, components: &RegionComponents, query: &mut QuerySta
         return Vec::new();
     }
     let clock = world.resource::<Time>().elapsed();
-    let mut state = world.resource_mut::<RegionState>();
-    let (last, before) = (state.last_send, mem::take(&mut state.mirrored));
+    let mut contents = world.resource_mut::<RegionContents>();
+    let (last, before) = (contents.last_send, mem::take(&mut contents.mirrored));
     let now = world.change_tick();
     let (mut updates, mut shown) = (Vec::new(), FxHashSet::default());
     for (entity, id, position) in query.iter(world) {
@@ -200,8 +203,8 @@ fn mirror(world: &mut World, components: &RegionComponents, query: &mut QuerySta
     updates.extend(before.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
     updates.sort_unstable_by_key(|update| update.id);
     let last_send = world.increment_change_tick();
-    let mut state = world.resource_mut::<RegionState>();
-    (state.mirrored, state.last_send) = (shown, last_send);
+    let mut contents = world.resource_mut::<RegionContents>();
+    (contents.mirrored, contents.last_send) = (shown, last_send);
     updates
 }
 
@@ -216,24 +219,34 @@ fn raise_faults(world: &mut World) {
     }
 }
 
+/// Hands an error to the region's error handler, as if a system of the game had returned it. By default that panics,
+/// and the region halts.
+fn raise(world: &mut World, error: impl Into<BevyError>) {
+    let handler = world.fallback_error_handler();
+    let context =
+        ErrorContext::System { name: DebugName::borrowed("the region's tick"), last_run: world.change_tick() };
+    handler(error.into(), context);
+}
+
 /// What waits for columns that are given up, and for the entities in them.
-fn letters_of(world: &mut World, leaving: &FxHashSet<ColumnPos>) -> Vec<(Letter, Undeliverable)> {
-    if world.resource::<RegionState>().waiting.is_empty() {
+fn letters_of(
+    world: &mut World,
+    components: &RegionComponents,
+    leaving: &FxHashSet<ColumnPos>,
+) -> Vec<(Letter, Undeliverable)> {
+    if world.resource::<RegionContents>().waiting.is_empty() {
         return Vec::new();
     }
-    let components = world.resource::<RegionState>().components.clone();
-    let roots = roots(world, &components, |position| leaving.contains(&position.column()));
+    let roots = roots(world, components, |position| leaving.contains(&position.column()));
     let mut taken = HashSet::new();
-    let family: Vec<_> = roots.into_iter().flat_map(|root| family(world, &components, root, &mut taken)).collect();
+    let family: Vec<_> = roots.into_iter().flat_map(|root| family(world, components, root, &mut taken)).collect();
     let ids: FxHashSet<Uuid> = family.into_iter().filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
-    let RegionState { clock, period, .. } = *world.resource::<RegionState>();
     let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
         (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
         (_, Some(id)) if ids.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
         _ => None,
     };
-    let letters =
-        world.resource_mut::<RegionState>().waiting.take_out(clock, period, |letter| reason(letter).is_some());
+    let letters = world.resource_mut::<RegionContents>().take_waiting(|letter| reason(letter).is_some());
     letters.into_iter().filter_map(|letter| reason(&letter).map(|reason| (letter, reason))).collect()
 }
 
@@ -262,41 +275,7 @@ fn give_up_columns(
     leaving: FxHashSet<ColumnPos>,
     outbox: &mut Outbox,
 ) -> Vec<LoadedColumn> {
-    let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
-    world.insert_resource(Migration);
-    let (mut taken, mut despawned) = (HashSet::new(), Vec::new());
-    for root in roots(world, components, |position| leaving.contains(&position.column())) {
-        let Some(column) = world.get::<Position>(root).map(Position::column) else { continue };
-        let family = family(world, components, root, &mut taken);
-        // Whatever follows it without being its child has a record of its own, and waits in the same column.
-        let stored = family.iter().filter_map(|entity| record(world, components, *entity));
-        // A player leaves the world with its ground, and has been handed out.
-        let stored = stored.filter(|record| record.player().is_none());
-        records.entry(column).or_default().extend(stored);
-        for entity in &family {
-            let Some(StableId(id)) = world.get::<StableId>(*entity).copied() else { continue };
-            if world.resource_mut::<RegionState>().mirrored.remove(&id) {
-                outbox.mirrors.push(MirrorUpdate::gone(id));
-            }
-        }
-        despawned.push((root, family));
-    }
-    for (root, family) in despawned {
-        family.into_iter().for_each(|entity| forget(world, entity));
-        // A hook of another one may have despawned it.
-        if world.entities().contains_spawned(root) {
-            world.despawn(root);
-        }
-    }
-    world.remove_resource::<Migration>();
-    let mut index = world.resource_mut::<EntityIndex>();
-    // An id that somebody took over waits for the next time, with the record of its heir.
-    let (heirs, died): (Vec<_>, Vec<_>) =
-        mem::take(&mut index.despawned).into_iter().partition(|id| index.entity(*id).is_some());
-    index.despawned = heirs;
-    // Also those who were to be given up, until one before them took them along into death.
-    records.values_mut().for_each(|records| records.retain(|record| !died.contains(&record.id)));
-    outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
+    let mut records = give_up_entities(world, components, &leaving, outbox);
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
     // Hooks and observers of those who left may have built something.
@@ -311,4 +290,43 @@ fn give_up_columns(
         column,
     };
     columns.into_iter().map(loaded).collect()
+}
+
+/// Lets go of the entities in columns that are given up. Gives how they are stored, by their columns.
+fn give_up_entities(
+    world: &mut World,
+    components: &RegionComponents,
+    leaving: &FxHashSet<ColumnPos>,
+    outbox: &mut Outbox,
+) -> FxHashMap<ColumnPos, Vec<EntityRecord>> {
+    let mut records: FxHashMap<ColumnPos, Vec<EntityRecord>> = FxHashMap::default();
+    let (mut taken, mut families) = (HashSet::new(), Vec::new());
+    for root in roots(world, components, |position| leaving.contains(&position.column())) {
+        let Some(column) = world.get::<Position>(root).map(Position::column) else { continue };
+        let family = family(world, components, root, &mut taken);
+        // Whatever follows it without being its child has a record of its own, and waits in the same column.
+        let stored = family.iter().filter_map(|entity| record(world, components, *entity));
+        // A player leaves the world with its ground, and has been handed out.
+        let stored = stored.filter(|record| record.player().is_none());
+        records.entry(column).or_default().extend(stored);
+        for entity in &family {
+            let Some(StableId(id)) = world.get::<StableId>(*entity).copied() else { continue };
+            if world.resource_mut::<RegionContents>().mirrored.remove(&id) {
+                outbox.mirrors.push(MirrorUpdate::gone(id));
+            }
+        }
+        families.push((root, family));
+    }
+    world.insert_resource(Migration);
+    families.into_iter().for_each(|(root, family)| let_go(world, root, family));
+    world.remove_resource::<Migration>();
+    let mut index = world.resource_mut::<EntityIndex>();
+    // An id that somebody took over waits for the next time, with the record of its heir.
+    let (heirs, died): (FxHashSet<_>, FxHashSet<_>) =
+        mem::take(&mut index.despawned).into_iter().partition(|id| index.entity(*id).is_some());
+    index.despawned = heirs;
+    // Also those who were to be given up, until one before them took them along into death.
+    records.values_mut().for_each(|records| records.retain(|record| !died.contains(&record.id)));
+    outbox.save.entities.extend(died.into_iter().map(|id| (id, None)));
+    records
 }

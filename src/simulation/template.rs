@@ -25,7 +25,7 @@ pub struct RegionMain;
 /// The parts of a region's tick, in this order, in [`RegionMain`].
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegionSystems {
-    /// Takes in what waits: merged regions, columns, entities, edits, mail.
+    /// Takes in what waits: merged regions, columns, entities, edits, letters.
     Receive,
     /// Runs First, PreUpdate, FixedUpdate, [`RegionTick`], Update, PostUpdate and Last.
     Simulate,

@@ -7,13 +7,13 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Part, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
+    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome, RegionTemplate,
+    RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::Void;
-use crate::region::RegionId;
+use crate::region::{RegionId, RegionPart};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::error::{ErrorHandler, FallbackErrorHandler};
@@ -78,7 +78,7 @@ impl Regions {
             departed: Arc::default(),
             repairs: Repairs::default(),
         };
-        let home = Arc::new(RegionHome { ground, section_shift: 2, owners: None });
+        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
     }
 
@@ -87,19 +87,22 @@ impl Regions {
         self
     }
 
-    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+    fn assignment(&mut self, region: u64, inbox: Inbox, task: Task) -> Assignment {
         self.assignments += 1;
-        let world = self.worlds.remove(&region);
-        let mut assignment = Assignment {
+        Assignment {
             region: RegionId::new(region),
             home: self.home.clone(),
-            world,
+            world: self.worlds.remove(&region),
             inbox,
             task,
             number: self.assignments,
             clock: (Duration::ZERO, Duration::from_millis(50)),
             progress: Arc::default(),
-        };
+        }
+    }
+
+    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+        let mut assignment = self.assignment(region, inbox, task);
         let outbox = assignment.run(&self.template, &WorldPool::new(0)).unwrap();
         self.worlds.insert(region, assignment.world.unwrap());
         *outbox
@@ -137,8 +140,8 @@ impl Regions {
 
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
-        let parts = vec![Part { region: RegionId::new(into), sections }];
-        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts, section_shift: 0 });
+        let parts = vec![RegionPart { id: RegionId::new(into), sections }];
+        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)
     }

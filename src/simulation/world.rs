@@ -2,7 +2,6 @@
 
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::{self, ColumnRestored, ComingWork};
-use super::mail::Part;
 use super::post::{Post, Waiting};
 use super::progress::{TaskProgress, TaskStep};
 use super::salvage::salvage;
@@ -18,7 +17,7 @@ use super::{
     RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SetBlock, SplitMix64, WorldPool,
 };
 use crate::chunk::Column;
-use crate::region::RegionId;
+use crate::region::{RegionId, RegionPart};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::ecs::change_detection::Tick;
 use bevy::prelude::*;
@@ -48,7 +47,7 @@ impl RegionInfo {
 }
 
 /// What a region thread is to do with a region world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Task {
     /// Run one tick.
     Tick {
@@ -60,15 +59,14 @@ pub enum Task {
         save: bool,
     },
     /// Take in what waits and hand out everything unsaved, without a tick.
+    #[default]
     Save,
     /// The last task of a world: do the same, run the closures that wait, and give up columns also below viewers.
     Close,
     /// Do the same, then hand over what lies in the parts' sections.
     Split {
         /// The parts that leave.
-        parts: Vec<Part>,
-        /// Columns to a section, as a power of two.
-        section_shift: u32,
+        parts: Vec<RegionPart>,
     },
 }
 
@@ -120,7 +118,7 @@ impl Assignment {
         world.begin(self.region, &self.task, self.number, &self.progress, self.clock);
         // Each waits where a panic of the game does not reach it until it is taken in.
         let absorbed = mem::take(&mut self.inbox.absorbed);
-        *world.state().inbox() = mem::replace(&mut self.inbox, Inbox { absorbed, ..Inbox::default() });
+        *world.contents().inbox.get() = mem::replace(&mut self.inbox, Inbox { absorbed, ..Inbox::default() });
         self.progress.pass(TaskStep::Absorbing);
         self.inbox.absorbed.reverse();
         while let Some(other) = self.inbox.absorbed.pop() {
@@ -152,8 +150,8 @@ pub struct RegionWorld {
 
 /// The part of a region world that only this room touches. One resource, since each that a tick looks for costs as much
 /// as a small system.
-#[derive(Resource)]
-pub(super) struct RegionState {
+#[derive(Resource, Default)]
+pub(super) struct RegionContents {
     pub components: Arc<RegionComponents>,
     /// The world's seed.
     pub seed: u64,
@@ -169,15 +167,15 @@ pub(super) struct RegionState {
     pub parallel_from: usize,
     pub is_parallel: bool,
     pub schedules: TickSchedules,
-    /// What came in and what goes out.
-    pub mail: Exclusive<(Inbox, Outbox)>,
+    /// What came in and is not taken in yet.
+    pub inbox: Exclusive<Inbox>,
+    /// What goes out, as far as this task has come.
+    pub outbox: Exclusive<Outbox>,
     pub waiting: Waiting,
     pub last_send: Tick,
     pub queries: Option<Box<SendQueries>>,
     /// When it was looked last for entities outside, in change ticks.
     pub last_look: Tick,
-    /// Entities that are no more, and may still be in the store.
-    pub despawned: FxHashSet<Uuid>,
     /// Where the search for components that cannot travel goes on.
     pub seen_archetypes: SeenArchetypes,
     /// When the last tick of this world began, in change ticks.
@@ -198,13 +196,11 @@ pub(super) struct RegionState {
     pub is_handed_out: bool,
 }
 
-impl RegionState {
-    pub fn inbox(&mut self) -> &mut Inbox {
-        &mut self.mail.get().0
-    }
-
-    pub fn outbox(&mut self) -> &mut Outbox {
-        &mut self.mail.get().1
+impl RegionContents {
+    /// Takes out the letters that `wanted` names and whose time has not come, each with the ticks that it still has to
+    /// wait.
+    pub fn take_waiting(&mut self, wanted: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
+        self.waiting.take_out(self.clock, self.period, wanted)
     }
 }
 
@@ -216,37 +212,10 @@ impl RegionWorld {
             .add_message::<ColumnRestored>()
             .add_message::<Received<ColumnReady>>()
             .add_message::<Returned<ColumnReady>>()
-            .insert_resource(EntityIndex::new())
+            .init_resource::<EntityIndex>()
             .insert_resource(RegionRandom(SplitMix64::new(seed)))
             .insert_resource(Post::new())
-            .insert_resource(RegionState {
-                components,
-                seed,
-                task: Task::Save,
-                progress: Arc::default(),
-                number: 0,
-                clock: Duration::ZERO,
-                period: Duration::ZERO,
-                started: false,
-                parallel_from,
-                is_parallel: false,
-                schedules: TickSchedules::default(),
-                mail: Exclusive::default(),
-                waiting: Waiting::default(),
-                last_send: Tick::new(0),
-                queries: None,
-                last_look: Tick::new(0),
-                despawned: FxHashSet::default(),
-                seen_archetypes: SeenArchetypes::default(),
-                began: None,
-                seen: None,
-                last_collect: None,
-                mirrored: FxHashSet::default(),
-                viewers: FxHashSet::default(),
-                edits: Vec::new(),
-                column_work: Exclusive::default(),
-                is_handed_out: false,
-            })
+            .insert_resource(RegionContents { components, seed, parallel_from, ..default() })
             .insert_resource(RegionInfo::nowhere());
         Self { app, main: Schedule::new(RegionMain) }
     }
@@ -261,7 +230,7 @@ impl RegionWorld {
             self.main = main;
         }
         let schedules = TickSchedules::new(world);
-        world.resource_mut::<RegionState>().schedules = schedules;
+        world.resource_mut::<RegionContents>().schedules = schedules;
     }
 
     /// The world becomes that of a region.
@@ -279,8 +248,8 @@ impl RegionWorld {
         &mut self.app.world_mut().resource_mut::<RegionColumns>().into_inner().sections
     }
 
-    fn state(&mut self) -> &mut RegionState {
-        self.app.world_mut().resource_mut::<RegionState>().into_inner()
+    fn contents(&mut self) -> &mut RegionContents {
+        self.app.world_mut().resource_mut::<RegionContents>().into_inner()
     }
 
     /// A task begins.
@@ -301,17 +270,17 @@ impl RegionWorld {
             world.resource_mut::<EntityIndex>().touch_all();
         }
         let began = world.increment_change_tick();
-        let mut state = world.resource_mut::<RegionState>();
-        (state.task, state.number, state.progress) = (task.clone(), number, progress.clone());
-        (state.clock, state.period) = (clock, period);
-        state.waiting.begin();
-        state.seen = state.began;
-        (state.edits, state.is_handed_out) = (Vec::new(), false);
+        let mut contents = world.resource_mut::<RegionContents>();
+        (contents.task, contents.number, contents.progress) = (task.clone(), number, progress.clone());
+        (contents.clock, contents.period) = (clock, period);
+        contents.waiting.begin();
+        contents.seen = contents.began;
+        (contents.edits, contents.is_handed_out) = (Vec::new(), false);
         if matches!(task, Task::Tick { .. }) {
-            state.began = Some(began);
+            contents.began = Some(began);
         }
         // Before anything comes in: hooks and observers of an arrival may draw.
-        let mut random = SplitMix64::from_parts([state.seed, number]);
+        let mut random = SplitMix64::from_parts([contents.seed, number]);
         world.resource_mut::<EntityIndex>().seed([random.next_u64(), random.next_u64()]);
         world.resource_mut::<RegionRandom>().0 = random;
     }
@@ -322,13 +291,13 @@ impl RegionWorld {
         self.main.run(world);
         world.clear_trackers();
         world.check_change_ticks();
-        if let Task::Split { parts, section_shift } = task {
+        if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
             // What was handed out is whole, whatever hooks of the game do now.
-            world.resource_mut::<RegionState>().is_handed_out = true;
-            split(world, parts, *section_shift);
+            world.resource_mut::<RegionContents>().is_handed_out = true;
+            split(world, parts);
         }
-        let mut outbox = Box::new(mem::take(world.resource_mut::<RegionState>().into_inner().outbox()));
+        let mut outbox = Box::new(mem::take(world.resource_mut::<RegionContents>().outbox.get()));
         outbox.columns = world.resource::<RegionColumns>().positions().len();
         (outbox.appeared, outbox.gone) = world.resource_mut::<EntityIndex>().take_touched();
         outbox
@@ -336,10 +305,10 @@ impl RegionWorld {
 
     /// What waits in a world that is to be dropped between two tasks.
     pub fn salvage(&mut self) -> Salvage {
-        let state = self.state();
+        let contents = self.contents();
         // The last task has ended well.
-        state.waiting.begin();
-        (state.edits, state.is_handed_out) = (Vec::new(), false);
+        contents.waiting.begin();
+        (contents.edits, contents.is_handed_out) = (Vec::new(), false);
         salvage(self.app.world_mut())
     }
 
@@ -370,16 +339,16 @@ impl RegionWorld {
 }
 
 pub(super) fn simulate(world: &mut World) {
-    let mut state = world.resource_mut::<RegionState>();
-    if !matches!(state.task, Task::Tick { .. }) {
+    let mut contents = world.resource_mut::<RegionContents>();
+    if !matches!(contents.task, Task::Tick { .. }) {
         return;
     }
-    let is_first = !mem::replace(&mut state.started, true);
-    let progress = state.progress.clone();
+    let is_first = !mem::replace(&mut contents.started, true);
+    let progress = contents.progress.clone();
     choose_executors(world);
-    let mut schedules = mem::take(&mut world.resource_mut::<RegionState>().schedules);
+    let mut schedules = mem::take(&mut world.resource_mut::<RegionContents>().schedules);
     schedules.run(world, is_first, &progress);
-    world.resource_mut::<RegionState>().schedules = schedules;
+    world.resource_mut::<RegionContents>().schedules = schedules;
     progress.pass(TaskStep::Sending);
     column_work::work(world);
     world.resource_mut::<RegionInfo>().ticks += 1;
@@ -388,10 +357,10 @@ pub(super) fn simulate(world: &mut World) {
 /// A crowded region runs its systems in parallel; one that is half empty again does not.
 fn choose_executors(world: &mut World) {
     let entities = world.resource::<EntityIndex>().len();
-    let mut state = world.resource_mut::<RegionState>();
-    let from = state.parallel_from;
-    let parallel = entities >= if state.is_parallel { from / 2 } else { from };
-    if mem::replace(&mut state.is_parallel, parallel) != parallel {
+    let mut contents = world.resource_mut::<RegionContents>();
+    let from = contents.parallel_from;
+    let parallel = entities >= if contents.is_parallel { from / 2 } else { from };
+    if mem::replace(&mut contents.is_parallel, parallel) != parallel {
         set_executors(world, parallel);
     }
 }

@@ -149,21 +149,23 @@ fn apply_mirror(world: &mut World, id: Uuid, state: MirrorState) {
 
 /// An event becomes a message; a dimension that is open says so on its entity too.
 fn tell(world: &mut World, event: WorldEvent) {
-    if let WorldEvent::DimensionOpened(opened) = &event
-        && let Ok(mut dimension) = world.get_entity_mut(opened.entity)
-    {
-        // It may have had another one: what was said of that is said again.
-        dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
-    }
-    if let WorldEvent::DimensionClosed(closed) = &event
-        && let Ok(mut dimension) = world.get_entity_mut(closed.entity)
-        // The entity may have got another one meanwhile.
-        && dimension.get::<DimensionOpen>().is_some_and(|open| open.id == closed.dimension)
-    {
-        dimension.remove::<DimensionOpen>();
-    }
-    if let WorldEvent::DimensionClosed(closed) = &event {
-        pregeneration::close(world, closed);
+    match &event {
+        WorldEvent::DimensionOpened(opened) => {
+            if let Ok(mut dimension) = world.get_entity_mut(opened.entity) {
+                // It may have had another one: what was said of that is said again.
+                dimension.remove::<DimensionOpen>().insert(DimensionOpen { id: opened.dimension });
+            }
+        }
+        WorldEvent::DimensionClosed(closed) => {
+            // The entity may have got another one meanwhile.
+            if let Ok(mut dimension) = world.get_entity_mut(closed.entity)
+                && dimension.get::<DimensionOpen>().is_some_and(|open| open.id == closed.dimension)
+            {
+                dimension.remove::<DimensionOpen>();
+            }
+            pregeneration::close(world, closed);
+        }
+        _ => {}
     }
     event.write(world);
 }

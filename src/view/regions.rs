@@ -64,7 +64,6 @@ impl Regions<'_, '_> {
 
     /// The region that owns a column, in the dimension with this entity.
     pub fn at_column(&self, dimension: Entity, column: ColumnPos) -> Option<&RegionStatistics> {
-        let section = column.section(self.statistics.section_shift);
-        self.of_dimension(dimension).find(|region| region.contains(section))
+        self.statistics.region_at(self.dimensions.get(dimension).ok()?.id, column)
     }
 }

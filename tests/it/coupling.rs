@@ -1,4 +1,4 @@
-//! Coupled regions tick one after the other on one thread, and mail passes between them at once.
+//! Coupled regions tick one after the other on one thread, and letters pass between them at once.
 
 use crate::support::*;
 use bevy_terrane::prelude::*;

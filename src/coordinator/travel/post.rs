@@ -32,14 +32,14 @@ pub(in crate::coordinator) enum Whereabouts {
 impl Directory {
     pub fn note_journey(&mut self, traveller: &Traveller) {
         let place = Whereabouts::OnTheWay(traveller.position.dimension, traveller.position.column());
-        for id in traveller.ids() {
+        for id in &traveller.ids {
             self.places.insert(*id, place);
         }
     }
 
     pub fn forget_journey(&mut self, traveller: &Traveller) {
         self.has_lost = true;
-        for id in traveller.ids() {
+        for id in &traveller.ids {
             self.places.remove(id);
         }
     }
@@ -195,7 +195,7 @@ impl Desk<'_> {
     /// An entity on its way goes no further: what is stored of it stays, its mirror and its letters do not.
     pub fn drop_traveller(&mut self, traveller: Traveller, reason: impl Fn(Uuid) -> Undeliverable) {
         self.directory.forget_journey(&traveller);
-        self.publisher.mirrors(traveller.ids().iter().copied().map(MirrorUpdate::gone).collect());
+        self.publisher.mirrors(traveller.ids.iter().copied().map(MirrorUpdate::gone).collect());
         for letter in traveller.letters {
             let reason = reason(letter.entity().unwrap_or(traveller.id));
             self.undeliverable(letter, reason);

@@ -39,7 +39,7 @@ impl Transit {
     /// The one that has this stable id, or takes along who has it.
     pub fn find(&mut self, column: ColumnPos, id: Uuid) -> Option<&mut Traveller> {
         let waiting = self.columns.get_mut(&column)?.iter_mut();
-        waiting.map(|waiting| &mut waiting.traveller).find(|traveller| traveller.ids().contains(&id))
+        waiting.map(|waiting| &mut waiting.traveller).find(|traveller| traveller.ids.contains(&id))
     }
 
     /// Those who wait for the column.

@@ -1,6 +1,6 @@
 //! Ticks of blocks that are scheduled for later, and stored with their chunks.
 
-use crate::simulation::post::ticks_until;
+use crate::simulation::post::{due_after, ticks_until};
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use crate::storage::StoredBlockTick;
 use bevy::prelude::*;
@@ -36,8 +36,7 @@ impl BlockTicks {
     ///
     /// What is scheduled for a column that is not loaded in this region is forgotten with it.
     pub(in crate::simulation) fn schedule(&mut self, block: BlockPos, kind: Arc<str>, delay: u64) -> bool {
-        let ticks = u32::try_from(delay).unwrap_or(u32::MAX);
-        let due = self.clock.saturating_add(self.period.saturating_mul(ticks));
+        let due = due_after(delay, self.clock, self.period);
         let chunk = self.chunks.entry(block.chunk()).or_default();
         if chunk.contains_key(&(block, kind.clone())) {
             return false;

@@ -9,7 +9,7 @@ mod restore;
 
 use crate::simulation::travel::departure::{family, roots};
 use crate::simulation::travel::records::record;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{Address, ColumnError, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -142,7 +142,7 @@ impl ColumnWork {
         let answer = Answer(Some(Box::new(tell)));
         let ordered = OrderedWork { work: self, budget, is_void, answer };
         let bring = move |region: &mut World| {
-            region.resource_mut::<RegionState>().into_inner().column_work.get().0.push(ordered);
+            region.resource_mut::<RegionContents>().into_inner().column_work.get().0.push(ordered);
         };
         Letter::run(Address::Place(dimension, block), LetterSender::Main, Box::new(bring))
     }
@@ -150,12 +150,12 @@ impl ColumnWork {
 
 /// Does what has come, as far as the budget goes.
 pub(in crate::simulation) fn work(world: &mut World) {
-    let state = world.resource_mut::<RegionState>().into_inner();
-    let orders = mem::take(&mut state.column_work.get().0);
+    let contents = world.resource_mut::<RegionContents>().into_inner();
+    let orders = mem::take(&mut contents.column_work.get().0);
     if orders.is_empty() {
         return;
     }
-    let (began, period) = (Instant::now(), state.period);
+    let (began, period) = (Instant::now(), contents.period);
     let (mut chunks, mut is_first) = (0, true);
     let mut finished = Vec::with_capacity(orders.len());
     for OrderedWork { work, budget, is_void, answer } in orders {
@@ -184,7 +184,7 @@ pub(in crate::simulation) fn work(world: &mut World) {
         let result = done.unwrap_or_else(ColumnAnswer::Failed);
         finished.push(FinishedWork { answer, result, took: work_began.elapsed() });
     }
-    world.resource_mut::<RegionState>().outbox().worked = finished;
+    world.resource_mut::<RegionContents>().outbox.get().worked = finished;
 }
 
 /// The entities that stand in a box in this column, as they are stored; but for players, who come and go with whoever plays
@@ -199,7 +199,7 @@ fn standing(
     here: impl Fn(&Position) -> bool,
     is_wanted: impl Fn(Uuid) -> bool,
 ) -> Vec<(Entity, EntityRecord)> {
-    let components = world.resource::<RegionState>().components.clone();
+    let components = world.resource::<RegionContents>().components.clone();
     // Who has just gone to another dimension is still in this world.
     let dimension = world.resource::<RegionInfo>().dimension;
     let found = roots(world, &components, |position| position.dimension == dimension && here(position)).into_iter();

@@ -240,10 +240,8 @@ impl Ground {
         let unwritten = self.departed.unwritten(column);
         self.departed.given_up(column).into_iter().for_each(|newer| take(&mut part, newer));
         let missing = |part: &Column| part.loaded().map_or_else(HeightSet::new, |loaded| wanted.difference(loaded));
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let heights = missing(&part);
-        let stored = self.read_repaired(&store, column, |store| store.load_part(self.dimension, column, &heights));
-        let mut stored = stored.map_err(|source| ColumnError::Store { column, source })?;
+        let mut stored = self.read(column, |store| store.load_part(self.dimension, column, &heights))?;
         for (height, chunk) in unwritten {
             stored.column.set_chunk(height, chunk);
         }
@@ -261,8 +259,7 @@ impl Ground {
         // The end of the highest chunk of all is no number.
         let top = chunks.end.checked_mul(CHUNK_SIZE as i64).unwrap_or(end).min(end);
         let heights = start.max(chunks.start << 4)..top;
-        let request = GenerateRequest { column, heights, blocks: &self.blocks };
-        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = self.make(column, heights)?;
         let mut part = Column::partial(column, HeightSet::from(chunks.clone()));
         let within = made.chunks().filter(|(height, _)| chunks.contains(height));
         within.for_each(|(height, chunk)| drop(part.set_chunk(height, chunk.clone())));
@@ -274,11 +271,9 @@ impl Ground {
         if self.is_sparse {
             return Ok(self.gather(column, heights, false)?.column);
         }
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
         let heights = || self.chunk_heights.clone();
         let load = |store: &WorldStore| store.load_batch(self.dimension, column.batch(), &[column], heights());
-        let loaded =
-            self.read_repaired(&store, column, load).map_err(|source| ColumnError::Store { column, source })?;
+        let loaded = self.read(column, load)?;
         Ok(loaded.into_iter().next().map_or_else(|| Column::new(column), |stored| stored.column))
     }
 
@@ -287,14 +282,26 @@ impl Ground {
         if let Some(departed) = self.departed.get(column) {
             return Ok(known(departed.column));
         }
-        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
-        let is_stored = store.is_stored(self.dimension, column);
-        if is_stored.map_err(|source| ColumnError::Store { column, source })? {
+        if self.read(column, |store| store.is_stored(self.dimension, column))? {
             return Ok(known(self.stored(column, &HeightSet::new())?));
         }
-        let request = GenerateRequest { column, heights: self.heights.clone(), blocks: &self.blocks };
-        let made = generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })?;
+        let made = self.make(column, self.heights.clone())?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..known(made) })
+    }
+
+    /// Reads something of a column from the store.
+    fn read<T>(
+        &self,
+        column: ColumnPos,
+        read: impl Fn(&WorldStore) -> Result<T, StoreError>,
+    ) -> Result<T, ColumnError> {
+        let store = self.store.upgrade().ok_or(ColumnError::Closed(column))?;
+        self.read_repaired(&store, column, read).map_err(|source| ColumnError::Store { column, source })
+    }
+
+    fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
+        let request = GenerateRequest { column, heights, blocks: &self.blocks };
+        generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })
     }
 }
 

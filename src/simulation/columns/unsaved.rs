@@ -6,11 +6,10 @@ use crate::chunk::ColumnSummary;
 use crate::simulation::travel::components::{Stored, UnclaimedComponents};
 use crate::simulation::travel::entities::{EntityIndex, StableId};
 use crate::simulation::travel::records::record;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{Position, RegionComponents, RegionInfo, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{EntityRecord, SaveBatch};
-use bevy::ecs::archetype::Archetype;
 use bevy::ecs::component::ComponentId;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
@@ -31,7 +30,7 @@ pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &Reg
     for chunk in ticks.take_unsaved(|column| !awaiting.contains(&column)) {
         save.block_ticks.insert((dimension, chunk), ticks.stored(chunk));
     }
-    for id in mem::take(&mut world.resource_mut::<RegionState>().despawned) {
+    for id in mem::take(&mut world.resource_mut::<EntityIndex>().despawned) {
         // Another one took over the id: its record must follow, whatever was handed out for it.
         if let Some(heir) = world.resource::<EntityIndex>().entity(id)
             && let Ok(mut heir) = world.get_entity_mut(heir)
@@ -52,7 +51,7 @@ pub(in crate::simulation) fn collect_unsaved(world: &mut World, components: &Reg
         }
     }
     let now = world.increment_change_tick();
-    world.resource_mut::<RegionState>().last_collect = Some(now);
+    world.resource_mut::<RegionContents>().last_collect = Some(now);
 }
 
 /// Fills the batch with the unsaved chunks of the columns that are wanted. What is left of columns that are gone is
@@ -98,21 +97,16 @@ fn remember(world: &mut World, entity: Entity, content: Option<u64>) {
 /// goes by change ticks and archetypes: nothing is encoded for that.
 fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)> {
     let id_of = |type_id: TypeId| world.components().get_valid_id(type_id);
-    let saved: Vec<_> = components.recorded_types().filter_map(id_of).collect();
-    let own = [TypeId::of::<UnclaimedComponents>(), TypeId::of::<Children>()];
-    let [unclaimed, parent] = own.map(id_of);
-    let [id, place, viewer, child, stored] = [
+    let saved: Vec<ComponentId> = components.recorded_types().filter_map(id_of).collect();
+    let others = [
         TypeId::of::<StableId>(),
         TypeId::of::<Position>(),
         TypeId::of::<Viewer>(),
-        TypeId::of::<ChildOf>(),
-        TypeId::of::<Stored>(),
-    ]
-    .map(id_of);
-    let has = |archetype: &Archetype, id: Option<ComponentId>| id.is_some_and(|id| archetype.contains(id));
-    let recorded = saved.iter().copied().map(Some).chain([unclaimed, parent, id, place, viewer]);
-    let recorded: Vec<ComponentId> = recorded.flatten().collect();
-    let since = world.resource::<RegionState>().last_collect;
+        TypeId::of::<Children>(),
+        TypeId::of::<UnclaimedComponents>(),
+    ];
+    let recorded: Vec<ComponentId> = saved.iter().copied().chain(others.into_iter().filter_map(id_of)).collect();
+    let since = world.resource::<RegionContents>().last_collect;
     let now = world.read_change_tick();
     let changed = |entity: EntityRef| {
         let ticks = |id: &ComponentId| entity.get_change_ticks_by_id(*id);
@@ -120,33 +114,45 @@ fn suspects(world: &World, components: &RegionComponents) -> Vec<(Uuid, Entity)>
     };
 
     let mut found = Vec::new();
-    for archetype in world.archetypes().iter().filter(|archetype| !archetype.is_empty() && has(archetype, id)) {
-        let root = has(archetype, place) && !has(archetype, child);
-        let family = has(archetype, parent);
-        let recordable = family || has(archetype, unclaimed) || saved.iter().any(|id| archetype.contains(*id));
-        let wanted = has(archetype, stored) || (root && recordable);
-        if !wanted {
+    for archetype in world.archetypes().iter() {
+        let mut entities =
+            archetype.entities().iter().filter_map(|entity| world.get_entity(entity.id()).ok()).peekable();
+        // All of an archetype have the same components.
+        if !entities.peek().is_some_and(|first| may_be_stored(first, &saved)) {
             continue;
         }
-        for entity in archetype.entities() {
-            let Ok(entity) = world.get_entity(entity.id()) else { continue };
+        for entity in entities {
             let Some(StableId(id)) = entity.get::<StableId>().copied() else { continue };
             // Of two with one id only one can be stored.
-            if world.resource::<EntityIndex>().entity(id) != Some(entity.id()) {
-                continue;
-            }
-            let known = entity.get::<Stored>().and_then(|stored| stored.structure);
-            let changed = known.is_none_or(|known| {
-                known != structure(world, entity)
-                    || if family { descend(world, entity).into_iter().any(changed) } else { changed(entity) }
-            });
-            if changed {
+            let is_found = world.resource::<EntityIndex>().entity(id) == Some(entity.id());
+            if is_found && is_suspect(world, entity, changed) {
                 found.push((id, entity.id()));
             }
         }
     }
     found.sort_unstable();
     found
+}
+
+/// Whether there is a record of such an entity, or there was one.
+fn may_be_stored(entity: &EntityRef, saved: &[ComponentId]) -> bool {
+    let is_root = entity.contains::<Position>() && !entity.contains::<ChildOf>();
+    let is_recordable = entity.contains::<Children>()
+        || entity.contains::<UnclaimedComponents>()
+        || saved.iter().any(|id| entity.contains_id(*id));
+    entity.contains::<StableId>() && (entity.contains::<Stored>() || (is_root && is_recordable))
+}
+
+/// Whether the entity, or one below it, is not as it was when its record was handed out.
+fn is_suspect(world: &World, entity: EntityRef, changed: impl Fn(EntityRef) -> bool) -> bool {
+    let known = entity.get::<Stored>().and_then(|stored| stored.structure);
+    known.is_none_or(|known| {
+        known != structure(world, entity)
+            || match entity.contains::<Children>() {
+                true => descend(world, entity).into_iter().any(changed),
+                false => changed(entity),
+            }
+    })
 }
 
 /// What the entity and all below it are made of, in this world.

@@ -439,7 +439,7 @@ fn registered_resources_are_divided_and_may_travel_further_before_the_first_tick
     waiting.append(inbox);
     assert!(!waiting.resources.is_empty());
     assert!(waiting.split_off(|_| true).resources.is_empty(), "they have no place");
-    let part = Part { region: RegionId::new(2), sections: vec![column(10).section(0)] };
+    let part = RegionPart { id: RegionId::new(2), sections: vec![column(10).section(0)] };
     let divided = waiting.split_resources(&RegionShare::new(&part, 0));
     assert_eq!(divided.len(), 1);
     waiting.resources.extend(divided);

@@ -1,7 +1,7 @@
 //! What is left of a world after a panic.
 
 use super::*;
-use crate::simulation::{Address, Letter, LetterSender, Migration, Viewer};
+use crate::simulation::{Address, Letter, LetterSender, Migration, Salvage, Viewer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn letter(x: i64) -> Letter {
@@ -24,6 +24,14 @@ fn regions() -> Regions {
     regions
 }
 
+/// What is left of a task of region 1 that panics.
+fn salvaged(regions: &mut Regions, inbox: Inbox, task: Task) -> Salvage {
+    let mut assignment = regions.assignment(1, inbox, task);
+    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
+    assert!(ended.is_err());
+    assignment.salvage()
+}
+
 #[test]
 fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_is_lost() {
     let mut regions = regions();
@@ -34,19 +42,8 @@ fn worlds_that_were_not_absorbed_when_another_panicked_are_whole_and_no_letter_i
     regions.world(4).spawn((Name::new("fine"), place(40)));
     regions.tick_with(3, Inbox { letters: vec![letter(30).with_delay(9)], ..Inbox::default() });
     let absorbed = [2, 3, 4].map(|region| regions.worlds.remove(&region).unwrap()).into();
-    let mut assignment = Assignment {
-        region: RegionId::new(1),
-        home: regions.home.clone(),
-        world: regions.worlds.remove(&1),
-        inbox: Inbox { absorbed, letters: vec![letter(10)], ..Inbox::default() },
-        task: Task::Save,
-        number: 99,
-        clock: (Duration::ZERO, Duration::from_millis(50)),
-        progress: Arc::default(),
-    };
-    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
-    assert!(ended.is_err());
-    let salvage = assignment.salvage();
+    let inbox = Inbox { absorbed, letters: vec![letter(10)], ..Inbox::default() };
+    let salvage = salvaged(&mut regions, inbox, Task::Save);
     let absorbed: Vec<_> = salvage.inbox.absorbed.iter().map(|world| world.region()).collect();
     assert_eq!(absorbed, [RegionId::new(4)]);
     let places: Vec<_> = salvage.inbox.letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect();
@@ -62,20 +59,9 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
     let bomb = (Name::new("bomb"), place(11));
     regions.world(1).spawn((Name::new("fine"), place(10)));
     regions.world(1).spawn(bomb);
-    let part = |region: u64, x: i64| Part { region: RegionId::new(region), sections: vec![column(x).section(0)] };
-    let mut assignment = Assignment {
-        region: RegionId::new(1),
-        home: regions.home.clone(),
-        world: regions.worlds.remove(&1),
-        inbox: Inbox::default(),
-        task: Task::Split { parts: vec![part(8, 10), part(9, 11)], section_shift: 0 },
-        number: 99,
-        clock: (Duration::ZERO, Duration::from_millis(50)),
-        progress: Arc::default(),
-    };
-    let ended = catch_unwind(AssertUnwindSafe(|| assignment.run(&regions.template, &WorldPool::new(0)).map(drop)));
-    assert!(ended.is_err());
-    let outbox = assignment.salvage().outbox.expect("all was handed out");
+    let part = |region: u64, x: i64| RegionPart { id: RegionId::new(region), sections: vec![column(x).section(0)] };
+    let task = Task::Split { parts: vec![part(8, 10), part(9, 11)] };
+    let outbox = salvaged(&mut regions, Inbox::default(), task).outbox.expect("all was handed out");
     let parts: Vec<_> = outbox.parts.iter().map(|(region, inbox)| (*region, inbox.travellers.len())).collect();
     assert_eq!(parts, [(RegionId::new(8), 1)]);
 }

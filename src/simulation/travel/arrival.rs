@@ -1,19 +1,20 @@
 //! How entities get into a region world.
 
-use super::departure::{self, Passenger};
-use super::entities::{EntityIndex, EntityMoved, Migration, forget};
+use super::departure::{Passenger, family};
+use super::entities::{EntityIndex, EntityMoved, Migration, let_go};
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
-use crate::simulation::Traveller;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::receive::take_in;
-use crate::simulation::world::RegionState;
+use crate::simulation::receive::take_in_letters;
+use crate::simulation::world::RegionContents;
+use crate::simulation::{RegionComponents, Traveller};
 use bevy::ecs::bundle::BundleScratch;
 use bevy::ecs::entity::EntityMapper;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
 use std::mem;
+use uuid::Uuid;
 
 /// Who the entities that arrived together are now. Those that left together have one origin.
 #[derive(Default)]
@@ -56,45 +57,27 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
     }
     // First of all: a hook of the game may panic, and letters are not lost with that.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters)).collect();
-    take_in(world, letters);
+    take_in_letters(world, letters);
     // Their positions come with the change ticks that they had.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
-    let mut state = world.resource_mut::<RegionState>();
-    state.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
-    let (components, began) = (state.components.clone(), state.seen);
+    let mut contents = world.resource_mut::<RegionContents>();
+    contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
+    let components = contents.components.clone();
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
     world.insert_resource(Migration);
     for Traveller { id, ids, origin, cause, family, .. } in travellers {
-        // What the store said of it came first, and is older.
-        for known in ids {
-            if let Some(older) = world.resource::<EntityIndex>().entity(known) {
-                for entity in departure::family(world, &components, older, &mut HashSet::new()) {
-                    forget(world, entity);
-                }
-                world.despawn(older);
-            }
-        }
+        ids.into_iter().for_each(|id| let_go_older(world, &components, id));
         let mut root = None;
-        for Passenger { entity: left, components, relationships } in family {
+        for passenger in family {
             let entity = world.spawn_empty().id();
-            arrived.0.insert((origin, left), entity);
+            arrived.0.insert((origin, passenger.entity), entity);
             root.get_or_insert(entity);
-            passengers.push((origin, entity, components, relationships));
+            passengers.push((origin, entity, passenger));
         }
         moved.extend(root.map(|entity| EntityMoved { entity, id, cause }));
     }
-
-    let mut scratch = BundleScratch::default();
-    let mut related = Vec::with_capacity(passengers.len());
-    for (origin, entity, taken, relationships) in passengers {
-        let mut mapping = arrived.mapping(origin);
-        let clock = ChangeClock { began, now: world.change_tick() };
-        components.insert_all(world, (entity, taken), &mut scratch, &mut mapping, clock);
-        related.push((entity, relationships, mapping));
-    }
-    let clock = ChangeClock { began, now: world.change_tick() };
-    insert_relationships(world, &components.relationships, related, clock);
+    furnish(world, &components, passengers, &arrived);
     world.remove_resource::<Migration>();
 
     for moved in moved {
@@ -104,4 +87,32 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
         }
     }
     arrived
+}
+
+/// What the store said of somebody came first, and is older.
+fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
+    if let Some(older) = world.resource::<EntityIndex>().entity(id) {
+        let family = family(world, components, older, &mut HashSet::new());
+        let_go(world, older, family);
+    }
+}
+
+/// Gives the entities that have their places what they came with: each with the origin of its traveller.
+fn furnish(
+    world: &mut World,
+    components: &RegionComponents,
+    passengers: Vec<(u64, Entity, Passenger)>,
+    arrived: &Arrived,
+) {
+    let began = world.resource::<RegionContents>().seen;
+    let mut scratch = BundleScratch::default();
+    let mut related = Vec::with_capacity(passengers.len());
+    for (origin, entity, passenger) in passengers {
+        let mut mapping = arrived.mapping(origin);
+        let clock = ChangeClock { began, now: world.change_tick() };
+        components.insert_all(world, (entity, passenger.components), &mut scratch, &mut mapping, clock);
+        related.push((entity, passenger.relationships, mapping));
+    }
+    let clock = ChangeClock { began, now: world.change_tick() };
+    insert_relationships(world, &components.relationships, related, clock);
 }

@@ -5,7 +5,7 @@ use super::entities::{Migration, MoveCause, StableId, forget};
 use super::records::record;
 use super::relationships::{TakenRelationships, take_relationships};
 use super::ticks::ChangeClock;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{Letter, Position, RegionComponents, Traveller, Viewer};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
@@ -119,9 +119,9 @@ pub(in crate::simulation) fn depart_all(world: &mut World, roots: Vec<Entity>, c
     if roots.is_empty() {
         return Vec::new();
     }
-    let state = world.resource::<RegionState>();
-    let (components, origin) = (state.components.clone(), state.number);
-    let clock = ChangeClock { began: state.began, now: world.change_tick() };
+    let contents = world.resource::<RegionContents>();
+    let (components, origin) = (contents.components.clone(), contents.number);
+    let clock = ChangeClock { began: contents.began, now: world.change_tick() };
     let mut taken = HashSet::new();
     let mut travellers = Vec::with_capacity(roots.len());
     let mut leaving = Vec::new();
@@ -161,15 +161,14 @@ pub(in crate::simulation) fn depart_all(world: &mut World, roots: Vec<Entity>, c
 
 /// What waits for an entity goes where it goes.
 fn take_letters_along(world: &mut World, travellers: &mut [Traveller]) {
-    let state = world.resource_mut::<RegionState>().into_inner();
-    let (clock, period, waiting) = (state.clock, state.period, &mut state.waiting);
-    if waiting.is_empty() {
+    let mut contents = world.resource_mut::<RegionContents>();
+    if contents.waiting.is_empty() {
         return;
     }
     let roots: FxHashMap<Uuid, usize> =
-        travellers.iter().enumerate().flat_map(|(root, it)| it.ids().iter().map(move |id| (*id, root))).collect();
+        travellers.iter().enumerate().flat_map(|(root, it)| it.ids.iter().map(move |id| (*id, root))).collect();
     let root = |letter: &Letter| letter.entity().and_then(|id| roots.get(&id).copied());
-    for letter in waiting.take_out(clock, period, |letter| root(letter).is_some()) {
+    for letter in contents.take_waiting(|letter| root(letter).is_some()) {
         if let Some(traveller) = root(&letter).and_then(|root| travellers.get_mut(root)) {
             traveller.letters.push(letter);
         }
@@ -183,9 +182,9 @@ fn take_out(
     clock: ChangeClock,
 ) -> Vec<TakenComponent> {
     let id = world.get::<StableId>(entity).map_or(Uuid::nil(), |id| id.0);
-    let mut state = world.resource_mut::<RegionState>();
-    state.mirrored.remove(&id);
-    state.viewers.remove(&id);
+    let mut contents = world.resource_mut::<RegionContents>();
+    contents.mirrored.remove(&id);
+    contents.viewers.remove(&id);
     forget(world, entity);
     let Ok(mut leaving) = world.get_entity_mut(entity) else { return Vec::new() };
     if let Some(mut stored) = leaving.get_mut::<Stored>() {

@@ -3,7 +3,7 @@
 use crate::simulation::SplitMix64;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
 
@@ -32,15 +32,24 @@ fn on_discard_id(mut world: DeferredWorld, context: HookContext) {
     let Some(id) = world.get::<StableId>(context.entity).copied() else { return };
     let Some(mut index) = world.get_resource_mut::<EntityIndex>() else { return };
     if index.remove(id.0, context.entity) {
-        index.despawned.push(id.0);
+        index.despawned.insert(id.0);
     }
 }
 
 /// The entity leaves this world and lives on elsewhere: what is stored of it stays.
-pub(in crate::simulation) fn forget(world: &mut World, entity: Entity) {
+pub(super) fn forget(world: &mut World, entity: Entity) {
     let Some(StableId(id)) = world.get::<StableId>(entity).copied() else { return };
     if let Some(mut index) = world.get_resource_mut::<EntityIndex>() {
         index.remove(id, entity);
+    }
+}
+
+/// Takes an entity and its family out of the world, who live on in the store or have arrived anew.
+pub(in crate::simulation) fn let_go(world: &mut World, root: Entity, family: Vec<Entity>) {
+    family.into_iter().for_each(|entity| forget(world, entity));
+    // A hook of another one may have despawned it.
+    if world.entities().contains_spawned(root) {
+        world.despawn(root);
     }
 }
 
@@ -73,10 +82,11 @@ pub struct EntityMoved {
 }
 
 /// Finds the entities of a region by their stable ids.
-#[derive(Resource, Debug)]
+#[derive(Resource, Debug, Default)]
 pub struct EntityIndex {
     entities: FxHashMap<Uuid, Entity>,
-    pub(in crate::simulation) despawned: Vec<Uuid>,
+    /// Entities that are no more, and may still be in the store.
+    pub(in crate::simulation) despawned: FxHashSet<Uuid>,
     /// An entity is a player no more, since this was looked at: dead, or on a journey.
     pub(in crate::simulation) has_lost_player: bool,
     /// Ids that came or went since the last outbox.
@@ -86,17 +96,6 @@ pub struct EntityIndex {
 }
 
 impl EntityIndex {
-    pub(in crate::simulation) fn new() -> Self {
-        Self {
-            entities: FxHashMap::default(),
-            despawned: Vec::new(),
-            has_lost_player: false,
-            touched: Vec::new(),
-            reported_duplicate: false,
-            ids: [SplitMix64::new(0), SplitMix64::new(0)],
-        }
-    }
-
     /// Two streams, since one has only 64 bits of state for an id of 122.
     pub(in crate::simulation) fn seed(&mut self, seeds: [u64; 2]) {
         self.ids = seeds.map(SplitMix64::new);
@@ -168,7 +167,7 @@ mod tests {
 
     fn world() -> World {
         let mut world = World::new();
-        world.insert_resource(EntityIndex::new());
+        world.init_resource::<EntityIndex>();
         world
     }
 
@@ -216,6 +215,6 @@ mod tests {
         world.entity_mut(entity).insert(StableId(new));
         let index = world.resource::<EntityIndex>();
         assert_eq!((index.entity(old), index.entity(new)), (None, Some(entity)));
-        assert_eq!(index.despawned, [old]);
+        assert_eq!(index.despawned, FxHashSet::from_iter([old]));
     }
 }

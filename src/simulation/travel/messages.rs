@@ -34,8 +34,7 @@ impl<M: PlacedMessage> RegionResource for Messages<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::RegionId;
-    use crate::simulation::Part;
+    use crate::region::{RegionId, RegionPart};
     use crate::space::SectionPos;
 
     #[derive(Message, Clone, Debug, PartialEq)]
@@ -57,7 +56,7 @@ mod tests {
         messages.write(Noise(1));
         messages.update();
         messages.write_batch([Noise(2), Noise(200)]);
-        let part = Part { region: RegionId::new(1), sections: vec![SectionPos::new(3, 0)] };
+        let part = RegionPart { id: RegionId::new(1), sections: vec![SectionPos::new(3, 0)] };
         let share = messages.split(&RegionShare::new(&part, 2));
         assert_eq!(unread(&share), [200]);
 

@@ -1,8 +1,8 @@
 //! What a region holds besides columns and entities, when regions merge and split.
 
 use super::arrival::{Arrived, Mapping};
-use crate::region::RegionId;
-use crate::simulation::{Inbox, Part, RegionComponents};
+use crate::region::{RegionId, RegionPart};
+use crate::simulation::{Inbox, RegionComponents};
 use crate::space::{BlockPos, ColumnPos, SectionPos};
 use bevy::ecs::component::Mutable;
 use bevy::ecs::entity::EntityMapper;
@@ -39,8 +39,8 @@ pub struct RegionShare {
 
 impl RegionShare {
     /// The share that is this part; `section_shift` is columns to a section, as a power of two.
-    pub(crate) fn new(part: &Part, section_shift: u32) -> Self {
-        Self { region: part.region, sections: part.sections.iter().copied().collect(), section_shift }
+    pub(crate) fn new(part: &RegionPart, section_shift: u32) -> Self {
+        Self { region: part.id, sections: part.sections.iter().copied().collect(), section_shift }
     }
 
     /// The region that takes over.

@@ -1,7 +1,7 @@
 //! Components that would be lost on a journey are told of before the first one.
 
 use super::departure::place;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{Position, RegionComponents};
 use bevy::ecs::archetype::{Archetype, ArchetypeEntity, ArchetypeGeneration, ArchetypeId};
 use bevy::ecs::component::ComponentId;
@@ -40,9 +40,9 @@ impl Default for SeenArchetypes {
 
 /// Looks at archetypes that are new, and at the few from before that may matter one day.
 pub(in crate::simulation) fn check_components(world: &mut World) -> Result {
-    let mut state = world.resource_mut::<RegionState>();
-    let components = state.components.clone();
-    let mut seen = std::mem::take(&mut state.seen_archetypes);
+    let mut contents = world.resource_mut::<RegionContents>();
+    let components = contents.components.clone();
+    let mut seen = std::mem::take(&mut contents.seen_archetypes);
     let archetypes = world.archetypes();
     let new = archetypes[seen.generation..].iter().map(Archetype::id);
     let candidates: Vec<_> = seen.suspects.drain(..).chain(new).collect();
@@ -76,7 +76,7 @@ pub(in crate::simulation) fn check_components(world: &mut World) -> Result {
     let name = |id| world.components().get_info(id).map(|info| info.name().to_string());
     let mut components: Vec<_> = lost.into_iter().filter_map(name).collect();
     components.sort_unstable();
-    world.resource_mut::<RegionState>().seen_archetypes = seen;
+    world.resource_mut::<RegionContents>().seen_archetypes = seen;
     match components.is_empty() {
         true => Ok(()),
         false => Err(UnregisteredComponents { components }.into()),

@@ -53,8 +53,7 @@ pub(super) fn run(
     let cache = cache.and_then(|cache| open(&cache, PATIENCE));
     let mut client = SyncClient::new(cache);
     let mut ground = ShownColumns::new(blocks);
-    let mut is_written = true;
-    let mut is_busy = false;
+    let (mut is_written, mut is_busy) = (true, false);
     loop {
         let order = match orders.recv_timeout(if is_busy { Duration::ZERO } else { QUIET }) {
             Ok(order) => Some(order),
@@ -67,15 +66,7 @@ pub(super) fn run(
         }
         for order in order.into_iter().chain(orders.try_iter()) {
             is_written = false;
-            match order {
-                ToWorker::Look(area) => client.look(area),
-                ToWorker::Disconnected => client.disconnected(),
-                ToWorker::Message(message) => {
-                    if let Err(error) = client.receive(&message) {
-                        let _ = told.send(FromWorker::Nonsense(error));
-                    }
-                }
-            }
+            follow(&mut client, order, told);
         }
         is_busy = true;
         for _ in 0..NEWS_AT_ONCE {
@@ -96,6 +87,18 @@ pub(super) fn run(
         }
     }
     client.flush();
+}
+
+fn follow(client: &mut SyncClient, order: ToWorker, told: &Sender<FromWorker>) {
+    match order {
+        ToWorker::Look(area) => client.look(area),
+        ToWorker::Disconnected => client.disconnected(),
+        ToWorker::Message(message) => {
+            if let Err(error) = client.receive(&message) {
+                let _ = told.send(FromWorker::Nonsense(error));
+            }
+        }
+    }
 }
 
 fn open(SyncCache { path, most_bytes }: &SyncCache, patience: Duration) -> Option<ChunkCache> {

@@ -7,7 +7,7 @@ use crate::simulation::columns::block_ticks::BlockTicks;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::travel::components::Stored;
 use crate::simulation::travel::records::spawn_stored;
-use crate::simulation::world::RegionState;
+use crate::simulation::world::RegionContents;
 use crate::simulation::{ColumnError, EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
 use crate::space::{BlockBox, ColumnPos};
@@ -139,12 +139,13 @@ fn remove(world: &mut World, entities: impl Iterator<Item = (Entity, EntityRecor
 
 pub(super) fn place_entities(world: &mut World, order: PlaceEntities) -> usize {
     let PlaceEntities { column, area, entities } = order;
-    let components = world.resource::<RegionState>().components.clone();
+    let components = world.resource::<RegionContents>().components.clone();
     let count = entities.len();
     for record in entities {
-        spawn_stored(world, &components, record.clone());
+        let id = record.id;
+        spawn_stored(world, &components, record);
         // It is not stored as it is now, wherever it was stored before.
-        mark_unsaved(world, record.id);
+        mark_unsaved(world, id);
     }
     world.write_message(ColumnRestored { column, area });
     count
