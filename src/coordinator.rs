@@ -5,13 +5,14 @@
 //! on its own thread, woken by messages and deadlines, or inline in [`TickMode::Lockstep`].
 //!
 //! One pass runs the [`CoordinatorSystems`] in order. `collect`, `stream`, `deliver`, `dispatch` and `publish` are the five; beside
-//! them stand the jobs of the same sets.
+//! them stand the jobs of the same sets. What they work with is the `desk`.
 
 mod answers;
 mod arenas;
 mod clocks;
 mod collect;
 mod deliver;
+mod desk;
 mod dimension;
 mod dispatch;
 mod events;
@@ -284,45 +285,50 @@ pub fn coordinator_app(
         .insert_resource(arenas)
         .init_resource::<snapshots::Sightings>()
         .init_resource::<far_view::FarViews>()
-        .insert_resource(publish::Publisher::new(link.published.clone()))
-        .configure_sets(
-            CoordinatorMain,
-            (
-                CoordinatorSystems::Collect,
-                CoordinatorSystems::Stream,
-                CoordinatorSystems::Deliver,
-                CoordinatorSystems::Dispatch,
-                CoordinatorSystems::Publish,
-            )
-                .chain(),
+        .insert_resource(publish::Publisher::new(link.published.clone()));
+    add_systems(&mut app);
+    Ok((app, link))
+}
+
+/// One pass: what is in one set is in this order too.
+fn add_systems(app: &mut SubApp) {
+    app.configure_sets(
+        CoordinatorMain,
+        (
+            CoordinatorSystems::Collect,
+            CoordinatorSystems::Stream,
+            CoordinatorSystems::Deliver,
+            CoordinatorSystems::Dispatch,
+            CoordinatorSystems::Publish,
         )
-        .add_systems(
-            CoordinatorMain,
+            .chain(),
+    )
+    .add_systems(
+        CoordinatorMain,
+        (
+            (clocks::clock::advance_clocks, collect::collect, travel::players::tend_players)
+                .chain()
+                .in_set(CoordinatorSystems::Collect),
+            (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)
+                .chain()
+                .in_set(CoordinatorSystems::Stream),
+            (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
             (
-                (clocks::clock::advance_clocks, collect::collect, travel::players::tend_players)
-                    .chain()
-                    .in_set(CoordinatorSystems::Collect),
-                (stream::stream, pregeneration::pregenerate, snapshots::work_on_snapshots, arenas::tend_arenas)
-                    .chain()
-                    .in_set(CoordinatorSystems::Stream),
-                (deliver::deliver, far_view::serve_far_views).chain().in_set(CoordinatorSystems::Deliver),
-                (
-                    fault::watch,
-                    saving::save::begin_save,
-                    saving::close::close,
-                    dispatch::dispatch,
-                    dispatch::finish_lockstep,
-                    saving::save::commit,
-                    saving::tiers::tend_tiers,
-                    saving::backup::look_for_requests,
-                )
-                    .chain()
-                    .in_set(CoordinatorSystems::Dispatch),
-                publish::publish.in_set(CoordinatorSystems::Publish),
-            ),
-        );
+                fault::watch,
+                saving::save::begin_save,
+                saving::close::close,
+                dispatch::dispatch,
+                dispatch::finish_lockstep,
+                saving::save::commit,
+                saving::tiers::tend_tiers,
+                saving::backup::look_for_requests,
+            )
+                .chain()
+                .in_set(CoordinatorSystems::Dispatch),
+            publish::publish.in_set(CoordinatorSystems::Publish),
+        ),
+    );
     app.edit_schedule(CoordinatorMain, |schedule| {
         schedule.set_executor(SingleThreadedExecutor::new());
     });
-    Ok((app, link))
 }

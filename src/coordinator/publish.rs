@@ -1,7 +1,7 @@
 //! Puts what changed where the main world takes it.
 
 use super::arenas::{Arena, ArenaStatus};
-use super::collect::Desk;
+use super::desk::Desk;
 use super::events::{BlockRefused, WorldEvent};
 use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;

@@ -67,8 +67,6 @@ pub enum Task {
     Split {
         /// The parts that leave.
         parts: Vec<Part>,
-        /// Columns to a section, as a power of two.
-        section_shift: u32,
     },
 }
 
@@ -322,11 +320,11 @@ impl RegionWorld {
         self.main.run(world);
         world.clear_trackers();
         world.check_change_ticks();
-        if let Task::Split { parts, section_shift } = task {
+        if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
             // What was handed out is whole, whatever hooks of the game do now.
             world.resource_mut::<RegionState>().is_handed_out = true;
-            split(world, parts, *section_shift);
+            split(world, parts);
         }
         let mut outbox = Box::new(mem::take(world.resource_mut::<RegionState>().into_inner().outbox()));
         outbox.columns = world.resource::<RegionColumns>().positions().len();

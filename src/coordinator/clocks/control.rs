@@ -1,7 +1,7 @@
 //! Orders of the main world: how time passes in a dimension, and for one region.
 
 use super::clock::DimensionClock;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{ControlRegion, RegionOrder, RegionRestarted, StepDimension};
 use crate::region::RegionId;
 use crate::space::DimensionId;

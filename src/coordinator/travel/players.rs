@@ -4,7 +4,7 @@
 //! letter to its place: the ground is loaded for it, and it follows merges and waits for a region that halted like any
 //! other letter.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};

@@ -68,7 +68,7 @@ fn a_split_that_panics_has_handed_out_all_and_the_parts_before_are_whole() {
         home: regions.home.clone(),
         world: regions.worlds.remove(&1),
         inbox: Inbox::default(),
-        task: Task::Split { parts: vec![part(8, 10), part(9, 11)], section_shift: 0 },
+        task: Task::Split { parts: vec![part(8, 10), part(9, 11)] },
         number: 99,
         clock: (Duration::ZERO, Duration::from_millis(50)),
         progress: Arc::default(),

@@ -46,12 +46,12 @@ pub(in crate::simulation) fn absorb(world: &mut World, mut other: RegionWorld) {
 }
 
 /// Hands over what lies in the parts' sections. Everything unsaved was handed out before.
-pub(in crate::simulation) fn split(world: &mut World, parts: &[Part], shift: u32) {
+pub(in crate::simulation) fn split(world: &mut World, parts: &[Part]) {
     let state = world.resource::<RegionState>();
     let (components, origin) = (state.components.clone(), state.number);
-    let dimension = world.resource::<RegionInfo>().dimension;
+    let &RegionInfo { dimension, section_shift, .. } = world.resource();
     let split_off = |world: &mut World, part: &Part| {
-        let share = RegionShare::new(part, shift);
+        let share = RegionShare::new(part, section_shift);
         let resources = split_resources(world, &components, &share, origin);
         let leaving = roots(world, &components, |position| share.contains(position.column()));
         let travellers = depart_all(world, leaving, MoveCause::Split);
