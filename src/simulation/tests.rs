@@ -8,7 +8,7 @@ mod saving;
 
 use super::{
     Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Part, Position, RegionComponents, RegionHome,
-    RegionTemplate, RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
+    RegionTemplate, RegionWorld, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -67,18 +67,8 @@ impl Regions {
             error_handler: None,
             seed: 1,
         };
-        let ground = Ground {
-            dimension: DIMENSION,
-            heights: -64..320,
-            chunk_heights: -4..20,
-            is_sparse: false,
-            generator: Arc::new(Void),
-            blocks: template.blocks.clone(),
-            store: Weak::new(),
-            departed: Arc::default(),
-            repairs: Repairs::default(),
-        };
-        let home = Arc::new(RegionHome { ground, section_shift: 2, owners: None });
+        let ground = Ground::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
+        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
     }
 
@@ -138,7 +128,7 @@ impl Regions {
     fn part_off(&mut self, from: u64, into: u64, columns: &[i64]) -> (Outbox, Inbox) {
         let sections = columns.iter().map(|x| column(*x).section(0)).collect();
         let parts = vec![Part { region: RegionId::new(into), sections }];
-        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts, section_shift: 0 });
+        let mut outbox = self.run(from, Inbox::default(), Task::Split { parts });
         let (_, inbox) = outbox.parts.pop().unwrap();
         (outbox, inbox)
     }
