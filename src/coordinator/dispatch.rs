@@ -2,7 +2,7 @@
 
 use super::CoordinatorConfig;
 use super::clocks::clock::{Clock, LONG_WAIT};
-use super::collect::Desk;
+use super::desk::Desk;
 use super::region_slot::RegionSlot;
 use super::saving::save::Saves;
 use super::threads::RegionJob;
@@ -171,7 +171,7 @@ impl Desk<'_> {
         let group: Vec<_> = group.into_iter().filter(joins).collect();
         let tasks: RegionJob = group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect();
         if !tasks.is_empty() {
-            self.threads.run_regions(tasks);
+            self.threads.regions.run(tasks);
         }
     }
 
@@ -257,7 +257,7 @@ impl Desk<'_> {
         }
         for (id, region) in idle {
             let Some(task) = self.begin_idle_task(id, region, Task::Save) else { continue };
-            self.threads.run_regions([task]);
+            self.threads.regions.run([task]);
         }
     }
 
@@ -286,8 +286,9 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
+        let begun = desk.deadlines.running.values().filter(|running| running.load > 0).count();
         let back = desk.inbound.tasks.get().len();
-        let others = desk.threads.wait_for_all(back);
+        let others = desk.threads.regions.wait_for(begun.saturating_sub(back));
         desk.inbound.tasks.get().extend(others);
         if desk.inbound.tasks.get().is_empty() {
             break;
