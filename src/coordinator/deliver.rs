@@ -1,7 +1,7 @@
 //! Hands columns that are there to the regions that own their places.
 
 use super::LOCKSTEP_LATENCY;
-use super::collect::Desk;
+use super::desk::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::ColumnFailed;
 use super::events::GroundRegenerated;
