@@ -237,9 +237,7 @@ impl Desk<'_> {
             return found;
         }
         for region in dimension.regionizer.regions() {
-            let away = self.deadlines.running.get(&(id, region)).map(|running| &running.slot);
-            let slot = away.or_else(|| dimension.regionizer.data(region));
-            if slot.is_some_and(|slot| slot.is_idle(&dimension.time, soon)) {
+            if self.deadlines.slot(dimension, region).is_some_and(|slot| slot.is_idle(&dimension.time, soon)) {
                 let letters = dimension.inbox(region).letters.iter();
                 found.extend(letters.filter_map(|letter| Some(letter.column()?.1)));
             }

@@ -23,8 +23,7 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let steps = Some(dimension.time.steps);
         for region in dimension.regionizer.regions() {
-            let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
-            if let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) {
+            if let Some(slot) = self.deadlines.slot_mut(dimension, region) {
                 slot.made_steps = steps;
             }
         }
@@ -45,9 +44,8 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else {
             return warn!("an order for {region} of {id} came to nothing: the dimension is not open");
         };
-        let region = dimension.successor(region);
-        let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
-        let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else {
+        let (region, steps) = (dimension.successor(region), dimension.time.steps);
+        let Some(slot) = self.deadlines.slot_mut(dimension, region) else {
             return warn!("an order for {region} of {id} came to nothing: the region is gone");
         };
         match order {
@@ -61,7 +59,7 @@ impl Desk<'_> {
                 slot.control.paused = false;
                 slot.last_clock = None;
                 // The dimension's steps meanwhile were not for it.
-                slot.made_steps = Some(dimension.time.steps);
+                slot.made_steps = Some(steps);
             }
             RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
             RegionOrder::TickRate(rate) => {

@@ -38,7 +38,7 @@ impl Desk<'_> {
         // Whoever hears of it knows by then who is there no more.
         worked.into_iter().for_each(FinishedWork::tell);
         // Before what was changed in them since.
-        self.take_fetched(id, fetched);
+        fetched.into_iter().for_each(|fetched| self.take_fetched(id, fetched));
         self.publisher.chunks(id, changed);
         self.publisher.mirrors(mirrors);
         self.take_unsaved(save);

@@ -16,12 +16,13 @@ use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::{Commit, Durability, SaveBatch};
+use crate::storage::{Commit, Durability, EntityRecord, SaveBatch};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// What the others handed out does not wait longer for a region that hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -140,6 +141,11 @@ impl Saves {
     /// What is on its way into the store, the newest first.
     pub fn unwritten_batches(&self) -> impl Iterator<Item = &SaveBatch> {
         [Some(&self.pending), self.sent.as_ref().map(|sent| &*sent.batch)].into_iter().flatten()
+    }
+
+    /// The newest of what is on its way into the store of an entity: its record, or that it is no more.
+    pub fn unwritten_entity(&self, id: Uuid) -> Option<&Option<EntityRecord>> {
+        self.unwritten_batches().find_map(|batch| batch.entities.get(&id))
     }
 
     /// Whether entities are on their way into the store that are in this dimension.
