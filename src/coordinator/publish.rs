@@ -3,9 +3,9 @@
 use super::arenas::{Arena, ArenaStatus};
 use super::desk::Desk;
 use super::events::{BlockRefused, WorldEvent};
-use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
+use super::published::{ColumnUpdate, MirrorState, Published};
 use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
 use crate::chunk::{Chunk, Column};

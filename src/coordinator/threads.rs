@@ -12,12 +12,12 @@ pub(super) use beside::{Place, in_words};
 pub(super) use columns::{ColumnOrder, ColumnsReady, ReadyColumn, Source};
 pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
 
+use super::CoordinatorConfig;
 use super::arenas::Arenas;
 use super::exchange::{Event, MainLink};
 use super::far_view::SummaryOrder;
 use super::snapshots::SnapshotJobs;
 use super::streaming::order_queue::OrderQueue;
-use super::{CoordinatorConfig, TickMode};
 use crate::block::BlockRegistry;
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
@@ -136,11 +136,5 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.join();
-    }
-}
-
-impl TickMode {
-    pub(super) fn is_lockstep(self) -> bool {
-        self == Self::Lockstep
     }
 }
