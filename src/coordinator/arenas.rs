@@ -7,7 +7,7 @@ mod arena;
 mod book;
 mod owner_data;
 
-use super::collect::Desk;
+use super::desk::Desk;
 use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
 use super::exchange::Event;
 use super::snapshots::{

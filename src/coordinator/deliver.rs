@@ -1,10 +1,9 @@
 //! Hands columns that are there to the regions that own their places.
 
 use super::LOCKSTEP_LATENCY;
-use super::collect::Desk;
+use super::desk::Desk;
 use super::dimension::{Dimension, Stage};
-use super::events::ColumnFailed;
-use super::events::GroundRegenerated;
+use super::events::{ColumnFailed, GroundRegenerated};
 use super::streaming::failures::{Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
@@ -138,56 +137,54 @@ impl Desk<'_> {
         is_new
     }
 
-    /// Columns that systems of a region loaded or generated within its tick. Their entities follow.
-    pub fn take_fetched(&mut self, id: DimensionId, fetched: Vec<FetchedColumn>) {
-        for FetchedColumn { column: blocks, made, block_ticks: _ } in fetched {
-            let column = blocks.pos();
-            let Some(dimension) = self.dimensions.open.get(&id) else { return };
-            let saves_parts = dimension.sparse.is_some();
-            self.take_in_ground(id, &blocks, &made, !made.is_empty(), saves_parts);
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            dimension.end_waiting(column);
-            let new = dimension.new_part(&blocks);
-            dimension.note_loaded(&blocks);
-            let stage = dimension.columns.get(&column).filter(|_| !dimension.reload.contains_key(&column));
-            if blocks.loaded().is_some() && matches!(stage, Some(Stage::Owned | Stage::Leaving)) {
-                if let Some(new) = new {
-                    self.publisher.extended(id, new);
-                }
-                continue;
+    /// A column that systems of a region loaded or generated within its tick. Its entities follow.
+    pub fn take_fetched(&mut self, id: DimensionId, fetched: FetchedColumn) {
+        let FetchedColumn { column: mut blocks, made, block_ticks: _ } = fetched;
+        let column = blocks.pos();
+        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        let saves_parts = dimension.sparse.is_some();
+        self.take_in_ground(id, &blocks, &made, !made.is_empty(), saves_parts);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        dimension.end_waiting(column);
+        let new = dimension.new_part(&blocks);
+        dimension.note_loaded(&blocks);
+        let is_lost = dimension.reload.contains_key(&column);
+        if blocks.loaded().is_some() && dimension.is_in_region(column) && !is_lost {
+            if let Some(new) = new {
+                self.publisher.extended(id, new);
             }
-            let mut blocks = blocks;
-            match dimension.columns.insert(column, Stage::Owned) {
-                // Its region halted, and it is about to be read again: only for what else is stored of it.
-                Some(_) if dimension.reload.contains_key(&column) => drop(dimension.fetched.insert(column, 0)),
-                // It came to the region's inbox in the same moment, with its entities.
-                Some(Stage::Owned | Stage::Leaving) => continue,
-                // It is on its way.
-                Some(Stage::Claimed(claim)) => drop(dimension.fetched.insert(column, claim)),
-                None => {
-                    if let Err(error) = dimension.regionizer.add_column(column) {
-                        bevy::log::error!("{id}: {error}");
+            return;
+        }
+        match dimension.columns.insert(column, Stage::Owned) {
+            // Its region halted, and it is about to be read again: only for what else is stored of it.
+            Some(_) if is_lost => drop(dimension.fetched.insert(column, 0)),
+            // It came to the region's inbox in the same moment, with its entities.
+            Some(Stage::Owned | Stage::Leaving) => return,
+            // It is on its way.
+            Some(Stage::Claimed(claim)) => drop(dimension.fetched.insert(column, claim)),
+            None => {
+                if let Err(error) = dimension.regionizer.add_column(column) {
+                    bevy::log::error!("{id}: {error}");
+                }
+                dimension.resident.mark_completed(column);
+                match dimension.departed().get(column) {
+                    Some(departed) => {
+                        // In a sparse dimension it may be more than what was fetched.
+                        blocks.extend(&departed.column);
+                        dimension.deliver(departed);
                     }
-                    dimension.resident.mark_completed(column);
-                    match dimension.departed().get(column) {
-                        Some(departed) => {
-                            // In a sparse dimension it may be more than what was fetched.
-                            blocks.extend(&departed.column);
-                            dimension.deliver(departed);
-                        }
-                        None => {
-                            dimension.fetched.insert(column, 0);
-                            self.order(id, column.batch(), vec![column]);
-                        }
+                    None => {
+                        dimension.fetched.insert(column, 0);
+                        self.order(id, column.batch(), vec![column]);
                     }
                 }
             }
-            self.note_region_events(id);
-            self.publisher.loaded(id, blocks);
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            if !dimension.is_held(column) {
-                dimension.unneeded.insert(column);
-            }
+        }
+        self.note_region_events(id);
+        self.publisher.loaded(id, blocks);
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        if !dimension.is_held(column) {
+            dimension.unneeded.insert(column);
         }
     }
 

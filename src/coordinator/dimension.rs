@@ -19,13 +19,12 @@ use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::generation::{DistanceGraph, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::Exclusive;
-use crate::simulation::{DepartedColumns, Ground, Inbox, Letter, RegionHome, Repairs};
-use crate::space::{ColumnPos, DimensionId, chunk_heights};
+use crate::simulation::{DepartedColumns, Exclusive, Ground, Inbox, Letter, RegionHome, Repairs};
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::{ops::Range, sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -87,19 +86,24 @@ pub(super) enum Stage {
     Leaving,
 }
 
+impl Stage {
+    /// Whether it is in its region's inbox or world.
+    pub fn is_in_region(self) -> bool {
+        matches!(self, Self::Owned | Self::Leaving)
+    }
+}
+
 pub(super) struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<RegionSlot>,
-    /// Loaded or on its way. Claimed is what viewers want loaded and what has to be generated before.
+    /// Loaded or on its way. Claimed is what somebody holds and what has to be generated before.
     pub resident: DistanceGraph,
     /// What the store holds, the pending save included. Claimed is what is being generated, and what failed, until it is
     /// tried again.
     pub stored: DistanceGraph,
     /// What of its columns is loaded, if it is sparse.
     pub sparse: Option<SparseColumns>,
-    /// Columns that are claimed in `resident`, since somebody holds them, and are to be generated.
-    pub awaited: FxHashSet<ColumnPos>,
     pub generation: GenerationState,
     /// Columns that wait for another try and that nobody holds any more.
     pub left_failures: Vec<ColumnPos>,
@@ -165,6 +169,7 @@ pub(super) struct Closing {
 }
 
 impl Dimension {
+    /// Opens it as the store knows it.
     pub fn open(
         spec: DimensionSpec,
         store: &Arc<WorldStore>,
@@ -177,8 +182,6 @@ impl Dimension {
             return Err(DimensionError::Heights { name, low, high });
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
-        let time = DimensionTime::new(spec.clock.unwrap_or(config.clock));
-        let generation = GenerationState::new(spec.generation.unwrap_or(config.generation));
         let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
         let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
@@ -189,28 +192,29 @@ impl Dimension {
         let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
-        let ground = Ground {
-            dimension: id,
-            heights: spec.heights.clone(),
-            chunk_heights: chunk_heights(&spec.heights),
-            is_sparse,
-            generator: spec.generator.clone(),
-            blocks: blocks.clone(),
-            store: Arc::downgrade(store),
-            departed: Arc::default(),
-            repairs: Repairs::new(config.damaged_ground),
-        };
+        let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
+        let whole = Ground::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
+        let ground = Ground { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
+        let dimension = Self { stored, pregenerations, ..Self::new(spec, regionizer, ground, config) };
+        Ok(Opening::Open(Box::new(dimension), viewers))
+    }
+
+    /// One of which nothing is stored or loaded.
+    fn new(
+        spec: DimensionSpec,
+        regionizer: Regionizer<RegionSlot>,
+        ground: Ground,
+        config: &CoordinatorConfig,
+    ) -> Self {
+        let section_shift = config.regionizer.section_shift;
         let owners = config.strict.then(Arc::default);
-        let home = RegionHome { ground, section_shift: config.regionizer.section_shift, owners };
-        let dimension = Self {
-            id,
-            spec,
+        Self {
+            id: ground.dimension,
             regionizer,
             resident: DistanceGraph::new(),
-            sparse: is_sparse.then(SparseColumns::default),
-            stored,
-            awaited: FxHashSet::default(),
-            generation,
+            stored: DistanceGraph::new(),
+            sparse: ground.is_sparse.then(SparseColumns::default),
+            generation: GenerationState::new(spec.generation.unwrap_or(config.generation)),
             left_failures: Vec::new(),
             in_flight: 0,
             last_claim: 0,
@@ -224,8 +228,8 @@ impl Dimension {
             unneeded: BTreeSet::new(),
             columns: FxHashMap::default(),
             making: FxHashMap::default(),
-            pregenerations,
-            home: Arc::new(home),
+            pregenerations: Pregenerations::default(),
+            home: Arc::new(RegionHome { ground, section_shift, owners }),
             fetched: FxHashMap::default(),
             transit: Default::default(),
             letters: Default::default(),
@@ -235,12 +239,12 @@ impl Dimension {
             reloading: BTreeSet::new(),
             recalled: Default::default(),
             orphans: Vec::new(),
-            time,
+            time: DimensionTime::new(spec.clock.unwrap_or(config.clock)),
             has_idle_regions: false,
             successors: FxHashMap::default(),
             closing: None,
-        };
-        Ok(Opening::Open(Box::new(dimension), viewers))
+            spec,
+        }
     }
 
     /// Whether it is being closed: nothing new begins in it.

@@ -2,7 +2,8 @@
 
 use super::CoordinatorConfig;
 use super::clocks::clock::{Clock, LONG_WAIT};
-use super::collect::Desk;
+use super::desk::Desk;
+use super::dimension::Dimension;
 use super::region_slot::RegionSlot;
 use super::saving::save::Saves;
 use super::threads::RegionJob;
@@ -54,6 +55,18 @@ impl Deadlines {
     /// An entry that does not match the region's deadline any more is skipped when it comes up.
     pub fn plan(&mut self, due: Duration, dimension: DimensionId, region: RegionId) {
         self.heap.push(Reverse((due, dimension, region)));
+    }
+
+    /// What is kept of a region, be it away or not.
+    pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
+        let away = self.running.get(&(dimension.id, region)).map(|running| &running.slot);
+        away.or_else(|| dimension.regionizer.data(region))
+    }
+
+    /// The same, to be changed.
+    pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
+        let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut running.slot);
+        away.or_else(|| dimension.regionizer.data_mut(region))
     }
 
     /// The number of a new assignment.
@@ -171,7 +184,7 @@ impl Desk<'_> {
         let group: Vec<_> = group.into_iter().filter(joins).collect();
         let tasks: RegionJob = group.into_iter().filter_map(|(id, region)| self.begin_tick(id, region)).collect();
         if !tasks.is_empty() {
-            self.threads.run_regions(tasks);
+            self.threads.regions.run(tasks);
         }
     }
 
@@ -237,12 +250,10 @@ impl Desk<'_> {
             }
             dimension.has_idle_regions = false;
             for region in dimension.regionizer.regions() {
-                let time = &dimension.time;
-                let away = self.deadlines.running.get(&(*id, region)).map(|running| &running.slot);
-                let known = away.or_else(|| dimension.regionizer.data(region));
-                dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(time));
+                let known = self.deadlines.slot(dimension, region);
+                dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(&dimension.time));
                 let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-                if !slot.is_idle(time, soon) {
+                if !slot.is_idle(&dimension.time, soon) {
                     continue;
                 }
                 let Inbox { columns, give_up, cut, absorbed, .. } = &slot.parked.get().inbox;
@@ -257,7 +268,7 @@ impl Desk<'_> {
         }
         for (id, region) in idle {
             let Some(task) = self.begin_idle_task(id, region, Task::Save) else { continue };
-            self.threads.run_regions([task]);
+            self.threads.regions.run([task]);
         }
     }
 
@@ -286,8 +297,9 @@ pub(super) fn finish_lockstep(mut desk: Desk) {
     }
     loop {
         // Only when all are back, they end in an order that is always the same.
+        let begun = desk.deadlines.running.values().filter(|running| running.load > 0).count();
         let back = desk.inbound.tasks.get().len();
-        let others = desk.threads.wait_for_all(back);
+        let others = desk.threads.regions.wait_for(begun.saturating_sub(back));
         desk.inbound.tasks.get().extend(others);
         if desk.inbound.tasks.get().is_empty() {
             break;

@@ -14,7 +14,7 @@ pub use reach::{FarReach, MAX_FAR_RADIUS};
 pub(super) use read::{SummariesReady, SummaryOrder};
 
 use super::LOCKSTEP_LATENCY;
-use super::collect::Desk;
+use super::desk::Desk;
 use super::dimension::{Dimension, Dimensions};
 use super::saving::save::Saves;
 use super::streaming::holders::Holder;

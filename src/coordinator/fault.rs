@@ -2,10 +2,11 @@
 
 pub(super) mod panic;
 
-use super::collect::Desk;
+use super::clocks::control::{ControlError, ControlRegion, RegionOrder};
+use super::desk::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
-use super::events::{ControlError, ControlRegion, RegionHalted, RegionHung, RegionOrder};
+use super::events::{RegionHalted, RegionHung};
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
 use super::travel::post::Whereabouts;
@@ -32,6 +33,19 @@ struct Fallen {
     travelling: FxHashSet<Uuid>,
     /// The columns that the world had.
     had: FxHashSet<ColumnPos>,
+}
+
+impl Fallen {
+    /// `inbox` was only on its way into the world.
+    fn new(inbox: &Inbox, had: FxHashSet<ColumnPos>) -> Self {
+        let Inbox { absorbed, travellers, .. } = inbox;
+        Self {
+            absorbed: absorbed.iter().map(|world| world.region()).collect(),
+            kept: absorbed.iter().flat_map(|world| world.column_positions()).copied().collect(),
+            travelling: travellers.iter().flat_map(|traveller| &traveller.ids).copied().collect(),
+            had,
+        }
+    }
 }
 
 /// Why a region halted.
@@ -92,16 +106,10 @@ impl Desk<'_> {
             }
             None => self.fail_requests(id, region),
         }
-        let mut absorbed = mem::take(&mut inbox.absorbed);
-        let fallen = Fallen {
-            absorbed: absorbed.iter().map(|world| world.region()).collect(),
-            kept: absorbed.iter().flat_map(|world| world.column_positions()).copied().collect(),
-            travelling: inbox.travellers.iter().flat_map(|traveller| &traveller.ids).copied().collect(),
-            had: columns,
-        };
+        let fallen = Fallen::new(&inbox, columns);
         if let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) {
             // What was on its way to them went with the task.
-            absorbed.iter().flat_map(|world| world.columns()).for_each(|column| sparse.correct(column));
+            inbox.absorbed.iter().flat_map(|world| world.columns()).for_each(|column| sparse.correct(column));
         }
         slot.halted = Some(self.halt(id, region, panic, &fallen));
         self.lose_columns(id, region, slot, &fallen);
@@ -109,24 +117,10 @@ impl Desk<'_> {
             self.lose_part(id, *part, &fallen);
         }
         let until = self.saves.stored_with();
-        self.saves.request_commit(self.clock.now);
+        self.saves.request_commit();
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         dimension.orphans.extend(viewers.into_iter().map(|viewer| (viewer, until)));
-        // The world knew them; the next one will have to be told.
-        inbox.sections = dimension.regionizer.sections(region).collect();
-        // One that was to be absorbed goes on in its place.
-        let parked = slot.parked.get();
-        if !absorbed.is_empty() {
-            parked.world = Some(absorbed.remove(0));
-            inbox.absorbed = absorbed;
-        }
-        let elsewhere = |letter: &mut Letter| {
-            let column = letter.column().map(|(_, column)| column);
-            column.is_some_and(|column| dimension.regionizer.region_at(column) != Some(region))
-        };
-        let elsewhere: Vec<_> = inbox.letters.extract_if(.., elsewhere).collect();
-        parked.inbox.append(inbox);
-        elsewhere.into_iter().for_each(|letter| self.post(letter));
+        self.let_wait(id, region, slot, inbox);
         for (letter, reason) in undelivered {
             self.undeliverable(letter, reason);
         }
@@ -135,6 +129,25 @@ impl Desk<'_> {
         }
         self.refuse_edits(id, region, edits);
         whole
+    }
+
+    /// What was on its way into a region that halted waits there, but for letters to what is another region's by now.
+    fn let_wait(&mut self, id: DimensionId, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        // The world knew them; the next one will have to be told.
+        inbox.sections = dimension.regionizer.sections(region).collect();
+        let parked = slot.parked.get();
+        if !inbox.absorbed.is_empty() {
+            // One that was to be absorbed goes on in its place.
+            parked.world = Some(inbox.absorbed.remove(0));
+        }
+        let elsewhere = |letter: &mut Letter| {
+            let column = letter.column().map(|(_, column)| column);
+            column.is_some_and(|column| dimension.regionizer.region_at(column) != Some(region))
+        };
+        let elsewhere: Vec<_> = inbox.letters.extract_if(.., elsewhere).collect();
+        parked.inbox.append(inbox);
+        elsewhere.into_iter().for_each(|letter| self.post(letter));
     }
 
     /// The blocks of a region went with its world: they are read again when it lives again.
@@ -294,7 +307,7 @@ impl Desk<'_> {
         let is_last = dimension.regionizer.columns(region).nth(1).is_none();
         let Some(slot) = dimension.regionizer.data_mut(region) else { return false };
         let Some(mut astray) = slot.let_go(column, &self.saves) else {
-            self.saves.request_commit(self.clock.now);
+            self.saves.request_commit();
             return false;
         };
         if is_last {

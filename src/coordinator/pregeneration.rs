@@ -8,7 +8,7 @@
 mod job;
 mod progress;
 
-use super::collect::Desk;
+use super::desk::Desk;
 use super::dimension::Dimension;
 use super::events::ColumnFailed;
 use crate::generation::DistanceGraph;

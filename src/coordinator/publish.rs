@@ -1,16 +1,15 @@
 //! Puts what changed where the main world takes it.
 
 use super::arenas::{Arena, ArenaStatus};
-use super::collect::Desk;
+use super::desk::Desk;
 use super::events::{BlockRefused, WorldEvent};
-use super::exchange::{ColumnUpdate, MirrorState, Published};
 use super::far_view::FarUpdate;
 use super::pregeneration::PregenerationStatus;
+use super::published::{ColumnUpdate, MirrorState, Published};
 use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
 use crate::chunk::{Chunk, Column};
-use crate::simulation::Exclusive;
-use crate::simulation::{BlockAccessError, Letter, MirrorUpdate, SetBlock};
+use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;

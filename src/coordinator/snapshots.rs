@@ -19,7 +19,7 @@ mod records;
 mod sightings;
 mod stragglers;
 
-use super::collect::Desk;
+use super::desk::Desk;
 use super::exchange::Event;
 use super::saving::backup::SaveRequest;
 use super::threads::{Place, WorkError};

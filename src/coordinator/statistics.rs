@@ -3,10 +3,9 @@
 pub(super) mod history;
 pub(super) mod rate;
 
-use super::collect::Desk;
-use super::dimension::{Dimension, Stage};
+use super::desk::Desk;
+use super::dimension::Dimension;
 use super::saving::tiers::{TierStatistics, Tiers};
-use super::streaming::holders::Holder;
 use super::streaming::progress::CountTimer;
 use super::{Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
 use crate::generation::Completion;
@@ -53,6 +52,14 @@ impl Totals {
             self.passes.pop_front();
         }
         self.passes.push_back(took);
+    }
+
+    /// The time of a pass: the median of the last ones, and the longest of 99 in 100.
+    fn pass_times(&self) -> (Duration, Duration) {
+        let mut passes: Vec<_> = self.passes.iter().copied().collect();
+        passes.sort_unstable();
+        let pass = |share: usize| passes.get(passes.len() * share / 100).copied().unwrap_or_default();
+        (pass(50), pass(99))
     }
 
     pub fn tick(&mut self, now: Duration, took: Duration) {
@@ -290,22 +297,55 @@ impl Desk<'_> {
 
     pub fn statistics(&mut self, tiers: &Tiers) -> Statistics {
         let now = self.clock.now;
-        let limit = self.config.watchdog_limit;
-        let coupled = self.couplings.groups(&self.dimensions);
-        let coupled = |region| {
-            let group = coupled.iter().find(|group| group.contains(&region));
-            group.into_iter().flatten().copied().filter(|other| *other != region).collect()
-        };
         self.count_progress();
         let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
         let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
+        let regions = self.region_statistics();
+        let stages = self.dimensions.open.values().flat_map(|dimension| dimension.columns.values());
+        let columns = stages.filter(|stage| stage.is_in_region()).count();
+        let viewers = self.dimensions.open.iter().flat_map(|(id, dimension)| {
+            dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
+        });
+        let viewers = viewers.collect();
+        self.totals.history.refresh(now);
+        let [recent, ..] = *self.totals.history.windows();
+        Statistics {
+            clock: now,
+            generated: self.totals.generated,
+            loaded: self.totals.loaded,
+            columns,
+            in_flight: self.totals.in_flight,
+            in_flight_limit: self.limit.columns(),
+            remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
+            ticks: self.totals.history.ticks(),
+            tick_time_median: recent.median,
+            tick_time_worst: recent.worst,
+            pass_times: self.totals.pass_times(),
+            merges: self.totals.merges,
+            splits: self.totals.splits,
+            saves: self.saves.count,
+            bytes_saved: self.saves.bytes,
+            bytes_written: self.store.0.written_bytes(),
+            save_time: self.saves.time,
+            unsaved: self.saves.unwritten_len(),
+            backlog: self.saves.backlog(),
+            tiers: tiers.statistics.clone(),
+            dimensions,
+            regions,
+            viewers,
+            section_shift: self.config.regionizer.section_shift,
+        }
+    }
+
+    fn region_statistics(&mut self) -> Vec<RegionStatistics> {
+        let (now, limit) = (self.clock.now, self.config.watchdog_limit);
+        let groups = self.couplings.groups(&self.dimensions);
+        let coupled = |region| {
+            let group = groups.iter().find(|group| group.contains(&region));
+            group.into_iter().flatten().copied().filter(|other| *other != region).collect()
+        };
         let mut regions = Vec::new();
-        let mut viewers = Vec::new();
-        let mut columns = 0;
         for (id, dimension) in &mut self.dimensions.open {
-            columns += dimension.columns.values().filter(|stage| !matches!(stage, Stage::Claimed(_))).count();
-            let seen = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
-            viewers.extend(seen.map(|(_, viewer)| (*id, viewer.center, viewer.radii.load)));
             for region in dimension.regionizer.regions() {
                 let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
                 let away = self.deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
@@ -313,7 +353,7 @@ impl Desk<'_> {
                 let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
                 slot.history.refresh(now);
                 let known = slot.listed_sections.clone();
-                let mut entry = RegionStatistics {
+                let statistics = RegionStatistics {
                     state,
                     halted: slot.halted.is_some(),
                     fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
@@ -330,50 +370,24 @@ impl Desk<'_> {
                     windows: *slot.history.windows(),
                     ..RegionStatistics::new(*id, region)
                 };
-                entry.sections = known.unwrap_or_else(|| {
-                    let mut sections: Vec<_> = dimension.regionizer.sections(region).collect();
-                    sections.sort_unstable();
-                    let sections = Arc::<[SectionPos]>::from(sections);
-                    // A region that ticks keeps its sections, but its slot is away: it is listed again the next time.
-                    if let Some(slot) = dimension.regionizer.data_mut(region) {
-                        slot.listed_sections = Some(sections.clone());
-                    }
-                    sections
-                });
-                regions.push(entry);
+                let sections = known.unwrap_or_else(|| dimension.list_sections(region));
+                regions.push(RegionStatistics { sections, ..statistics });
             }
         }
-        let history = &mut self.totals.history;
-        history.refresh(now);
-        let [recent, ..] = *history.windows();
-        let mut passes: Vec<_> = self.totals.passes.iter().copied().collect();
-        passes.sort_unstable();
-        let pass = |share: usize| passes.get(passes.len() * share / 100).copied().unwrap_or_default();
-        Statistics {
-            clock: now,
-            generated: self.totals.generated,
-            loaded: self.totals.loaded,
-            columns,
-            in_flight: self.totals.in_flight,
-            in_flight_limit: self.limit.columns(),
-            remaining: usize::try_from(remaining).unwrap_or(usize::MAX),
-            ticks: self.totals.history.ticks(),
-            tick_time_median: recent.median,
-            tick_time_worst: recent.worst,
-            pass_times: (pass(50), pass(99)),
-            merges: self.totals.merges,
-            splits: self.totals.splits,
-            saves: self.saves.count,
-            bytes_saved: self.saves.bytes,
-            bytes_written: self.store.0.written_bytes(),
-            save_time: self.saves.time,
-            unsaved: self.saves.unwritten_len(),
-            backlog: self.saves.backlog(),
-            tiers: tiers.statistics.clone(),
-            dimensions,
-            regions,
-            viewers,
-            section_shift: self.config.regionizer.section_shift,
+        regions
+    }
+}
+
+impl Dimension {
+    /// The sections of a region, sorted.
+    fn list_sections(&mut self, region: RegionId) -> Arc<[SectionPos]> {
+        let mut sections: Vec<_> = self.regionizer.sections(region).collect();
+        sections.sort_unstable();
+        let sections = Arc::<[SectionPos]>::from(sections);
+        // A region that ticks keeps its sections, but its slot is away: they are listed again the next time.
+        if let Some(slot) = self.regionizer.data_mut(region) {
+            slot.listed_sections = Some(sections.clone());
         }
+        sections
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
-use super::collect::Desk;
+use super::desk::Desk;
 use super::dimension::{Dimension, Stage};
 use super::streaming::holders::Holder;
 use super::streaming::order_queue::Urgency;
@@ -153,15 +153,9 @@ impl Desk<'_> {
             }
             _ => true,
         });
-        let orders = [(stored, false), (new, true)].into_iter();
-        let orders: Vec<_> = orders
-            .flat_map(|(columns, generates)| {
-                let parts = dimension.by_source(columns, generates).into_iter();
-                parts.map(move |(columns, source)| (columns, source, generates))
-            })
-            .collect();
-        for (columns, source, generates) in orders {
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let loaded = dimension.by_source(stored, false).into_iter().map(|order| (order, false));
+        let generated = dimension.by_source(new, true).into_iter().map(|order| (order, true));
+        for ((columns, source), generates) in loaded.chain(generated) {
             // What is read for a region that has the blocks already is not ordered by the nearest viewer.
             let is_nearby = |column| !dimension.fetched.contains_key(column) && !dimension.reloading.contains(column);
             let urgency = match columns.first().filter(|_| columns.iter().all(is_nearby)) {
@@ -176,7 +170,8 @@ impl Desk<'_> {
                     *number = claim;
                 }
             }
-            self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates, urgency });
+            let home = dimension.home.clone();
+            self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
         }
     }
 
@@ -225,10 +220,11 @@ impl Desk<'_> {
         let claim = self.totals.begin_order(dimension, self.clock.pass, columns.len(), true);
         dimension.making.extend(columns.iter().map(|column| (*column, claim)));
         let source = match dimension.sparse {
-            Some(_) => Source::Parts { home: dimension.home.clone(), heights, may_generate: true },
-            None => Source::Generator(dimension.spec.generator.clone(), dimension.spec.heights.clone()),
+            Some(_) => Source::Parts { heights, may_generate: true },
+            None => Source::Generator,
         };
-        self.threads.order(ColumnOrder { claim, dimension: id, batch, columns, source, generates: true, urgency });
+        let home = dimension.home.clone();
+        self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates: true, urgency });
     }
 
     /// Columns for which letters wait in regions that are idle. Given up before the next tick, they would be loaded again
@@ -241,9 +237,7 @@ impl Desk<'_> {
             return found;
         }
         for region in dimension.regionizer.regions() {
-            let away = self.deadlines.running.get(&(id, region)).map(|running| &running.slot);
-            let slot = away.or_else(|| dimension.regionizer.data(region));
-            if slot.is_some_and(|slot| slot.is_idle(&dimension.time, soon)) {
+            if self.deadlines.slot(dimension, region).is_some_and(|slot| slot.is_idle(&dimension.time, soon)) {
                 let letters = dimension.inbox(region).letters.iter();
                 found.extend(letters.filter_map(|letter| Some(letter.column()?.1)));
             }
@@ -295,11 +289,7 @@ impl Dimension {
             return Vec::new();
         }
         if self.sparse.is_none() {
-            let source = match generates {
-                true => Source::Generator(self.spec.generator.clone(), self.spec.heights.clone()),
-                false => Source::Store(self.chunk_heights(), Some(self.home.clone())),
-            };
-            return vec![(columns, source)];
+            return vec![(columns, if generates { Source::Generator } else { Source::Store })];
         }
         let may_generate = generates || !self.generation.settings.paused;
         let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
@@ -310,7 +300,7 @@ impl Dimension {
                 None => parts.push((wanted, vec![column])),
             }
         }
-        let part = |(heights, columns)| (columns, Source::Parts { home: self.home.clone(), heights, may_generate });
+        let part = |(heights, columns)| (columns, Source::Parts { heights, may_generate });
         parts.into_iter().map(part).collect()
     }
 }

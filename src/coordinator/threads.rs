@@ -10,22 +10,21 @@ pub use handle::CoordinatorHandle;
 
 pub(super) use beside::{Place, caught};
 pub(super) use columns::{ColumnOrder, ColumnsReady, ReadyColumn, Source};
-pub(super) use regions::{Fault, FinishedTasks, RegionJob, TaskDone};
+pub(super) use regions::{Fault, FinishedTasks, RegionJob, RegionThreads, TaskDone};
 
+use super::CoordinatorConfig;
 use super::arenas::Arenas;
 use super::exchange::{Event, MainLink};
 use super::far_view::SummaryOrder;
 use super::snapshots::SnapshotJobs;
 use super::streaming::order_queue::OrderQueue;
-use super::{CoordinatorConfig, TickMode};
 use crate::block::BlockRegistry;
-use crate::simulation::{RegionTemplate, WorldPool};
+use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use bevy::tasks::{TaskPool, TaskPoolBuilder};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use regions::{POOLED_WORLDS, next_job, run_job};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -34,10 +33,7 @@ use std::thread::JoinHandle;
 #[derive(Resource)]
 pub(super) struct Threads {
     pub events: Receiver<Event>,
-    regions: Option<Sender<RegionJob>>,
-    tasks_out: usize,
-    finished: Arc<FinishedTasks>,
-    region_threads: Vec<JoinHandle<()>>,
+    pub regions: RegionThreads,
     generation: TaskPool,
     loading: TaskPool,
     /// Orders that no thread has begun.
@@ -45,7 +41,6 @@ pub(super) struct Threads {
     to_load: OrderQueue,
     pub storage: StorageThread,
     sender: Sender<Event>,
-    pool: Arc<WorldPool>,
     template: RegionTemplate,
     store: Arc<WorldStore>,
     /// Long work stops as soon as it may.
@@ -68,22 +63,7 @@ impl Threads {
         template.plugins.push(Arc::new(move |region| {
             region.insert_resource(jobs.clone()).insert_resource(arenas.clone());
         }));
-        let (regions, jobs) = unbounded::<RegionJob>();
-        let pool = Arc::new(WorldPool::new(POOLED_WORLDS));
-        let finished = Arc::<FinishedTasks>::default();
-        let region_threads = (0..config.region_threads.max(1))
-            .map(|number| {
-                let (jobs, sender) = (jobs.clone(), sender.clone());
-                let (template, pool, finished) = (template.clone(), pool.clone(), finished.clone());
-                let name = format!("terrane region {number}");
-                let run = move || {
-                    while let Some(job) = next_job(&jobs, &template, &pool) {
-                        run_job(job, &template, &pool, |done| finished.push(done, &sender));
-                    }
-                };
-                std::thread::Builder::new().name(name).spawn(run)
-            })
-            .collect::<io::Result<_>>()?;
+        let regions = RegionThreads::start(config.region_threads, &template, &sender)?;
         let tasks = |name: &str, threads: usize| {
             TaskPoolBuilder::new().num_threads(threads.max(1)).thread_name(name.to_owned()).build()
         };
@@ -96,15 +76,11 @@ impl Threads {
 
         let threads = Self {
             events,
-            regions: Some(regions),
-            tasks_out: 0,
-            finished,
-            region_threads,
+            regions,
             generation: tasks("terrane generation", config.generation_threads),
             loading: tasks("terrane loading", 1),
             to_generate: OrderQueue::default(),
             to_load: OrderQueue::default(),
-            pool,
             storage,
             sender,
             template,
@@ -143,18 +119,12 @@ impl Threads {
         self.loading.spawn(read).detach();
     }
 
-    /// Lets the threads end when their work is done. Those that hang are left alone.
+    /// Lets the threads end when their work is done.
     pub fn join(&mut self) {
         self.ending.stop();
         self.to_generate.clear();
         self.to_load.clear();
-        self.regions = None;
-        for thread in self.region_threads.drain(..) {
-            if thread.is_finished() {
-                // A region thread catches the panics of the game.
-                let _ = thread.join();
-            }
-        }
+        self.regions.join();
         // It stops within moments, but for a backup and what jobs do with files. The store must not be in use when the app
         // is gone.
         for thread in self.long_work.drain(..) {
@@ -166,11 +136,5 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.join();
-    }
-}
-
-impl TickMode {
-    pub(super) fn is_lockstep(self) -> bool {
-        self == Self::Lockstep
     }
 }

@@ -8,7 +8,7 @@ mod saving;
 
 use super::{
     Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome, RegionTemplate,
-    RegionWorld, Repairs, StableId, Task, Traveller, WorldPool,
+    RegionWorld, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -67,17 +67,7 @@ impl Regions {
             error_handler: None,
             seed: 1,
         };
-        let ground = Ground {
-            dimension: DIMENSION,
-            heights: -64..320,
-            chunk_heights: -4..20,
-            is_sparse: false,
-            generator: Arc::new(Void),
-            blocks: template.blocks.clone(),
-            store: Weak::new(),
-            departed: Arc::default(),
-            repairs: Repairs::default(),
-        };
+        let ground = Ground::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
         let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
     }

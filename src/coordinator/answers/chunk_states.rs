@@ -3,7 +3,7 @@
 use super::opacity::AskError;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ComponentError, format};
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::ChunksAnswer;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};

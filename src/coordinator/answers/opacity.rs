@@ -2,7 +2,7 @@
 
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::OpacityAnswer;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};

@@ -1,13 +1,70 @@
 //! Orders of the main world: how time passes in a dimension, and for one region.
 
 use super::clock::DimensionClock;
-use crate::coordinator::collect::Desk;
-use crate::coordinator::events::{
-    ControlError, ControlRefused, ControlRegion, RegionOrder, RegionRestarted, StepDimension, StepRefused,
-};
+use crate::coordinator::desk::Desk;
+use crate::coordinator::events::{ControlRefused, RegionRestarted, StepRefused};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
+use thiserror::Error;
+
+/// Lets every region of a paused dimension tick so many times, each with the dimension's tick period as its `Time`'s delta.
+/// [`StepRefused`] answers if that cannot be.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepDimension {
+    /// The dimension's entity.
+    pub dimension: Entity,
+    /// How many ticks.
+    pub ticks: u32,
+}
+
+/// An order for one region from the main world.
+///
+/// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
+/// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
+/// A region that has not ticked yet has no say in that. [`ControlRefused`] answers what comes to nothing.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct ControlRegion {
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The region.
+    pub region: RegionId,
+    /// What it is to do.
+    pub order: RegionOrder,
+}
+
+/// What a region can be told to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RegionOrder {
+    /// Stop to tick. It is saved, and takes in and gives up columns, as before; those that a letter waits for are held.
+    Pause,
+    /// Tick again.
+    Resume,
+    /// Tick so many times while it is paused.
+    Step(u32),
+    /// Tick so many times a second of its dimension's clock; `None` for the dimension's rate.
+    TickRate(Option<f64>),
+    /// Begin again from the store after it halted. Letters that waited for it, and entities on their way into it, are
+    /// handed over when the columns that they are for are there again.
+    Restart,
+    /// Halt as if its tick had panicked, when the tick that runs has ended: what was not saved is lost. A region that
+    /// waits to merge cannot.
+    Halt,
+}
+
+/// Why an order for a region or for the clock of a dimension comes to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControlError {
+    /// The dimension is not open.
+    #[error("the dimension is not open")]
+    NotOpen,
+    /// The region is gone.
+    #[error("the region is gone")]
+    Gone,
+    /// The region cannot halt, since it waits to merge with another one.
+    #[error("the region waits to merge with another one")]
+    Merging,
+}
 
 impl Desk<'_> {
     pub fn set_clock(&mut self, dimension: Entity, clock: DimensionClock) {
@@ -25,8 +82,7 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let steps = Some(dimension.time.steps);
         for region in dimension.regionizer.regions() {
-            let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
-            if let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) {
+            if let Some(slot) = self.deadlines.slot_mut(dimension, region) {
                 slot.made_steps = steps;
             }
         }
@@ -49,9 +105,8 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else {
             return self.refuse_control(control, ControlError::NotOpen);
         };
-        let region = dimension.successor(region);
-        let away = self.deadlines.running.get_mut(&(id, region)).map(|running| &mut running.slot);
-        let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else {
+        let (region, steps) = (dimension.successor(region), dimension.time.steps);
+        let Some(slot) = self.deadlines.slot_mut(dimension, region) else {
             return self.refuse_control(control, ControlError::Gone);
         };
         match order {
@@ -65,7 +120,7 @@ impl Desk<'_> {
                 slot.control.paused = false;
                 slot.last_clock = None;
                 // The dimension's steps meanwhile were not for it.
-                slot.made_steps = Some(dimension.time.steps);
+                slot.made_steps = Some(steps);
             }
             RegionOrder::Step(ticks) => slot.control.steps = slot.control.steps.saturating_add(ticks),
             RegionOrder::TickRate(rate) => {

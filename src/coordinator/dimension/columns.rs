@@ -37,6 +37,11 @@ impl Dimension {
         self.making.get(&column) == Some(&claim) && self.making.remove(&column).is_some()
     }
 
+    /// Whether the column is in its region's inbox or world.
+    pub fn is_in_region(&self, column: ColumnPos) -> bool {
+        self.columns.get(&column).is_some_and(|stage| stage.is_in_region())
+    }
+
     /// Whether an order for the column is out.
     pub fn is_under_way(&self, column: ColumnPos) -> bool {
         self.making.contains_key(&column) || self.columns.contains_key(&column)
@@ -74,7 +79,7 @@ impl Dimension {
 
     /// The column is stored now, without an order of those who hold it: they can have it loaded.
     pub fn end_waiting(&mut self, column: ColumnPos) {
-        if self.awaited.remove(&column) && self.resident.release(column) {
+        if self.resident.release(column) {
             self.note_reopened(column);
         }
     }

@@ -1,6 +1,6 @@
 //! What goes to a dimension's regions: entities, letters, and what waited for columns that are gone.
 
-use super::{Dimension, Stage};
+use super::Dimension;
 use crate::coordinator::region_slot::Revived;
 use crate::coordinator::streaming::holders::Holder;
 use crate::region::RegionId;
@@ -97,9 +97,8 @@ impl Dimension {
         for (viewer, radii) in &traveller.viewers {
             self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
-        let loaded = matches!(self.columns.get(&column), Some(Stage::Owned | Stage::Leaving));
         // What the store has of a fetched column is still being read: whoever comes now could be among it.
-        let is_there = loaded && self.is_whole(column);
+        let is_there = self.is_in_region(column) && self.is_whole(column);
         match self.regionizer.region_at(column).filter(|_| is_there) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.push(traveller),

@@ -2,7 +2,7 @@
 //! The game asks for them by a message, and the program `terrane` by a file in the world's folder, which the storage thread
 //! looks for each second.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{BackupFailed, SaveFailed, WorldBackedUp, WorldEvent, WorldSaved};
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};

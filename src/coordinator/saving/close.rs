@@ -1,7 +1,7 @@
 //! Closes dimensions while the app runs: everything of them is saved, then they are gone from memory.
 
 use crate::coordinator::DimensionError;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::exchange::Event;
@@ -159,7 +159,7 @@ impl Desk<'_> {
             }
             dimension.inbox(region).give_up = columns;
             if let Some(task) = self.begin_idle_task(id, region, Task::Close) {
-                self.threads.run_regions([task]);
+                self.threads.regions.run([task]);
             }
         }
     }
@@ -177,7 +177,7 @@ impl Desk<'_> {
         let Some(closing) = &mut dimension.closing else { return };
         let until = *closing.until.get_or_insert_with(|| self.saves.stored_with());
         if !self.saves.is_stored(until) {
-            self.saves.request_commit(self.clock.now);
+            self.saves.request_commit();
             return;
         }
         let remove = closing.remove;

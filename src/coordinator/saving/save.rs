@@ -10,18 +10,19 @@
 
 use super::autosave::{Autosave, SaveTurn};
 use super::backup::SaveRequest;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::SaveFailed;
 use crate::coordinator::{Backlog, CoordinatorConfig, SaveDurability};
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::{Commit, Durability, SaveBatch};
+use crate::storage::{Commit, Durability, EntityRecord, SaveBatch};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// What the others handed out does not wait longer for a region that hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -42,6 +43,7 @@ pub(in crate::coordinator) struct Saves {
     /// Rounds of asking the regions that are not finished, oldest first.
     rounds: Vec<Round>,
     last_round: u64,
+    is_commit_requested: bool,
     /// The number of the last commit that was handed to the storage thread.
     commits: u64,
     /// The number of the last commit that the store has.
@@ -92,6 +94,7 @@ impl Saves {
             requested: Vec::new(),
             rounds: Vec::new(),
             last_round: 0,
+            is_commit_requested: false,
             commits: 0,
             acknowledged: 0,
             sent: None,
@@ -140,6 +143,11 @@ impl Saves {
         [Some(&self.pending), self.sent.as_ref().map(|sent| &*sent.batch)].into_iter().flatten()
     }
 
+    /// The newest of what is on its way into the store of an entity: its record, or that it is no more.
+    pub fn unwritten_entity(&self, id: Uuid) -> Option<&Option<EntityRecord>> {
+        self.unwritten_batches().find_map(|batch| batch.entities.get(&id))
+    }
+
     /// Whether entities are on their way into the store that are in this dimension.
     pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
         let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
@@ -183,12 +191,8 @@ impl Saves {
     }
 
     /// What is pending is written as soon as it may be; nobody is asked for more.
-    pub fn request_commit(&mut self, now: Duration) {
-        if self.rounds.iter().any(|round| round.number == 0) {
-            return;
-        }
-        let (wanted, requests) = (BTreeSet::new(), Vec::new());
-        self.rounds.push(Round { number: 0, wanted, since: now, overdue: false, requests });
+    pub fn request_commit(&mut self) {
+        self.is_commit_requested = true;
     }
 
     /// The newest round for which the region is to hand out what is unsaved, if there is one.
@@ -245,7 +249,7 @@ impl Saves {
 pub(in crate::coordinator) fn begin_save(mut desk: Desk) {
     let now = desk.clock.now;
     let (saves, dimensions) = (&mut *desk.saves, &mut *desk.dimensions);
-    if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue && round.number != 0) {
+    if saves.requested.is_empty() || saves.rounds.iter().any(|round| !round.overdue) {
         return;
     }
     let mut wanted = BTreeSet::new();
@@ -273,7 +277,8 @@ pub(in crate::coordinator) fn commit(mut desk: Desk) {
         return;
     }
     let is_long = saves.pending.len() >= saves.limit / 4;
-    let mut submit = !saves.pending.is_empty() && (is_long || now >= saves.commit_at);
+    let mut submit = mem::take(&mut saves.is_commit_requested);
+    submit |= !saves.pending.is_empty() && (is_long || now >= saves.commit_at);
     submit |= saves.is_unsynced && saves.durability == SaveDurability::EachSecond && now >= saves.sync_at;
     for round in saves.rounds.extract_if(.., |round| round.wanted.is_empty()) {
         saves.answers.extend(round.requests);
@@ -381,8 +386,7 @@ impl Desk<'_> {
                     let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
                     self.saves.pending.merge(newer);
                     self.saves.retry_at = self.clock.now.saturating_add(RETRY);
-                    let now = self.clock.now;
-                    self.saves.request_commit(now);
+                    self.saves.request_commit();
                 }
             }
         }

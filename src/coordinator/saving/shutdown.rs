@@ -2,7 +2,7 @@
 
 use crate::chunk::ColumnSummary;
 use crate::coordinator::SaveError;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::snapshots::Snapshots;
 use crate::coordinator::threads::{ColumnsReady, Fault};
@@ -179,7 +179,7 @@ impl Desk<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { world, inbox } = parked;
             let assignment = Assignment { region, home, world, inbox, task: Task::Close, number, clock, progress };
-            match self.threads.run_region_here(assignment).outcome {
+            match self.threads.regions.run_here(assignment).outcome {
                 Ok((world, outbox)) => {
                     let _ = self.route(id, region, outbox);
                     let dimension = self.dimensions.open.get_mut(&id);

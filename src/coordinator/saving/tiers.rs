@@ -7,9 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::exchange::Event;
-use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::streaming::holders::ViewerState;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{
     ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierMoves, TierSettings, WorldStore,
@@ -228,9 +228,9 @@ impl Desk<'_> {
     /// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
     fn nearest_viewer(&self, group: ChunkGroup) -> Option<u64> {
         let dimension = self.dimensions.open.get(&group.dimension())?;
-        let viewers = dimension.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
         let is_sparse = dimension.sparse.is_some();
-        viewers.map(|(_, viewer)| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height))).min()
+        let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
+        dimension.real_viewers().map(distance).min()
     }
 
     /// All that is loaded was in use up to now, however long ago it was loaded.

@@ -154,8 +154,6 @@ impl Surroundings<'_> {
 impl Job {
     /// A job, and where a restore is remembered, if it is.
     pub fn new(id: SnapshotJobId, task: SnapshotTask, record: Option<PathBuf>) -> Self {
-        let area = task.area();
-        let columns = area.column_area().columns();
         let mut job = Self {
             id,
             is_resumed: false,
@@ -174,7 +172,7 @@ impl Job {
             again: BTreeMap::new(),
             files: Files::None,
             record: None,
-            captured: Snapshot::new(area),
+            captured: Snapshot::new(task.area()),
             snapshot: None,
             stored_snapshot: None,
             stragglers: Stragglers::default(),
@@ -189,37 +187,44 @@ impl Job {
             expected: 0,
             began: None,
             told: None,
-            task: task.clone(),
+            task,
         };
-        match task {
+        job.plan(record);
+        job
+    }
+
+    /// The phases, as far as they are known before a snapshot is read.
+    fn plan(&mut self, record: Option<PathBuf>) {
+        let area = self.task.area();
+        let columns = area.column_area().columns();
+        match self.task.clone() {
             _ if columns > MOST_COLUMNS => {
-                job.fail(SnapshotJobError::TooManyColumns { columns, limit: MOST_COLUMNS });
+                self.fail(SnapshotJobError::TooManyColumns { columns, limit: MOST_COLUMNS });
             }
             SnapshotTask::Capture(capture) => {
-                job.captured = Snapshot::of_parts(area, capture.parts);
-                job.add_phase(Phase::Capture(area.columns().collect()));
+                self.captured = Snapshot::of_parts(area, capture.parts);
+                self.add_phase(Phase::Capture(area.columns().collect()));
                 if capture.parts.entities {
-                    job.add_phase(Phase::LookAgain);
+                    self.add_phase(Phase::LookAgain);
                 }
                 if capture.store.is_some() {
-                    job.add_phase(Phase::Files(FileStep::Store, job.progress.total));
+                    self.add_phase(Phase::Files(FileStep::Store, self.progress.total));
                 }
             }
             SnapshotTask::Restore(restore) => {
-                job.filter = Arc::new(restore.filter.clone());
+                self.filter = Arc::new(restore.filter.clone());
                 let is_remembered = restore.after_crash != AfterCrash::Leave;
-                job.record = record.filter(|_| is_remembered).map(|path| Record {
+                self.record = record.filter(|_| is_remembered).map(|path| Record {
                     path,
                     is_written: false,
                     recovery: restore.clone(),
                 });
                 match &restore.snapshot {
-                    SnapshotSource::Held(_) => job.add_restore(),
-                    SnapshotSource::Stored(stored) => job.add_read(stored, restore.after_crash),
+                    SnapshotSource::Held(_) => self.add_restore(),
+                    SnapshotSource::Stored(stored) => self.add_read(stored, restore.after_crash),
                 }
             }
         }
-        job
     }
 
     /// A restore that was cut short and is remembered there.
@@ -325,42 +330,10 @@ impl Job {
         }
         loop {
             if self.is_cancelled || self.error.is_some() {
-                self.is_void.stop();
-                let since = *self.ending.get_or_insert(now);
-                // A region that is halted or hangs does nothing of it later.
-                let is_over = self.under_way.is_empty() || now >= since.saturating_add(PATIENCE);
-                return if is_over && self.files != Files::UnderWay { Step::End } else { Step::Wait };
+                return self.wind_up(now);
             }
-            while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
-                self.todo.push_front(entry.remove());
-            }
-            if self.is_round() {
-                // Nobody walks about in it, and what was captured is complete but for those who just had.
-                self.under_way.retain(|column, _| !world.is_halted(self.task.dimension(), *column));
-            }
-            if self.under_way.len() >= limits.columns {
-                return Step::Wait;
-            }
-            let next = self.todo.front().map(|piece| piece.column);
-            let is_loaded_for_it = next.is_some_and(|column| !world.is_loaded(self.dimension(), column));
-            if is_loaded_for_it && self.loading.len() >= limits.loading {
-                return Step::Wait;
-            }
-            if let Some(mut piece) = self.todo.pop_front() {
-                if piece.looks < LOOKS && self.is_unclear(&piece, world) {
-                    piece.looks += 1;
-                    self.again.insert((now.saturating_add(LOOK_AGAIN), piece.column), piece);
-                    continue;
-                }
-                if let Some(work) = self.work_for(&piece, world) {
-                    let column = piece.column;
-                    self.under_way.insert(column, piece);
-                    if is_loaded_for_it {
-                        self.loading.insert(column);
-                    }
-                    return Step::Work(column, work);
-                }
-                continue;
+            if let Some(step) = self.next_piece(now, limits, world) {
+                return step;
             }
             if self.phase == Some(Phase::FindStored) && self.stored.is_none() {
                 if mem::replace(&mut self.is_finding, true) {
@@ -387,22 +360,68 @@ impl Job {
                 }
             }
             let Some(phase) = self.phases.pop_front() else { return Step::End };
-            if let Phase::Files(step, _) = phase {
-                self.files = Files::Wanted(step);
-            }
-            self.todo = phase.pieces(&self.task.area());
-            match (&phase, &self.task) {
-                (Phase::LookAgain, _) => self.stragglers.begin(self.dimension(), &self.captured, world),
-                // Within a tick nobody moves.
-                (Phase::Clear, SnapshotTask::Restore(restore)) if self.ticks.len() > 1 => {
-                    if let Some(snapshot) = restore.snapshot.held() {
-                        self.stragglers.begin_round(self.dimension(), snapshot, world);
-                    }
-                }
-                _ => {}
-            }
-            self.phase = Some(phase);
+            self.begin_phase(phase, world);
         }
+    }
+
+    /// It ends before all is done: it waits for what is under way, as long as that may take.
+    fn wind_up(&mut self, now: Duration) -> Step {
+        self.is_void.stop();
+        let since = *self.ending.get_or_insert(now);
+        // A region that is halted or hangs does nothing of it later.
+        let is_over = self.under_way.is_empty() || now >= since.saturating_add(PATIENCE);
+        if is_over && self.files != Files::UnderWay { Step::End } else { Step::Wait }
+    }
+
+    /// The next piece of the phase, if there is room for it; `None` if all are ordered.
+    fn next_piece(&mut self, now: Duration, limits: Limits, world: &mut Surroundings) -> Option<Step> {
+        while let Some(entry) = self.again.first_entry().filter(|entry| entry.key().0 <= now) {
+            self.todo.push_front(entry.remove());
+        }
+        if self.is_round() {
+            // Nobody walks about in it, and what was captured is complete but for those who just had.
+            self.under_way.retain(|column, _| !world.is_halted(self.task.dimension(), *column));
+        }
+        if self.under_way.len() >= limits.columns {
+            return Some(Step::Wait);
+        }
+        while let Some(mut piece) = self.todo.pop_front() {
+            let column = piece.column;
+            let is_loaded_for_it = !world.is_loaded(self.dimension(), column);
+            if is_loaded_for_it && self.loading.len() >= limits.loading {
+                self.todo.push_front(piece);
+                return Some(Step::Wait);
+            }
+            if piece.looks < LOOKS && self.is_unclear(&piece, world) {
+                piece.looks += 1;
+                self.again.insert((now.saturating_add(LOOK_AGAIN), column), piece);
+            } else if let Some(work) = self.work_for(&piece, world) {
+                self.under_way.insert(column, piece);
+                if is_loaded_for_it {
+                    self.loading.insert(column);
+                }
+                return Some(Step::Work(column, work));
+            }
+        }
+        None
+    }
+
+    fn begin_phase(&mut self, phase: Phase, world: &Surroundings) {
+        if let Phase::Files(step, _) = phase {
+            self.files = Files::Wanted(step);
+        }
+        self.todo = phase.pieces(&self.task.area());
+        match (&phase, &self.task) {
+            (Phase::LookAgain, _) => self.stragglers.begin(self.dimension(), &self.captured, world),
+            // Within a tick nobody moves.
+            (Phase::Clear, SnapshotTask::Restore(restore)) if self.ticks.len() > 1 => {
+                if let Some(snapshot) = restore.snapshot.held() {
+                    self.stragglers.begin_round(self.dimension(), snapshot, world);
+                }
+            }
+            _ => {}
+        }
+        self.phase = Some(phase);
     }
 
     /// Whether each region does something to all of its columns at once.

@@ -3,7 +3,6 @@
 //! them at once.
 
 use super::job::Surroundings;
-use crate::coordinator::dimension::Stage;
 use crate::snapshot::Snapshot;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -46,18 +45,15 @@ impl Stragglers {
     /// Each region with columns of a snapshot has its turn.
     pub fn begin_round(&mut self, dimension: DimensionId, snapshot: &Snapshot, world: &Surroundings) {
         let Some(open) = world.dimensions.open.get(&dimension) else { return };
-        let is_loaded = |column: &ColumnPos| open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
-        self.unseen = snapshot.columns().map(|(column, _)| column).filter(is_loaded).collect();
+        let columns = snapshot.columns().map(|(column, _)| column);
+        self.unseen = columns.filter(|column| open.is_in_region(*column)).collect();
     }
 
     /// A column for each region whose turn it is.
     pub fn wanted(&mut self, dimension: DimensionId, world: &Surroundings) -> Vec<ColumnPos> {
         let Some(open) = world.dimensions.open.get(&dimension) else { return Vec::new() };
         // Who was in a column that was given up has been seen with it; who is in a halted region is as they are stored.
-        self.unseen.retain(|column| {
-            let is_there = open.columns.get(column).is_some_and(|stage| is_in_region(*stage));
-            is_there && !world.is_halted(dimension, *column)
-        });
+        self.unseen.retain(|column| open.is_in_region(*column) && !world.is_halted(dimension, *column));
         let mut regions = FxHashSet::default();
         let of_new_region =
             |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));
@@ -79,8 +75,4 @@ impl Stragglers {
             }
         }
     }
-}
-
-fn is_in_region(stage: Stage) -> bool {
-    matches!(stage, Stage::Owned | Stage::Leaving)
 }

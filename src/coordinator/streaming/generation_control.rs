@@ -3,7 +3,7 @@
 use super::failures::Failures;
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::statistics::rate::RecentRate;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;

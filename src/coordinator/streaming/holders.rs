@@ -117,11 +117,8 @@ impl Dimension {
                 *holds -= 1;
                 if *holds == 0 {
                     self.holds.remove(&column);
-                    if self.awaited.remove(&column) {
-                        self.resident.release(column);
-                        if self.generation.failures.is_waiting(column) {
-                            self.left_failures.push(column);
-                        }
+                    if self.resident.release(column) && self.generation.failures.is_waiting(column) {
+                        self.left_failures.push(column);
                     }
                     if self.columns.contains_key(&column) {
                         self.unneeded.insert(column);
@@ -135,6 +132,12 @@ impl Dimension {
     pub fn distance(&self, column: ColumnPos) -> f64 {
         let squared = self.viewers.values().map(|viewer| column.distance_squared(viewer.center)).min();
         squared.map_or(f64::INFINITY, |squared| (squared as f64).sqrt())
+    }
+
+    /// Viewers, and no places that letters wait for.
+    pub fn real_viewers(&self) -> impl Iterator<Item = &ViewerState> {
+        let viewers = self.viewers.iter().filter(|(holder, _)| !matches!(holder, Holder::Letters(_)));
+        viewers.map(|(_, viewer)| viewer)
     }
 
     pub fn is_held(&self, column: ColumnPos) -> bool {

@@ -8,7 +8,7 @@ use super::heading::Aim;
 use super::holders::{Holder, ViewerState};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
 use crate::generation::DistanceGraph;
 use crate::space::{ColumnPos, DimensionId};
@@ -254,8 +254,6 @@ impl Desk<'_> {
             } else if dimension.stored.is_completed(column) {
                 dimension.resident.mark_completed(column);
                 stored.push(column);
-            } else {
-                dimension.awaited.insert(column);
             }
         }
         if !stored.is_empty() {
@@ -279,7 +277,7 @@ impl Desk<'_> {
             let is_wanted = takes_rim || dimension.is_held(column);
             if !is_wanted || awaited.len() + others.len() >= allowance {
                 dimension.stored.release(column);
-            } else if dimension.awaited.remove(&column) {
+            } else if dimension.resident.is_claimed(column) {
                 dimension.resident.mark_completed(column);
                 awaited.push(column);
             } else {

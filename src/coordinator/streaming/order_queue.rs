@@ -56,7 +56,7 @@ impl OrderQueue {
     pub fn revise(&self, dimension: DimensionId, distance: impl Fn(&ColumnOrder) -> f64) -> Vec<ColumnOrder> {
         let mut orders = self.orders();
         let is_too_far = |order: &mut ColumnOrder| {
-            let Some(ordered_at) = order.urgency.ordered_at.filter(|_| order.dimension == dimension) else {
+            let Some(ordered_at) = order.urgency.ordered_at.filter(|_| order.dimension() == dimension) else {
                 return false;
             };
             order.urgency.distance = distance(order);
@@ -77,12 +77,16 @@ impl OrderQueue {
 mod tests {
     use super::*;
     use crate::coordinator::threads::Source;
+    use crate::generation::Void;
+    use crate::simulation::{Ground, RegionHome};
     use crate::space::{BatchPos, ColumnPos};
+    use std::sync::Weak;
 
     fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
-        let columns = vec![ColumnPos::new(claim as i64, 0)];
-        let (dimension, batch) = (DimensionId(dimension), BatchPos::new(0, 0));
-        ColumnOrder { claim, dimension, batch, columns, source: Source::Store(0..1, None), generates: false, urgency }
+        let ground = Ground::new(DimensionId(dimension), 0..16, Arc::new(Void), Arc::default(), Weak::new());
+        let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
+        let (batch, columns) = (BatchPos::new(0, 0), vec![ColumnPos::new(claim as i64, 0)]);
+        ColumnOrder { claim, home, batch, columns, source: Source::Store, generates: false, urgency }
     }
 
     fn claims(orders: impl IntoIterator<Item = ColumnOrder>) -> Vec<u64> {

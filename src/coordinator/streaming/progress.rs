@@ -2,7 +2,7 @@
 
 use super::coverage::{Share, shares};
 use super::holders::ViewerState;
-use crate::coordinator::dimension::{Dimension, Stage};
+use crate::coordinator::dimension::Dimension;
 use crate::coordinator::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Dimension {
         let to_generate = completion(&self.stored, &coverage.generation);
         let mut to_load = completion(&self.resident, &coverage.load);
         // What is on order, or cannot be read for now, is not there yet.
-        let on_order = self.columns.values().filter(|stage| matches!(stage, Stage::Claimed(_))).count();
+        let on_order = self.columns.values().filter(|stage| !stage.is_in_region()).count();
         to_load.missing = (to_load.missing + (on_order + self.failed.len()) as u64).min(to_load.total);
         self.progress = Some(Progress { to_load, to_generate });
     }

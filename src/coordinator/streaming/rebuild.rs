@@ -5,7 +5,7 @@
 //! does whose name is taken by another that is being closed.
 
 use crate::coordinator::DimensionError;
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::DimensionSpec;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};

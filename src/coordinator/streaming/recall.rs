@@ -1,6 +1,6 @@
 //! Takes back what was ordered and not begun, when viewers have gone elsewhere.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Stage;
 use crate::coordinator::threads::ColumnOrder;
 use crate::space::DimensionId;
@@ -30,7 +30,8 @@ impl Desk<'_> {
 
     /// As if it had never been ordered.
     fn undo(&mut self, order: ColumnOrder) {
-        let ColumnOrder { claim, dimension: id, columns, generates, .. } = order;
+        let id = order.dimension();
+        let ColumnOrder { claim, columns, generates, .. } = order;
         self.totals.claims.remove(&claim);
         self.note_answered(id, columns.len(), generates);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };

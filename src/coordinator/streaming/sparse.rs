@@ -8,8 +8,8 @@ use super::failures::wait_after;
 use super::holders::ViewerState;
 use super::order_queue::Urgency;
 use crate::chunk::Column;
-use crate::coordinator::collect::Desk;
 use crate::coordinator::deliver::save_part;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::events::ColumnFailed;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
@@ -248,10 +248,10 @@ impl Desk<'_> {
         let urgency = Urgency::at(dimension.distance(column));
         self.threads.order(ColumnOrder {
             claim,
-            dimension: id,
+            home: dimension.home.clone(),
             batch: column.batch(),
             columns: vec![column],
-            source: Source::Parts { home: dimension.home.clone(), heights, may_generate },
+            source: Source::Parts { heights, may_generate },
             generates: may_generate,
             urgency,
         });

@@ -3,10 +3,10 @@
 use super::Threads;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::order_queue::Urgency;
-use crate::generation::{self, GenerateRequest, Generator};
-use crate::simulation::{ColumnError, FetchedColumn, LoadedColumn, RegionHome};
+use crate::generation::{self, GenerateRequest};
+use crate::simulation::{ColumnError, FetchedColumn, Ground, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
-use crate::storage::{EntityRecord, WorldStore};
+use crate::storage::WorldStore;
 use crate::work::panic_message;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// Columns that are wanted.
 pub(in crate::coordinator) struct ColumnOrder {
     pub claim: u64,
-    pub dimension: DimensionId,
+    /// Their dimension's.
+    pub home: Arc<RegionHome>,
     pub batch: BatchPos,
     pub columns: Vec<ColumnPos>,
     pub source: Source,
@@ -27,12 +28,12 @@ pub(in crate::coordinator) struct ColumnOrder {
 /// Where columns come from.
 #[derive(Clone)]
 pub(in crate::coordinator) enum Source {
-    /// They are stored: their chunks at these chunk heights are read, and made anew if they are damaged and may be.
-    Store(Range<i64>, Option<Arc<RegionHome>>),
-    /// They are new: they are generated at these heights, in blocks.
-    Generator(Arc<dyn Generator>, Range<i64>),
+    /// They are stored: they are read, and chunks made anew that are damaged, if they may be.
+    Store,
+    /// They are new: they are generated.
+    Generator,
     /// Of a sparse dimension: what of these chunk heights is stored is read, the rest is generated, if it may be.
-    Parts { home: Arc<RegionHome>, heights: HeightSet, may_generate: bool },
+    Parts { heights: HeightSet, may_generate: bool },
 }
 
 /// A column that is there.
@@ -68,55 +69,59 @@ impl Threads {
 
     /// Has columns generated or loaded; an event tells when they are there.
     pub fn order(&self, order: ColumnOrder) {
-        let (sender, store, blocks) = (self.sender.clone(), self.store.clone(), self.template.blocks.clone());
+        let (sender, store) = (self.sender.clone(), self.store.clone());
         let (pool, queue) = match order.source {
-            Source::Store(..) => (&self.loading, self.to_load.clone()),
-            Source::Generator(..) | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
+            Source::Store => (&self.loading, self.to_load.clone()),
+            Source::Generator | Source::Parts { .. } => (&self.generation, self.to_generate.clone()),
         };
         queue.push(order);
         pool.spawn(async move {
             // Not the order that this task was made for, but the nearest there is by now; none if one was taken back.
             let Some(order) = queue.pop() else { return };
-            let ColumnOrder { claim, dimension, batch, columns, source, generates: generated, urgency: _ } = order;
-            // Entities may have gone to ground that was not there yet: of new columns only those are read.
-            let (heights, home) = match &source {
-                Source::Store(heights, home) => (heights.clone(), home.as_deref()),
-                _ => (0..0, None),
-            };
-            let read = load(&store, home, dimension, batch, columns, heights);
-            let finish = |(column, read): (ColumnPos, Result<LoadedColumn, ColumnError>)| {
-                let ready = read.and_then(|read| match &source {
-                    Source::Store(..) => Ok(read.into()),
-                    Source::Generator(generator, heights) => {
-                        let request = GenerateRequest { column, heights: heights.clone(), blocks: &blocks };
-                        Ok(generate(&**generator, &request, read.entities)?.into())
-                    }
-                    Source::Parts { home, heights, may_generate } => {
-                        let gather = || home.ground.gather(column, heights, *may_generate);
-                        let FetchedColumn { column, block_ticks, made } = caught(column, gather)?;
-                        let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
-                        let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
-                        Ok(ReadyColumn { loaded, made, left_out })
-                    }
-                });
-                (column, ready)
-            };
-            let columns = read.into_iter().map(finish).collect();
-            let _ = sender.send(Event::ColumnsReady(ColumnsReady { claim, dimension, generated, columns }));
+            let _ = sender.send(Event::ColumnsReady(order.fill(&store)));
         })
         .detach();
     }
 }
 
-fn generate(
-    generator: &dyn Generator,
-    request: &GenerateRequest,
-    entities: Vec<EntityRecord>,
-) -> Result<LoadedColumn, ColumnError> {
-    let column = request.column;
-    let failed = |source| ColumnError::Generate { column, source };
-    let blocks = caught(column, || generation::generate(generator, request).map_err(failed))?;
-    Ok(LoadedColumn { entities, ..blocks.into() })
+impl ColumnOrder {
+    pub fn dimension(&self) -> DimensionId {
+        self.home.ground.dimension
+    }
+
+    /// Loads or generates its columns.
+    fn fill(self, store: &WorldStore) -> ColumnsReady {
+        let ground = &self.home.ground;
+        // Entities may have gone to ground that was not there yet: of new columns only those are read.
+        let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
+        let read = load(store, ground, self.batch, self.columns, heights).into_iter();
+        let ready = |read: LoadedColumn| self.source.finish(ground, read);
+        let columns = read.map(|(column, read)| (column, read.and_then(ready))).collect();
+        ColumnsReady { claim: self.claim, dimension: ground.dimension, generated: self.generates, columns }
+    }
+}
+
+impl Source {
+    /// A column of which that is read which is always read.
+    fn finish(&self, ground: &Ground, read: LoadedColumn) -> Result<ReadyColumn, ColumnError> {
+        let column = read.column.pos();
+        match self {
+            Self::Store => Ok(read.into()),
+            Self::Generator => {
+                let request = GenerateRequest { column, heights: ground.heights.clone(), blocks: &ground.blocks };
+                let failed = |source| ColumnError::Generate { column, source };
+                let made = caught(column, || generation::generate(&*ground.generator, &request).map_err(failed))?;
+                Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())
+            }
+            Self::Parts { heights, may_generate } => {
+                let FetchedColumn { column, block_ticks, made } =
+                    caught(column, || ground.gather(column, heights, *may_generate))?;
+                let left_out = column.loaded().map_or_else(HeightSet::new, |loaded| heights.difference(loaded));
+                let loaded = LoadedColumn { column, block_ticks, entities: read.entities };
+                Ok(ReadyColumn { loaded, made, left_out })
+            }
+        }
+    }
 }
 
 /// What the game's code says, also if it panics.
@@ -127,16 +132,15 @@ fn caught<T>(column: ColumnPos, work: impl FnOnce() -> Result<T, ColumnError>) -
 
 fn load(
     store: &WorldStore,
-    home: Option<&RegionHome>,
-    dimension: DimensionId,
+    ground: &Ground,
     batch: BatchPos,
     columns: Vec<ColumnPos>,
     chunk_heights: Range<i64>,
 ) -> Vec<(ColumnPos, Result<LoadedColumn, ColumnError>)> {
     let Some(&first) = columns.first() else { return Vec::new() };
-    let load_batch = |store: &WorldStore| store.load_batch(dimension, batch, &columns, chunk_heights.clone());
-    let read = || match (&columns[..], home) {
-        (&[column], Some(home)) => home.ground.read_repaired(store, column, load_batch),
+    let load_batch = |store: &WorldStore| store.load_batch(ground.dimension, batch, &columns, chunk_heights.clone());
+    let read = || match columns[..] {
+        [column] => ground.read_repaired(store, column, load_batch),
         _ => load_batch(store),
     };
     let failed = |source| ColumnError::Store { column: first, source };
@@ -145,7 +149,7 @@ fn load(
         // One damaged chunk must not take its 15 neighbours with it.
         Err(_) if columns.len() > 1 => columns
             .into_iter()
-            .flat_map(|column| load(store, home, dimension, batch, vec![column], chunk_heights.clone()))
+            .flat_map(|column| load(store, ground, batch, vec![column], chunk_heights.clone()))
             .collect(),
         Err(error) => vec![(first, Err(error))],
     }

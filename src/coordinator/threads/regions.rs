@@ -1,16 +1,17 @@
 //! Region threads: they take jobs in the order in which these were handed over, and what ended waits for the coordinator.
 
-use super::Threads;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::fault::panic::{self, CaughtPanic};
 use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage, WorldPool};
 use crate::space::DimensionId;
 use bevy::prelude::*;
-use crossbeam_channel::{Receiver, Sender, TryRecvError};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use std::collections::VecDeque;
+use std::io;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Tasks of coupled regions that a region thread does one after the other; most often a single one. What one of the
@@ -51,7 +52,7 @@ impl FinishedTasks {
         mem::take(&mut waiting.tasks)
     }
 
-    pub(super) fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
+    fn push(self: &Arc<Self>, done: TaskDone, wake: &Sender<Event>) {
         let mut waiting = self.waiting();
         waiting.tasks.push(done);
         if waiting.tasks.len() == waiting.wanted {
@@ -77,41 +78,70 @@ pub(in crate::coordinator) struct Fault {
     pub salvage: Box<Salvage>,
 }
 
-impl Threads {
-    /// Hands regions to the region threads.
-    pub fn run_regions(&mut self, job: impl Into<RegionJob>) {
-        let job = job.into();
-        self.tasks_out += job.len();
-        if let Some(regions) = &self.regions
-            && let Err(refused) = regions.send(job)
+/// The region threads.
+pub(in crate::coordinator) struct RegionThreads {
+    jobs: Option<Sender<RegionJob>>,
+    finished: Arc<FinishedTasks>,
+    threads: Vec<JoinHandle<()>>,
+    template: RegionTemplate,
+    pool: Arc<WorldPool>,
+    wake: Sender<Event>,
+}
+
+impl RegionThreads {
+    pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Sender<Event>) -> io::Result<Self> {
+        let (jobs, waiting) = unbounded::<RegionJob>();
+        let (pool, finished) = (Arc::new(WorldPool::new(POOLED_WORLDS)), Arc::<FinishedTasks>::default());
+        let start = |number| {
+            let (waiting, wake) = (waiting.clone(), wake.clone());
+            let (template, pool, finished) = (template.clone(), pool.clone(), finished.clone());
+            let run = move || {
+                while let Some(job) = next_job(&waiting, &template, &pool) {
+                    run_job(job, &template, &pool, |done| finished.push(done, &wake));
+                }
+            };
+            Builder::new().name(format!("terrane region {number}")).spawn(run)
+        };
+        let threads = (0..threads.max(1)).map(start).collect::<io::Result<_>>()?;
+        Ok(Self { jobs: Some(jobs), finished, threads, template: template.clone(), pool, wake: wake.clone() })
+    }
+
+    /// Hands regions to the threads.
+    pub fn run(&self, job: impl Into<RegionJob>) {
+        if let Some(jobs) = &self.jobs
+            && let Err(refused) = jobs.send(job.into())
         {
             // No thread could be started: better late than never.
-            let push = |done| self.finished.push(done, &self.sender);
+            let push = |done| self.finished.push(done, &self.wake);
             run_job(refused.into_inner(), &self.template, &self.pool, push);
         }
     }
 
-    /// Waits for all tasks but so many, which are back already.
-    pub fn wait_for_all(&self, back: usize) -> Vec<TaskDone> {
-        self.finished.take_all(self.tasks_out.saturating_sub(back))
-    }
-
-    /// To be called when so many tasks came back.
-    pub fn tasks_finished(&mut self, tasks: usize) {
-        self.tasks_out = self.tasks_out.saturating_sub(tasks);
+    /// Waits until so many tasks have ended, and takes them.
+    pub fn wait_for(&self, tasks: usize) -> Vec<TaskDone> {
+        self.finished.take_all(tasks)
     }
 
     /// Runs a region on this thread.
-    pub fn run_region_here(&self, task: Assignment) -> TaskDone {
+    pub fn run_here(&self, task: Assignment) -> TaskDone {
         run_task(task, &self.template, &self.pool)
+    }
+
+    /// Lets the threads end when their work is done. Those that hang are left alone.
+    pub(super) fn join(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
+            // A region thread catches the panics of the game.
+            let _ = thread.join();
+        }
     }
 }
 
 /// Region worlds that are made in advance.
-pub(super) const POOLED_WORLDS: usize = 8;
+const POOLED_WORLDS: usize = 8;
 
 /// The next job; while there is none, fresh worlds are made.
-pub(super) fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldPool) -> Option<RegionJob> {
+fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, pool: &WorldPool) -> Option<RegionJob> {
     loop {
         match jobs.try_recv() {
             Ok(job) => return Some(job),
@@ -124,12 +154,7 @@ pub(super) fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate, po
     }
 }
 
-pub(super) fn run_job(
-    mut tasks: RegionJob,
-    template: &RegionTemplate,
-    pool: &WorldPool,
-    mut push: impl FnMut(TaskDone),
-) {
+fn run_job(mut tasks: RegionJob, template: &RegionTemplate, pool: &WorldPool, mut push: impl FnMut(TaskDone)) {
     while let Some(task) = tasks.pop_front() {
         let mut ended = run_task(task, template, pool);
         if let Ok((_, outbox)) = &mut ended.outcome

@@ -4,7 +4,7 @@
 //! letter to its place: the ground is loaded for it, and it follows merges and waits for a region that halted like any
 //! other letter.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
 use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};
@@ -122,7 +122,7 @@ impl Desk<'_> {
         let records = self.saves.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
         let found = records.into_iter().find(|record| record.player().as_deref() == Some(name))?;
         // Of the newest of its records, which may say that it is no more.
-        self.saves.unwritten_batches().find_map(|batch| batch.entities.get(&found.id)).cloned().flatten()
+        self.saves.unwritten_entity(found.id).cloned().flatten()
     }
 
     fn end_reading(&mut self, read: PlayerRead) {
@@ -133,38 +133,37 @@ impl Desk<'_> {
             Err(error) => return self.refuse_log_in(name, error.into()),
         };
         // It may be dead, and the store not know of it yet.
-        let is_alive = |record: &EntityRecord| {
-            let newest = self.saves.unwritten_batches().find_map(|batch| batch.entities.get(&record.id));
-            newest.is_none_or(Option::is_some)
-        };
-        let known = record.filter(is_alive);
-        let first_place = match (known, first_place) {
-            // It begins again where a new one would, with all that it had.
-            (Some(record), Some(first_place)) if is_homeless => Ok((first_place, Some(record))),
-            (Some(record), _) => return self.admit(name, record, false),
-            (None, Some(first_place)) => Ok((first_place, None)),
-            (None, None) => Err(LogInError::UnknownName),
-        };
-        let ((entity, block), homeless) = match first_place {
-            Ok(place) => place,
-            Err(reason) => return self.refuse_log_in(name, reason),
+        let known = record.filter(|record| self.saves.unwritten_entity(record.id).is_none_or(Option::is_some));
+        let Some((entity, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
+            return match known {
+                Some(record) => self.admit(name, record, false),
+                None => self.refuse_log_in(name, LogInError::UnknownName),
+            };
         };
         let Some(&dimension) = self.dimensions.by_entity.get(&entity) else {
             return self.refuse_log_in(name, LogInError::NotADimension(entity));
         };
-        if let Some(record) = homeless {
-            let offset = Position::new(dimension, block).offset.to_array();
-            let record = EntityRecord { dimension, block, offset, ..record };
-            self.saves.pending.entities.insert(record.id, Some(record.clone()));
-            return self.admit(name, record, false);
+        match known {
+            Some(record) => {
+                // It begins again where a new one would, with all that it had.
+                let offset = Position::new(dimension, block).offset.to_array();
+                let record = EntityRecord { dimension, block, offset, ..record };
+                self.saves.pending.entities.insert(record.id, Some(record.clone()));
+                self.admit(name, record, false);
+            }
+            None => {
+                let record = Player::new_record(self.new_player_id(), &name, Position::new(dimension, block));
+                self.admit(name, record, true);
+            }
         }
+    }
+
+    fn new_player_id(&mut self) -> Uuid {
         self.players.made += 1;
         let mut random =
             SplitMix64::from_parts([self.threads.seed(), u64::from_be_bytes(*b" player "), self.players.made]);
         let bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
-        let id = uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid();
-        let record = Player::new_record(id, &name, Position::new(dimension, block));
-        self.admit(name, record, true);
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
     /// Brings the player to its place.

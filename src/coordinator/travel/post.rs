@@ -1,6 +1,6 @@
 //! Sends letters on: to the region that owns a place now, to wherever an entity is, to the main world, to all regions.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::LetterLost;
 use crate::region::RegionId;

@@ -3,7 +3,7 @@
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
 //! stood on that ground when it was given up: whoever loads or generates the column takes it in.
 
-use crate::coordinator::collect::Desk;
+use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::saving::save::Saves;
 use crate::simulation::{Traveller, Undeliverable};

@@ -136,17 +136,8 @@ mod tests {
         }
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
-        let ground = Ground {
-            dimension: DIMENSION,
-            heights: -64..64,
-            chunk_heights: -4..4,
-            is_sparse,
-            generator: Arc::new(Flat::new()),
-            blocks: Arc::new(blocks),
-            store: Arc::downgrade(&store),
-            departed: Arc::default(),
-            repairs: Repairs::new(policy),
-        };
+        let whole = Ground::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
+        let ground = Ground { is_sparse, repairs: Repairs::new(policy), ..whole };
         (ground, store)
     }
 

@@ -4,7 +4,7 @@ use crate::block::BlockRegistry;
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::simulation::{LoadedColumn, Repairs, Viewer};
-use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet};
+use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos, DimensionId, HeightSet, chunk_heights};
 use crate::storage::{StoreError, StoredBlockTick, WorldStore};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -189,6 +189,19 @@ pub struct FetchedColumn {
 }
 
 impl Ground {
+    /// The ground of a dimension that is not sparse.
+    pub fn new(
+        dimension: DimensionId,
+        heights: Range<i64>,
+        generator: Arc<dyn Generator>,
+        blocks: Arc<BlockRegistry>,
+        store: Weak<WorldStore>,
+    ) -> Self {
+        let chunk_heights = chunk_heights(&heights);
+        let (departed, repairs) = (Arc::default(), Repairs::default());
+        Self { dimension, heights, chunk_heights, is_sparse: false, generator, blocks, store, departed, repairs }
+    }
+
     /// For a region, within its tick: the column of a block, in a sparse dimension the part of it around the block that is
     /// not `known`.
     pub(in crate::simulation) fn fetch(
@@ -318,17 +331,8 @@ mod tests {
     fn ground(store: &Arc<WorldStore>) -> Ground {
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
-        Ground {
-            dimension: DimensionId(0),
-            heights: BOUNDLESS,
-            chunk_heights: BOUNDLESS.start >> 4..(BOUNDLESS.end >> 4) + 1,
-            is_sparse: true,
-            generator: Arc::new(Flat::new()),
-            blocks: Arc::new(blocks),
-            store: Arc::downgrade(store),
-            departed: Arc::default(),
-            repairs: Repairs::default(),
-        }
+        let (blocks, store) = (Arc::new(blocks), Arc::downgrade(store));
+        Ground { is_sparse: true, ..Ground::new(DimensionId(0), BOUNDLESS, Arc::new(Flat::new()), blocks, store) }
     }
 
     /// A part of the column, all of this block, with a scheduled tick of that name.

@@ -50,8 +50,7 @@ impl Job {
         if self.removed.contains(&id) {
             return Life::Dead;
         }
-        let unwritten = world.saves.unwritten_batches().find_map(|batch| batch.entities.get(&id));
-        let stored = match unwritten {
+        let stored = match world.saves.unwritten_entity(id) {
             Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
             None => self.stored.as_ref().and_then(|stored| stored.get(&id).copied()),
         };

@@ -1,0 +1,194 @@
+//! What the main world is told: the newest state of what changed.
+
+use super::arenas::{Arena, ArenaStatus};
+use super::events::WorldEvent;
+use super::far_view::FarUpdate;
+use super::pregeneration::PregenerationStatus;
+use super::snapshots::{SnapshotJobId, SnapshotJobStatus};
+use super::statistics::Statistics;
+use crate::chunk::{Chunk, Column};
+use crate::simulation::{BoxedComponent, Exclusive, Letter, Position};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A published column as it is now.
+#[derive(Clone, Debug)]
+pub enum ColumnUpdate {
+    /// It is loaded.
+    Loaded {
+        /// Its blocks.
+        blocks: Column,
+        /// The main world was never told of it, or that it was unloaded since.
+        is_new: bool,
+    },
+    /// It is loaded, and other parts of it than before.
+    Changed {
+        /// The chunk heights that are not loaded any more, or have come anew since.
+        lost: HeightSet,
+        /// The part that has come.
+        gained: Column,
+    },
+    /// It is not loaded any more.
+    Unloaded,
+}
+
+impl ColumnUpdate {
+    /// Whether what is known of the chunk at this height from before counts no more.
+    fn replaces(&self, height: i64) -> bool {
+        match self {
+            Self::Loaded { .. } | Self::Unloaded => true,
+            Self::Changed { lost, gained } => lost.contains(height) || gained.is_loaded(height),
+        }
+    }
+}
+
+/// The newest state of a mirrored entity.
+pub struct MirrorState {
+    /// The main world was never told of it, or that it was gone since.
+    pub is_new: bool,
+    /// Where it is and the dimension's clock there; `None` if it is gone.
+    pub position: Option<(Position, Duration)>,
+    /// The mirrored components that changed, by the number of their registration.
+    pub components: FxHashMap<usize, BoxedComponent>,
+}
+
+/// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
+/// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
+/// now, a word for each column and mirror that it still has and that is gone, and for the events and the letters a queue
+/// each, of which the oldest are dropped and counted.
+#[derive(Default)]
+pub struct Published {
+    /// Columns that came or went.
+    pub columns: BTreeMap<(DimensionId, ColumnPos), ColumnUpdate>,
+    /// Chunks that changed within loaded columns; apply after `columns`.
+    pub chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
+    /// Mirrored entities that changed.
+    pub mirrors: FxHashMap<Uuid, MirrorState>,
+    /// Pre-generations that came on, by dimension and number.
+    pub pregenerations: BTreeMap<(DimensionId, u64), PregenerationStatus>,
+    /// Snapshot jobs that came on.
+    pub snapshots: BTreeMap<SnapshotJobId, SnapshotJobStatus>,
+    /// Arenas that changed, by name; without a status those that are gone.
+    pub arenas: BTreeMap<String, (Arena, Option<ArenaStatus>)>,
+    /// What happened, oldest first.
+    pub events: VecDeque<WorldEvent>,
+    /// Events and letters that were dropped since their queue was full.
+    pub dropped_events: u64,
+    /// Messages and closures for the main world, oldest first.
+    pub letters: VecDeque<Letter>,
+    /// What listeners of far views are told, oldest first: a listener gets no more before it took what is here.
+    pub far_views: VecDeque<FarUpdate>,
+    /// What a region panicked with, if that is to end the app.
+    pub panic: Option<Exclusive<Box<dyn Any + Send>>>,
+    /// The newest statistics.
+    pub statistics: Option<Arc<Statistics>>,
+}
+
+/// Events, and letters, that wait at most for the main world.
+const MAX_EVENTS: usize = 65_536;
+
+impl Published {
+    pub(super) fn push_event(&mut self, event: WorldEvent) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.dropped_events += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    pub(super) fn push_letter(&mut self, letter: Letter) {
+        if self.letters.len() == MAX_EVENTS {
+            self.letters.pop_front();
+            self.dropped_events += 1;
+        }
+        self.letters.push_back(letter);
+    }
+
+    /// What comes and goes before anyone looks leaves nothing behind.
+    pub(super) fn push_column(&mut self, column: (DimensionId, ColumnPos), mut update: ColumnUpdate) {
+        match (self.columns.get_mut(&column), &mut update) {
+            (Some(ColumnUpdate::Loaded { blocks, .. }), ColumnUpdate::Changed { lost, gained }) => {
+                blocks.cut(lost);
+                blocks.extend(gained);
+                return;
+            }
+            (Some(ColumnUpdate::Changed { lost, gained }), ColumnUpdate::Changed { lost: cut, gained: added }) => {
+                // What came and went before anyone looked was never there.
+                let unseen = gained.cut(cut);
+                gained.extend(added);
+                lost.insert_all(&unseen.loaded().map_or_else(|| cut.clone(), |unseen| cut.difference(unseen)));
+                return;
+            }
+            (Some(ColumnUpdate::Loaded { is_new: true, .. }), ColumnUpdate::Unloaded) => {
+                self.columns.remove(&column);
+                return;
+            }
+            (Some(ColumnUpdate::Loaded { is_new: was_new, .. }), ColumnUpdate::Loaded { is_new, .. }) => {
+                *is_new = *was_new;
+            }
+            (Some(ColumnUpdate::Unloaded), ColumnUpdate::Loaded { is_new, .. }) => *is_new = false,
+            (Some(_) | None, _) => {}
+        }
+        self.columns.insert(column, update);
+    }
+
+    /// A column came, changed or went: older changes of it are part of that.
+    pub fn update_column(&mut self, column: (DimensionId, ColumnPos), update: ColumnUpdate) {
+        self.chunks.retain(|(of, chunk), _| (*of, chunk.column()) != column || !update.replaces(chunk.y));
+        self.push_column(column, update);
+    }
+
+    pub(super) fn push_mirror(&mut self, id: Uuid, state: MirrorState) {
+        match (self.mirrors.get_mut(&id), &state.position) {
+            (Some(known), None) if known.is_new => drop(self.mirrors.remove(&id)),
+            (Some(known), Some(_)) => {
+                known.position = state.position;
+                known.components.extend(state.components);
+            }
+            (Some(_) | None, _) => drop(self.mirrors.insert(id, state)),
+        }
+    }
+
+    /// Takes over what `newer` has to say.
+    pub fn append(&mut self, newer: Self) {
+        // Older changes of a column are part of its newer state, or it is gone.
+        if !newer.columns.is_empty() && !self.chunks.is_empty() {
+            self.chunks.retain(|(dimension, chunk), _| {
+                let update = newer.columns.get(&(*dimension, chunk.column()));
+                update.is_none_or(|update| !update.replaces(chunk.y))
+            });
+        }
+        newer.columns.into_iter().for_each(|(column, update)| self.push_column(column, update));
+        self.chunks.extend(newer.chunks);
+        newer.mirrors.into_iter().for_each(|(id, state)| self.push_mirror(id, state));
+        self.pregenerations.extend(newer.pregenerations);
+        self.snapshots.extend(newer.snapshots);
+        self.arenas.extend(newer.arenas);
+        newer.events.into_iter().for_each(|event| self.push_event(event));
+        newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
+        self.far_views.extend(newer.far_views);
+        self.panic = self.panic.take().or(newer.panic);
+        self.dropped_events += newer.dropped_events;
+        self.statistics = newer.statistics.or(self.statistics.take());
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+            && self.chunks.is_empty()
+            && self.mirrors.is_empty()
+            && self.pregenerations.is_empty()
+            && self.snapshots.is_empty()
+            && self.arenas.is_empty()
+            && self.events.is_empty()
+            && self.letters.is_empty()
+            && self.far_views.is_empty()
+            && self.panic.is_none()
+            && self.statistics.is_none()
+    }
+}
