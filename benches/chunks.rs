@@ -8,7 +8,7 @@ mod measure;
 #[path = "worlds/terrain.rs"]
 mod terrain;
 
-use bevy_terrane::block::{BlockId, BlockLayout, ComponentId, ComponentLayout};
+use bevy_terrane::block::{BlockComponentId, BlockComponentLayout, BlockId, BlockLayout};
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::chunk::format::{EncodedChunk, decode, decode_with, encode, encode_with};
 use criterion::Criterion;
@@ -26,7 +26,7 @@ const FIRST_KIND: u32 = 100;
 /// The kind that carries [`BOOK`], of which a built chunk has 200.
 const SHELF: BlockId = BlockId::new(FIRST_KIND);
 const SHELVES: usize = 200;
-const BOOK: ComponentId = ComponentId::at(0, None);
+const BOOK: BlockComponentId = BlockComponentId::at(0, None);
 const BOOK_BYTES: usize = 40;
 const BUILT: usize = 1024;
 
@@ -34,8 +34,8 @@ const BUILT: usize = 1024;
 struct Books;
 
 impl BlockLayout for Books {
-    fn components(&self, block: BlockId) -> &[ComponentLayout] {
-        if block == SHELF { &[ComponentLayout { id: BOOK, size: None }] } else { &[] }
+    fn components(&self, block: BlockId) -> &[BlockComponentLayout] {
+        if block == SHELF { &[BlockComponentLayout { id: BOOK, size: None }] } else { &[] }
     }
 }
 

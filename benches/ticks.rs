@@ -13,7 +13,7 @@ use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
     Patience, flat, headless, in_region, spawn_in_region, start, update, update_until_within, viewer,
 };
-use bevy_terrane::view::Window;
+use bevy_terrane::view::TimeWindow;
 use report::{report, resident};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,7 +97,7 @@ fn run_for(app: &mut App, seconds: f64) {
 fn rates(app: &App) -> (f64, f64) {
     let regions = &app.world().resource::<WorldStatistics>().regions;
     let mut rates: Vec<f64> =
-        regions.iter().map(|region| region.window(Window::FiveSeconds).ticks_per_second.unwrap_or(0.0)).collect();
+        regions.iter().map(|region| region.window(TimeWindow::FiveSeconds).ticks_per_second.unwrap_or(0.0)).collect();
     rates.sort_by(f64::total_cmp);
     (rates.first().copied().unwrap_or_default(), rates.get(rates.len() / 2).copied().unwrap_or_default())
 }
@@ -176,7 +176,7 @@ fn independence() {
         let look = move |regions: Regions| {
             let sleepy = regions.at(dimension, BlockPos::new(0, 5, 0)).map(|region| region.region);
             let others = regions.iter().filter(|region| Some(region.region) != sleepy);
-            let rate = |region: &RegionStatistics| region.window(Window::FiveSeconds).ticks_per_second;
+            let rate = |region: &RegionStatistics| region.window(TimeWindow::FiveSeconds).ticks_per_second;
             others.filter_map(rate).min_by(f64::total_cmp).unwrap_or_default()
         };
         bevy::ecs::system::RunSystemOnce::run_system_once(app.world_mut(), look).unwrap_or_default()
@@ -341,7 +341,7 @@ fn crowded_region() {
         });
         run_for(&mut app, 8.0);
         let statistics = app.world().resource::<WorldStatistics>().0.clone();
-        statistics.regions.first().map(|region| region.window(Window::FiveSeconds).median).unwrap_or_default()
+        statistics.regions.first().map(|region| region.window(TimeWindow::FiveSeconds).median).unwrap_or_default()
     };
     let (one, many) = (tick_time(usize::MAX), tick_time(1_000));
     let gain = one.as_secs_f64() / many.as_secs_f64();

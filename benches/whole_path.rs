@@ -12,7 +12,7 @@ use bevy::prelude::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{headless, spawn_in_region, start};
-use bevy_terrane::view::Window;
+use bevy_terrane::view::TimeWindow;
 use report::{report, resident};
 use square::{Seen, terrane, watch};
 use std::path::Path;
@@ -157,7 +157,7 @@ fn bots() {
     frames(&mut app, WALK, |_, _| ());
     let columns = (loaded(&app) - before) as f64 / start.elapsed().as_secs_f64();
     let statistics = &app.world().resource::<WorldStatistics>().0;
-    let rate = |region: &RegionStatistics| region.window(Window::FiveSeconds).ticks_per_second;
+    let rate = |region: &RegionStatistics| region.window(TimeWindow::FiveSeconds).ticks_per_second;
     let mut rates: Vec<f64> = statistics.regions.iter().filter_map(rate).collect();
     rates.sort_by(f64::total_cmp);
     let [worst, median] = [0, rates.len() / 2].map(|at| rates.get(at).copied().unwrap_or_default());

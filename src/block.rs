@@ -1,6 +1,6 @@
 //! Types of blocks: their names, their properties and the stable numbers that chunks hold.
 //!
-//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`ComponentId`]. A world stores
+//! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`BlockComponentId`]. A world stores
 //! the registry's lists in the order of the ids, so a number keeps its meaning when the game later adds, renames, drops or
 //! reorders its types.
 //!
@@ -17,22 +17,22 @@ mod block_states;
 mod block_type;
 mod component_layout;
 mod component_table;
-mod records;
 mod registry;
 mod schema;
+mod type_records;
 
 pub use block_component::BlockComponent;
 pub use block_name::{BlockName, BlockNameError};
 pub use block_set::BlockSet;
 pub use block_states::{BlockStates, BlockStatesError};
 pub use block_type::BlockType;
-pub use component_layout::{BlockLayout, ComponentId, ComponentLayout};
+pub use component_layout::{BlockComponentId, BlockComponentLayout, BlockLayout};
 pub use component_table::BlockComponentError;
-pub use records::{BlockRecord, ComponentRecord};
 pub use registry::{
     BLOCK_ENTITY, BlockRegistry, BlockRegistryError, BlockUpgradeError, PLACEHOLDER, STATE, UpgradedBlock,
 };
 pub use schema::{MigrationFailure, Schema, SchemaError};
+pub use type_records::{BlockComponentRecord, BlockRecord};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -31,6 +31,6 @@ pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use error::SyncError;
 pub use messages::{
-    ChunkAnswer, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MOST_QUESTIONS, ServerMessage, SyncWelcome,
+    ChunkAnswer, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncWelcome,
 };
 pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress};

@@ -51,20 +51,20 @@ pub use events::{
     WorldSaved,
 };
 pub use exchange::{FromMain, MainLink};
-pub use far_view::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, MAX_FAR_RADIUS};
+pub use far_view::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, MAX_FAR_RADIUS};
 pub use fault::RegionFault;
 pub use pregeneration::{PregenerationOrder, PregenerationProgress, PregenerationState, PregenerationStatus};
 pub use published::{ColumnUpdate, MirrorState, Published};
 pub use saving::backup::{BackupWorld, SaveError};
 pub use saving::tiers::TierStatistics;
 pub use snapshots::{
-    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobError,
-    SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome, SnapshotProgress,
-    SnapshotSettings, SnapshotSource, StoreSnapshot, UngeneratedGround,
+    AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotConfig,
+    SnapshotJobError, SnapshotJobId, SnapshotJobState, SnapshotJobStatus, SnapshotJobs, SnapshotOutcome,
+    SnapshotProgress, SnapshotSource, StoreSnapshot, UngeneratedGround,
 };
-pub use statistics::history::{TickHistory, TickWindow, Window};
+pub use statistics::history::{TickHistory, TickWindow, TimeWindow};
 pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
-pub use streaming::failures::FailedColumn;
+pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
 pub use threads::{CoordinatorHandle, WorkError};
@@ -144,7 +144,7 @@ pub fn coordinator_app(
         .init_resource::<clocks::clock::Clock>()
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
-        .init_resource::<travel::post::Directory>()
+        .init_resource::<travel::letters::Directory>()
         .init_resource::<dispatch::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<statistics::Totals>()

@@ -46,7 +46,7 @@ pub mod work;
 
 /// What a game imports, together with `bevy::prelude`.
 pub mod prelude {
-    pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockStates, BlockType, ComponentId, Schema};
+    pub use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::generation::{
         Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
@@ -62,13 +62,13 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         Address, BlockAccessError, BlockTick, BlockTicks, BlockTypes, ColumnError, ColumnReady, ColumnRestored,
-        DamagedGround, EntityIndex, EntityMoved, LetterSender, LoggedOut, Migration, MoveCause, PlacedMessage, Player,
+        DamagedGround, EntityIndex, EntityMoved, LetterSender, LoggedOut, MoveCause, Moving, PlacedMessage, Player,
         Position, Post, Received, RegionBlocks, RegionColumns, RegionInfo, RegionMessage, RegionRandom, RegionResource,
         RegionShare, RegionSystems, RegionTick, Returned, StableId, Undeliverable, Viewer,
     };
-    pub use crate::snapshot::{RestoreOrder, Snapshot, SnapshotParts};
+    pub use crate::snapshot::{RestoreSequence, Snapshot, SnapshotParts};
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
-    pub use crate::storage::{Promotion, StorageConfig, TierSettings};
+    pub use crate::storage::{Promotion, StorageConfig, TierConfig};
     pub use crate::view::{
         AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved,
         ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog,
@@ -82,8 +82,8 @@ pub mod prelude {
         PregenerationState, PublishedBlocks, PublishedColumns, RegionCommands, RegionCreated, RegionDestroyed,
         RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
         RegionStatistics, Regions, RemoveDimension, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld,
-        SetBlock, SnapshotJob, SnapshotJobEnded, SnapshotJobError, SnapshotJobState, SnapshotJobs, SnapshotOutcome,
-        SnapshotProgress, SnapshotSettings, SnapshotSource, StepDimension, StepRefused, StoreSnapshot, SyncCache,
+        SetBlock, SnapshotConfig, SnapshotJob, SnapshotJobEnded, SnapshotJobError, SnapshotJobState, SnapshotJobs,
+        SnapshotOutcome, SnapshotProgress, SnapshotSource, StepDimension, StepRefused, StoreSnapshot, SyncCache,
         TickWindow, UngeneratedGround, ViewSystems, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
     };
     #[doc(no_inline)]

@@ -42,8 +42,8 @@ mod store;
 mod tests;
 mod verify;
 
-pub use batch::Batch;
-pub use block::{BLOCK_SIZE, MOST_KEY_BYTES};
+pub use batch::ObjectBatch;
+pub use block::{FILE_BLOCK_BYTES, MAX_KEY_BYTES};
 pub use error::ObjectStoreError;
 pub use recovery::{DroppedWrite, Recovery};
 pub use store::{Object, ObjectStore, ObjectStoreOptions};

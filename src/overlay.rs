@@ -21,12 +21,12 @@
 //!
 //! It is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
 
+mod background_jobs;
 mod clocks;
 mod color;
 mod far_views;
 mod format;
 mod generation;
-mod jobs;
 mod log;
 mod map;
 mod pregenerations;
@@ -150,8 +150,8 @@ struct Background<'w, 's> {
 }
 
 impl Background<'_, '_> {
-    fn jobs(&self) -> jobs::Jobs {
-        jobs::Jobs { pregenerations: self.pregenerations(), snapshots: self.snapshots() }
+    fn jobs(&self) -> background_jobs::Jobs {
+        background_jobs::Jobs { pregenerations: self.pregenerations(), snapshots: self.snapshots() }
     }
 
     /// The pre-generations, the oldest entity first.
@@ -300,7 +300,7 @@ struct View<'a> {
     statistics: &'a Statistics,
     log: &'a RegionLog,
     names: &'a DimensionNames,
-    jobs: &'a jobs::Jobs,
+    jobs: &'a background_jobs::Jobs,
     listeners: &'a [far_views::Listener],
 }
 
@@ -368,7 +368,7 @@ fn show_lists(
     match list {
         OverlayList::Regions => table.show(ui, view.statistics, view.names, selected),
         OverlayList::Log => log::show(ui, view.log, *filter, view.names, selected),
-        OverlayList::Jobs => jobs::show(ui, view.jobs, wishes),
+        OverlayList::Jobs => background_jobs::show(ui, view.jobs, wishes),
         OverlayList::FarViews => far_views::show(ui, view.listeners),
     }
 }

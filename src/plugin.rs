@@ -10,10 +10,10 @@ pub use crate::coordinator::{
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
 
-use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, Pacing, SnapshotSettings};
+use crate::coordinator::{CoordinatorConfig, CoordinatorHandle, DimensionGeneration, Pacing, SnapshotConfig};
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
-use crate::storage::{StorageConfig, TierSettings};
+use crate::storage::{StorageConfig, TierConfig};
 use crate::view;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
@@ -113,7 +113,7 @@ impl TerranePlugin {
     }
 
     /// How much snapshot jobs may take of the world.
-    pub fn with_snapshot_settings(mut self, settings: SnapshotSettings) -> Self {
+    pub fn with_snapshots(mut self, settings: SnapshotConfig) -> Self {
         self.config.snapshots = settings;
         self
     }
@@ -133,7 +133,7 @@ impl TerranePlugin {
     }
 
     /// When chunks that nobody needs move to colder tiers of the store, and when they come back.
-    pub fn with_tiers(mut self, settings: TierSettings) -> Self {
+    pub fn with_tiers(mut self, settings: TierConfig) -> Self {
         self.config.tiers = settings;
         self
     }

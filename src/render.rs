@@ -75,7 +75,7 @@ pub struct ChunkMesh {
 /// loaded; so the view is complete when the simulation has no columns
 /// [remaining](crate::view::Statistics::remaining) and this says [`is_done`](Self::is_done).
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MeshProgress {
+pub struct ChunkMeshProgress {
     /// Chunks that wait for a mesh; some of them may turn out to need none.
     pub queued: usize,
     /// Meshes in the making, or made and not shown yet.
@@ -84,7 +84,7 @@ pub struct MeshProgress {
     pub meshes: usize,
 }
 
-impl MeshProgress {
+impl ChunkMeshProgress {
     /// Whether nothing is queued and nothing in flight.
     pub fn is_done(&self) -> bool {
         self.queued == 0 && self.in_flight == 0
@@ -122,7 +122,7 @@ pub enum ChunkMeshSystems {
     Hear,
     /// Shows finished meshes.
     Apply,
-    /// Begins new ones and updates [`MeshProgress`].
+    /// Begins new ones and updates [`ChunkMeshProgress`].
     Dispatch,
 }
 
@@ -141,7 +141,7 @@ fn add_material(app: &mut App) {
 
 impl Plugin for ChunkRenderPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<MeshProgress>().init_resource::<RenderOrigin>();
+        app.init_resource::<ChunkMeshProgress>().init_resource::<RenderOrigin>();
     }
 
     /// Here every other plugin has added its assets.

@@ -12,19 +12,19 @@
 
 mod columns;
 mod exclusive;
+mod inbox_outbox;
 mod letter;
-mod mail;
 mod player;
 mod pool;
 mod position;
 mod post;
-mod progress;
 mod random;
 mod receive;
 mod salvage;
 mod schedules;
 mod send;
 mod strict;
+mod task_progress;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -33,18 +33,18 @@ mod world;
 
 pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
+pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
 pub use columns::damaged_ground::DamagedGround;
-pub use columns::ground::ColumnError;
+pub use inbox_outbox::SetBlock;
 pub use letter::{Address, LetterSender, Received, RegionMessage, Returned, Undeliverable};
-pub use mail::SetBlock;
 pub use player::{LoggedOut, Player};
 pub use position::{Position, Viewer};
 pub use post::{ColumnReady, Post};
 pub use random::{RegionRandom, SplitMix64};
 pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTemplateError, RegionTick};
 pub use travel::components::{BoxedComponent, Mirrored, SavedComponent};
-pub use travel::entities::{EntityIndex, EntityMoved, Migration, MoveCause, StableId};
+pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId};
 pub use travel::messages::PlacedMessage;
 pub use travel::resources::{RegionResource, RegionShare};
 pub use travel::saved_type::SavedVersionError;
@@ -53,20 +53,20 @@ pub use world::RegionInfo;
 
 // What the coordinator and the plugin need of region worlds.
 pub(crate) use crate::storage::LoadedColumn;
+pub(crate) use columns::column_source::{ColumnSource, Departed, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{
     CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnWork, FinishedWork,
     LookForEntities, PlaceEntities, RestoreColumn, SeenEntities, WorkBudget,
 };
 pub(crate) use columns::damaged_ground::{RegeneratedChunk, Repairs};
-pub(crate) use columns::ground::{Departed, DepartedColumns, FetchedColumn, Ground, SavedChunks};
 pub(crate) use exclusive::Exclusive;
+pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
 pub(crate) use letter::Letter;
-pub(crate) use mail::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
 pub(crate) use pool::WorldPool;
 pub(crate) use position::ViewerRadii;
 pub(crate) use post::schedule;
-pub(crate) use progress::TaskProgress;
 pub(crate) use salvage::Salvage;
+pub(crate) use task_progress::TaskProgress;
 pub(crate) use template::RegionTemplate;
 pub(crate) use travel::components::RegionComponents;
 pub(crate) use world::{Assignment, RegionHome, RegionWorld, Task};

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | capture | [`Snapshot::add_column`] |
 //! | move, turn, flip | [`Snapshot::placed`] by a [`Relocation`]; block states follow by [`StateTurns`] |
-//! | say in which order chunks are put back | [`RestoreOrder`] |
+//! | say in which order chunks are put back | [`RestoreSequence`] |
 //! | put back | [`Snapshot::restored_chunks`], for the blocks of a [`BlockFilter`] |
 //! | undo and redo | [`EditHistory`] |
 //! | read and write files of other programs | [`schematic`], [`Snapshot::to_schematic`], [`Snapshot::from_schematic`] |
@@ -39,12 +39,12 @@ pub mod closed_world;
 mod entities;
 mod history;
 mod memory;
-mod order;
 mod parts;
 mod placed;
 mod relocation;
 mod restore;
 pub mod schematic;
+mod sequence;
 mod state_turns;
 mod stored;
 #[cfg(test)]
@@ -58,11 +58,11 @@ pub use block_turns::{BlockTurns, MissingState};
 pub use capture::{ColumnSnapshot, Snapshot};
 pub use history::{EditHistory, Recorded};
 pub use memory::SnapshotMemory;
-pub use order::{OrderError, RestoreItem, RestoreOrder};
 pub use parts::SnapshotParts;
 pub use placed::PlaceError;
 pub use relocation::Relocation;
 pub(crate) use restore::restored_chunk;
+pub use sequence::{RestoreItem, RestoreSequence, SequenceError};
 pub use state_turns::{StateRule, StateTurns};
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};
 pub use turn::{Flip, Turn};

@@ -29,9 +29,9 @@ pub use crate::coordinator::{
     FailedColumn, GroundRegenerated, LetterLost, LogInError, LogInRefused, OpacityAnswer, Pacing, PlayerLoggedIn,
     PlayerLoggedOut, PregenerationOrder, PregenerationProgress, PregenerationState, RegionCreated, RegionDestroyed,
     RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit, RegionStatistics,
-    RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SetBlock, SnapshotJobError, SnapshotJobId, SnapshotJobState,
-    SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSettings, SnapshotSource, Statistics, StepDimension,
-    StepRefused, StoreSnapshot, TickWindow, TierStatistics, UngeneratedGround, Window, WorkError, WorldBackedUp,
+    RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SetBlock, SnapshotConfig, SnapshotJobError, SnapshotJobId,
+    SnapshotJobState, SnapshotJobs, SnapshotOutcome, SnapshotProgress, SnapshotSource, Statistics, StepDimension,
+    StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, UngeneratedGround, WorkError, WorldBackedUp,
     WorldSaved,
 };
 pub use arenas::ArenaCommands;
@@ -70,7 +70,7 @@ pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
-        .init_resource::<receive::Backlog>();
+        .init_resource::<receive::Unapplied>();
     arenas::build(app);
     chunk_sync::build(app);
     dimension::build(app);

@@ -8,7 +8,7 @@ use crate::start::fail;
 use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::MeshProgress;
+use bevy_terrane::render::ChunkMeshProgress;
 use std::time::Duration;
 
 /// The time between two explosions.
@@ -90,7 +90,7 @@ fn play(
     dimension: Option<Single<(Entity, &DimensionOpen)>>,
     arenas: Query<(&Arena, &ArenaStatus)>,
     bots: Query<&Bot, With<Mirror>>,
-    meshes: Res<MeshProgress>,
+    meshes: Res<ChunkMeshProgress>,
     columns: Res<PublishedColumns>,
     arguments: Res<Arguments>,
     mut pictures: Option<ResMut<Pictures>>,

@@ -5,7 +5,7 @@ use crate::picture::Pictures;
 use crate::start::fail;
 use crate::watch::Watch;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{FarMeshProgress, MeshProgress};
+use bevy_terrane::render::{ChunkMeshProgress, FarMeshProgress};
 use std::time::Duration;
 
 /// How long the land may take.
@@ -20,7 +20,7 @@ pub fn visit(
     mut was_calm: Local<bool>,
     mut pictures: ResMut<Pictures>,
     camera: Single<Entity, With<Camera3d>>,
-    (near, far): (Res<MeshProgress>, Res<FarMeshProgress>),
+    (near, far): (Res<ChunkMeshProgress>, Res<FarMeshProgress>),
     (columns, known): (Res<PublishedColumns>, Res<FarColumns>),
     arguments: Res<Arguments>,
     mut exit: MessageWriter<AppExit>,

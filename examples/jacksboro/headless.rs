@@ -10,7 +10,7 @@ use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
 use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::MeshProgress;
+use bevy_terrane::render::ChunkMeshProgress;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ fn go_on(
     (mut opened, mut saved): (MessageReader<DimensionOpened>, MessageReader<WorldSaved>),
     (mut save, mut exit): (MessageWriter<SaveWorld>, MessageWriter<AppExit>),
     (arguments, viewpoints): (Res<Arguments>, Res<Viewpoints>),
-    (blocks, meshes): (PublishedBlocks, Res<MeshProgress>),
+    (blocks, meshes): (PublishedBlocks, Res<ChunkMeshProgress>),
     (statistics, checks, mut record): (Res<WorldStatistics>, Res<LandmarkChecks>, ResMut<Record>),
     mut rehearsing: Rehearsing,
     mut overlay: ResMut<Overlay>,

@@ -9,14 +9,14 @@ use crate::watch::Watch;
 use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::MeshProgress;
+use bevy_terrane::render::ChunkMeshProgress;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 /// The number of the server's dimension here: an own world would begin at 0.
 pub const OVERWORLD: DimensionId = DimensionId(1 << 32);
 /// Bytes of the cache at the most.
-const MOST_CACHED: u64 = 256 << 20;
+const MAX_CACHED: u64 = 256 << 20;
 /// Blocks of the tower.
 const TOWER: i64 = 24;
 /// How long a step may take.
@@ -31,7 +31,7 @@ pub fn build(arguments: Join) -> Result<App, Box<dyn Error>> {
     let cache = SyncCache {
         // One for each server.
         path: arguments.caches.join(format!("{} at {}", arguments.name, arguments.server).replace(':', " port ")),
-        most_bytes: MOST_CACHED,
+        most_bytes: MAX_CACHED,
     };
     let mut app = App::new();
     app.add_plugins(TerranePlugin::in_memory());
@@ -112,7 +112,7 @@ fn visit(
     mut visit: ResMut<Visit>,
     mut client: Option<ResMut<RenetClient>>,
     view: Single<&ChunkSyncClient>,
-    meshes: Res<MeshProgress>,
+    meshes: Res<ChunkMeshProgress>,
     columns: Res<PublishedColumns>,
     arguments: Res<Join>,
     mut pictures: Option<ResMut<Pictures>>,

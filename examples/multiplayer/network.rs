@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 /// Another number for each version of this protocol.
 const PROTOCOL: u64 = 1;
 /// Players at a time.
-const MOST_PLAYERS: usize = 16;
+const MAX_PLAYERS: usize = 16;
 
 /// Chunks: reliable and in order.
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
@@ -56,7 +56,7 @@ pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTranspor
     let address = socket.local_addr()?;
     let settings = ServerConfig {
         current_time: now()?,
-        max_clients: MOST_PLAYERS,
+        max_clients: MAX_PLAYERS,
         protocol_id: PROTOCOL,
         public_addresses: vec![address],
         authentication: ServerAuthentication::Unsecure,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The time between two looks at the memory and the size of the world.
 const MEASURE_PERIOD: Duration = Duration::from_secs(1);
 /// Complaints that are shown; the rest is counted in the summary.
-const MOST_COMPLAINTS: u32 = 20;
+const MAX_COMPLAINTS: u32 = 20;
 
 /// Shows the progress on the standard error.
 #[derive(Resource)]
@@ -35,8 +35,8 @@ impl Display {
     pub fn complain(&mut self, message: impl Text) {
         self.complaints += 1;
         match self.complaints {
-            ..MOST_COMPLAINTS => say(format_args!("warning: {message}")),
-            MOST_COMPLAINTS => say("warning: more of that is only counted"),
+            ..MAX_COMPLAINTS => say(format_args!("warning: {message}")),
+            MAX_COMPLAINTS => say("warning: more of that is only counted"),
             _ => {}
         }
     }

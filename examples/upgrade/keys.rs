@@ -1,12 +1,12 @@
 //! The upgrade of any keys. A batch writes the new objects and deletes the old ones: whenever it is killed, each object is
 //! there once.
 
-use bevy_terrane::object_store::{Batch, MOST_KEY_BYTES, Object, ObjectStore, ObjectStoreError};
+use bevy_terrane::object_store::{MAX_KEY_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreError};
 use std::ops::ControlFlow;
 
 /// Objects of a batch at the most, and the bytes of their values beyond which it is applied: this is how much work a kill
 /// costs, and about how much memory it takes.
-const MOST_OBJECTS: usize = 256;
+const MAX_OBJECTS: usize = 256;
 const MANY_BYTES: usize = 4 << 20;
 
 /// What the keys end with before and after.
@@ -44,7 +44,7 @@ pub fn upgrade(
 ) -> Result<Outcome, ObjectStoreError> {
     let keys = store.entries_from(0).map(|(key, _)| key).filter(|key| key.ends_with(from));
     let keys: Vec<String> = keys.map(str::to_owned).collect();
-    let (mut outcome, mut batch, mut bytes) = (Outcome::default(), Batch::default(), 0);
+    let (mut outcome, mut batch, mut bytes) = (Outcome::default(), ObjectBatch::default(), 0);
     for (done, key) in (1..).zip(&keys) {
         let new_key = [key.strip_suffix(from).unwrap_or(key), to].concat();
         match upgraded(store, key, &new_key, &convert)? {
@@ -56,9 +56,9 @@ pub fn upgrade(
             }
             Err(reason) => outcome.left.push((key.clone(), reason)),
         }
-        if batch.len() >= 2 * MOST_OBJECTS || bytes >= MANY_BYTES || done == keys.len() {
+        if batch.len() >= 2 * MAX_OBJECTS || bytes >= MANY_BYTES || done == keys.len() {
             store.apply(&batch)?;
-            (batch, bytes) = (Batch::default(), 0);
+            (batch, bytes) = (ObjectBatch::default(), 0);
             if progress(done, keys.len()).is_break() {
                 break;
             }
@@ -77,7 +77,7 @@ fn upgraded(
     if store.contains(new_key) {
         return Ok(Err(format!("{new_key} is there already")));
     }
-    if new_key.len() > MOST_KEY_BYTES {
+    if new_key.len() > MAX_KEY_BYTES {
         return Ok(Err(format!("the new key would have {} bytes", new_key.len())));
     }
     let object = match store.read(key) {

@@ -38,14 +38,14 @@ pub use arguments::Arguments;
 pub use keys::{Endings, Outcome, upgrade};
 
 /// Objects that are named that cannot be upgraded; of others there is only their number.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 fn main() -> ExitCode {
     tell::end(run(&tell::arguments()).map(tell_outcome))
 }
 
 fn tell_outcome(Outcome { upgraded, left }: Outcome) -> ExitCode {
-    for (key, reason) in left.iter().take(MOST_NAMED) {
+    for (key, reason) in left.iter().take(MAX_NAMED) {
         eprintln!("warning: {key} stays as it is: {reason}");
     }
     println!("{upgraded} objects were upgraded, {} stay as they are", left.len());

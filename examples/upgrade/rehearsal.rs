@@ -1,14 +1,14 @@
 //! A file to show the upgrade with.
 
 use super::{Endings, Outcome, upgrade_all};
-use bevy_terrane::object_store::{Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use bevy_terrane::object_store::{ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use std::path::Path;
 
 /// Upgrades a file that is made for it, and shows a part of it before and after.
 pub fn rehearse(endings: Endings<'_>) -> Result<Outcome, ObjectStoreError> {
     let path = std::env::temp_dir().join(format!("upgrade-{}.objects", std::process::id()));
     let mut store = ObjectStore::create(&path, "a game's claims", ObjectStoreOptions::default())?;
-    let mut batch = Batch::default();
+    let mut batch = ObjectBatch::default();
     for x in -500..500 {
         batch.write(format!("chunk/{x},4,0/game:owner"), 3, *b"Ada");
     }

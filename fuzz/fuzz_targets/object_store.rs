@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use bevy_terrane::object_store::{BLOCK_SIZE, Batch, Object, ObjectStore, ObjectStoreOptions};
+use bevy_terrane::object_store::{FILE_BLOCK_BYTES, Object, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,10 +35,10 @@ fuzz_target!(|file: &[u8]| {
 
 /// Makes the checksum of every block right.
 fn mend(file: &mut [u8]) {
-    let line = file.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1).min(BLOCK_SIZE - 4);
-    for (number, block) in file.chunks_exact_mut(BLOCK_SIZE).enumerate() {
+    let line = file.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1).min(FILE_BLOCK_BYTES - 4);
+    for (number, block) in file.chunks_exact_mut(FILE_BLOCK_BYTES).enumerate() {
         let start = if number == 0 { line } else { 0 };
-        let (rest, checksum) = block.split_at_mut(BLOCK_SIZE - 4);
+        let (rest, checksum) = block.split_at_mut(FILE_BLOCK_BYTES - 4);
         checksum.copy_from_slice(&crc32fast::hash(&rest[start..]).to_le_bytes());
     }
 }
@@ -68,7 +68,7 @@ fn change(path: &Path, signature: &str) {
         assert_eq!(store.read(key), Ok(None));
         check(&store, &expected);
     }
-    let mut batch = Batch::default();
+    let mut batch = ObjectBatch::default();
     batch.write("of a batch", 1, &data[..5_000]).delete("written");
     if store.apply(&batch).is_ok() {
         expected.insert("of a batch".to_owned(), Object { version: 1, data: data[..5_000].to_vec() });

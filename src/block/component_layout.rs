@@ -6,9 +6,9 @@ use std::fmt;
 /// The number of a block component in a world: in the order of registration, and with the highest bit set if its size
 /// differs from block to block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ComponentId(u64);
+pub struct BlockComponentId(u64);
 
-impl ComponentId {
+impl BlockComponentId {
     /// Set in the number of a component whose size differs from block to block.
     pub(crate) const VARIABLE: u64 = 1 << 63;
 
@@ -41,7 +41,7 @@ impl ComponentId {
     }
 }
 
-impl fmt::Display for ComponentId {
+impl fmt::Display for BlockComponentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_variable() {
             true => write!(f, "{} (variable size)", self.place()),
@@ -52,14 +52,14 @@ impl fmt::Display for ComponentId {
 
 /// How one component of a block is laid out in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ComponentLayout {
+pub struct BlockComponentLayout {
     /// Which component.
-    pub id: ComponentId,
+    pub id: BlockComponentId,
     /// The bytes of each; `None` if they differ from block to block.
     pub size: Option<u32>,
 }
 
-impl ComponentLayout {
+impl BlockComponentLayout {
     /// The value of a block that was given none: zeros, or no bytes if the sizes differ.
     pub fn unset(&self) -> Vec<u8> {
         vec![0; self.size.map_or(0, |size| size as usize)]
@@ -70,5 +70,5 @@ impl ComponentLayout {
 /// blocks.
 pub trait BlockLayout {
     /// The components of a type of block, by ascending number; none for a type that is not known.
-    fn components(&self, block: BlockId) -> &[ComponentLayout];
+    fn components(&self, block: BlockId) -> &[BlockComponentLayout];
 }

@@ -1,7 +1,9 @@
 //! The block components of a world, and the migrations of their values.
 
 use super::block_name::check_base;
-use super::{BlockComponent, BlockNameError, ComponentId, ComponentLayout, ComponentRecord, Schema, SchemaError};
+use super::{
+    BlockComponent, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockNameError, Schema, SchemaError,
+};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -14,7 +16,7 @@ pub(super) struct ComponentTable {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    record: ComponentRecord,
+    record: BlockComponentRecord,
     /// The place of the component that values of this one become.
     newest: usize,
     /// Of the newest entry of a component that the game has registered.
@@ -36,7 +38,7 @@ pub enum BlockComponentError {
     #[error("the component {name:?} is already registered, as {id}")]
     AlreadyRegistered {
         /// The component registered first.
-        id: ComponentId,
+        id: BlockComponentId,
         /// The name of both.
         name: String,
     },
@@ -80,9 +82,9 @@ pub enum BlockComponentError {
     #[error("the components {first} and {second} are both version {version} of {name:?}")]
     Duplicate {
         /// The first place.
-        first: ComponentId,
+        first: BlockComponentId,
         /// The second place.
-        second: ComponentId,
+        second: BlockComponentId,
         /// The component.
         name: String,
         /// The version of both.
@@ -123,7 +125,7 @@ impl BlockComponentError {
 
 impl ComponentTable {
     /// The components of a stored world: known by what is stored until the game registers them.
-    pub fn from_records(records: Vec<ComponentRecord>) -> Result<Self, BlockComponentError> {
+    pub fn from_records(records: Vec<BlockComponentRecord>) -> Result<Self, BlockComponentError> {
         let mut table = Self::default();
         for record in records {
             let name = record.name.clone();
@@ -131,7 +133,7 @@ impl ComponentTable {
             checked_size(&name, record.size.map(|size| size as usize))?;
             let known: Vec<usize> = table.places(|entry| entry.record.name == name).collect();
             if let Some(first) = known.iter().copied().find(|place| table.entries[*place].record == record) {
-                let second = ComponentId::at(table.entries.len(), record.size);
+                let second = BlockComponentId::at(table.entries.len(), record.size);
                 return Err(BlockComponentError::Duplicate {
                     first: table.id(first),
                     second,
@@ -146,12 +148,12 @@ impl ComponentTable {
     }
 
     /// What the world stores, by number.
-    pub fn records(&self) -> impl ExactSizeIterator<Item = &ComponentRecord> {
+    pub fn records(&self) -> impl ExactSizeIterator<Item = &BlockComponentRecord> {
         self.entries.iter().map(|entry| &entry.record)
     }
 
     /// Adds a component, or says what becomes of the values that the world has. The id is that of its newest version.
-    pub fn register(&mut self, component: BlockComponent) -> Result<ComponentId, BlockComponentError> {
+    pub fn register(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockComponentError> {
         let BlockComponent { name, size, schema } = component;
         let names: Vec<&str> = [&*name].into_iter().chain(schema.former_names()).collect();
         for name in names.iter().copied() {
@@ -160,8 +162,11 @@ impl ComponentTable {
                 return Err(BlockComponentError::AlreadyRegistered { id, name: name.into() });
             }
         }
-        let record =
-            ComponentRecord { size: checked_size(&name, size)?, version: schema.version(), name: name.to_string() };
+        let record = BlockComponentRecord {
+            size: checked_size(&name, size)?,
+            version: schema.version(),
+            name: name.to_string(),
+        };
         let known: Vec<usize> = self.places(|entry| names.contains(&entry.record.name.as_str())).collect();
         for place in known.iter().copied() {
             self.check_known(place, &record, &schema)?;
@@ -176,7 +181,12 @@ impl ComponentTable {
     }
 
     /// Whether the values of a component that the world knows can become ones of the `record` that the game has.
-    fn check_known(&self, place: usize, record: &ComponentRecord, schema: &Schema) -> Result<(), BlockComponentError> {
+    fn check_known(
+        &self,
+        place: usize,
+        record: &BlockComponentRecord,
+        schema: &Schema,
+    ) -> Result<(), BlockComponentError> {
         let stored = &self.entries[place].record;
         if stored.version == record.version && stored.size != record.size {
             return Err(BlockComponentError::SizeChanged {
@@ -196,7 +206,7 @@ impl ComponentTable {
     /// What was called otherwise before has this name from now on, but for what would be there twice then.
     fn rename(&mut self, known: &[usize], name: &str) {
         for place in known {
-            let renamed = ComponentRecord { name: name.to_owned(), ..self.entries[*place].record.clone() };
+            let renamed = BlockComponentRecord { name: name.to_owned(), ..self.entries[*place].record.clone() };
             if !known.iter().any(|other| self.entries[*other].record == renamed) {
                 self.entries[*place].record = renamed;
             }
@@ -204,7 +214,7 @@ impl ComponentTable {
     }
 
     /// The component that the game has registered under this name.
-    pub fn registered(&self, name: &str) -> Option<ComponentId> {
+    pub fn registered(&self, name: &str) -> Option<BlockComponentId> {
         let is_it = |entry: &Entry| entry.record.name == name && self.entries[entry.newest].schema.is_some();
         let by_name = self.entries.iter().find(|entry| is_it(entry)).map(|entry| self.id(entry.newest));
         let was_called = |entry: &Entry| entry.schema.as_ref().is_some_and(|it| it.former_names().any(|it| it == name));
@@ -212,22 +222,22 @@ impl ComponentTable {
     }
 
     /// The component with this number, if there is one.
-    pub fn record(&self, id: ComponentId) -> Option<&ComponentRecord> {
+    pub fn record(&self, id: BlockComponentId) -> Option<&BlockComponentRecord> {
         self.place(id).map(|place| &self.entries[place].record)
     }
 
     /// How values of the component are laid out; `None` if it is not known.
-    pub fn layout(&self, id: ComponentId) -> Option<ComponentLayout> {
-        self.record(id).map(|record| ComponentLayout { id, size: record.size })
+    pub fn layout(&self, id: BlockComponentId) -> Option<BlockComponentLayout> {
+        self.record(id).map(|record| BlockComponentLayout { id, size: record.size })
     }
 
     /// The component that values of this one should become.
-    pub fn newest(&self, id: ComponentId) -> ComponentId {
+    pub fn newest(&self, id: BlockComponentId) -> BlockComponentId {
         self.place(id).map_or(id, |place| self.id(self.entries[place].newest))
     }
 
     /// Whether values of the component can become ones of its newest version now.
-    pub fn can_upgrade(&self, id: ComponentId) -> bool {
+    pub fn can_upgrade(&self, id: BlockComponentId) -> bool {
         self.place(id).is_some_and(|place| {
             let newest = self.entries[place].newest;
             place == newest || self.entries[newest].schema.is_some()
@@ -235,7 +245,7 @@ impl ComponentTable {
     }
 
     /// A value of the component as one of the newest version.
-    pub fn upgrade<'a>(&self, id: ComponentId, value: &'a [u8]) -> Result<Cow<'a, [u8]>, BlockComponentError> {
+    pub fn upgrade<'a>(&self, id: BlockComponentId, value: &'a [u8]) -> Result<Cow<'a, [u8]>, BlockComponentError> {
         let Some(place) = self.place(id) else { return Ok(Cow::Borrowed(value)) };
         let stored = &self.entries[place].record;
         stored.check_length(value.len())?;
@@ -249,16 +259,16 @@ impl ComponentTable {
     }
 
     /// The component of just this name, version and size.
-    pub fn find(&self, record: &ComponentRecord) -> Option<ComponentId> {
+    pub fn find(&self, record: &BlockComponentRecord) -> Option<BlockComponentId> {
         self.places(|entry| entry.record == *record).next().map(|place| self.id(place))
     }
 
     /// A value of a component that need not be one of this world, as one of a component that is.
     pub fn import<'a>(
         &self,
-        record: &ComponentRecord,
+        record: &BlockComponentRecord,
         value: &'a [u8],
-    ) -> Result<Option<(ComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
+    ) -> Result<Option<(BlockComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
         record.check_length(value.len())?;
         if let Some(id) = self.find(record) {
             return Ok(Some((id, Cow::Borrowed(value))));
@@ -277,7 +287,7 @@ impl ComponentTable {
         Ok(Some((id, value)))
     }
 
-    fn push(&mut self, record: ComponentRecord) -> usize {
+    fn push(&mut self, record: BlockComponentRecord) -> usize {
         let place = self.entries.len();
         self.entries.push(Entry { record, newest: place, schema: None });
         place
@@ -287,17 +297,17 @@ impl ComponentTable {
         (0..self.entries.len()).filter(move |place| is_wanted(&self.entries[*place]))
     }
 
-    fn id(&self, place: usize) -> ComponentId {
-        ComponentId::at(place, self.entries[place].record.size)
+    fn id(&self, place: usize) -> BlockComponentId {
+        BlockComponentId::at(place, self.entries[place].record.size)
     }
 
-    fn place(&self, id: ComponentId) -> Option<usize> {
+    fn place(&self, id: BlockComponentId) -> Option<usize> {
         let place = usize::try_from(id.place()).ok()?;
         (place < self.entries.len() && self.id(place) == id).then_some(place)
     }
 }
 
-impl ComponentRecord {
+impl BlockComponentRecord {
     fn is_like(&self, other: &Self) -> bool {
         (self.version, self.size) == (other.version, other.size)
     }

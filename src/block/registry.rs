@@ -9,8 +9,8 @@ mod tests;
 use super::block_name::check_base;
 use super::component_table::ComponentTable;
 use super::{
-    BlockComponent, BlockComponentError, BlockId, BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates,
-    BlockType, ComponentId, ComponentLayout, ComponentRecord,
+    BlockComponent, BlockComponentError, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId,
+    BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType,
 };
 pub use error::{BlockRegistryError, BlockUpgradeError};
 use rustc_hash::FxHashMap;
@@ -61,7 +61,7 @@ pub struct BlockRegistry {
 #[derive(Clone, Debug)]
 struct Entry {
     block: BlockType,
-    components: Vec<ComponentLayout>,
+    components: Vec<BlockComponentLayout>,
     is_placeholder: bool,
     /// What it becomes; itself unless its type has another id by now.
     successor: BlockId,
@@ -122,7 +122,7 @@ impl BlockRegistry {
     /// All but air are placeholders until the game registers the same name or one that is its former name.
     pub fn from_records(
         blocks: Vec<BlockRecord>,
-        components: Vec<ComponentRecord>,
+        components: Vec<BlockComponentRecord>,
     ) -> Result<Self, BlockRegistryError> {
         let mut registry = Self { components: ComponentTable::from_records(components)?, ..Self::new() };
         let air = BlockRecord { name: AIR_NAME.into(), components: Vec::new() };
@@ -141,10 +141,10 @@ impl BlockRegistry {
             return Err(BlockRegistryError::NotCanonical { id, name });
         }
         let layouts = components.into_iter().map(|number| {
-            let layout = self.components.layout(ComponentId::new(number));
+            let layout = self.components.layout(BlockComponentId::new(number));
             layout.ok_or_else(|| BlockRegistryError::NoSuchComponent { id, name: name.clone(), number })
         });
-        let layouts: Vec<ComponentLayout> = layouts.collect::<Result<_, _>>()?;
+        let layouts: Vec<BlockComponentLayout> = layouts.collect::<Result<_, _>>()?;
         if !layouts.is_sorted_by(|a, b| a.id < b.id) {
             return Err(BlockRegistryError::ComponentOrder { id, name });
         }
@@ -160,7 +160,7 @@ impl BlockRegistry {
     ///
     /// # Errors
     /// An invalid or a taken name; and if the world has values in a version that the game cannot read.
-    pub fn register_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
+    pub fn register_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError> {
         Ok(self.components.register(component)?)
     }
 
@@ -279,17 +279,17 @@ impl BlockRegistry {
     }
 
     /// The component that the game has registered under this name.
-    pub fn component(&self, name: &str) -> Option<ComponentId> {
+    pub fn component(&self, name: &str) -> Option<BlockComponentId> {
         self.components.registered(name)
     }
 
     /// What is stored of a component: its name, version and size.
-    pub fn component_record(&self, id: ComponentId) -> Option<&ComponentRecord> {
+    pub fn component_record(&self, id: BlockComponentId) -> Option<&BlockComponentRecord> {
         self.components.record(id)
     }
 
     /// The component of which this is stored, registered or not.
-    pub(crate) fn component_of(&self, record: &ComponentRecord) -> Option<ComponentId> {
+    pub(crate) fn component_of(&self, record: &BlockComponentRecord) -> Option<BlockComponentId> {
         self.components.find(record)
     }
 
@@ -300,9 +300,9 @@ impl BlockRegistry {
     /// If the game's migration refuses the value.
     pub(crate) fn component_value<'a>(
         &self,
-        record: &ComponentRecord,
+        record: &BlockComponentRecord,
         value: &'a [u8],
-    ) -> Result<Option<(ComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
+    ) -> Result<Option<(BlockComponentId, Cow<'a, [u8]>)>, BlockComponentError> {
         self.components.import(record, value)
     }
 
@@ -350,7 +350,7 @@ impl BlockRegistry {
     }
 
     /// What a world stores of its block components, in the order of their numbers.
-    pub fn component_records(&self) -> impl ExactSizeIterator<Item = &ComponentRecord> {
+    pub fn component_records(&self) -> impl ExactSizeIterator<Item = &BlockComponentRecord> {
         self.components.records()
     }
 
@@ -408,7 +408,7 @@ impl BlockRegistry {
     }
 
     /// The components of the type: those that it names, and those that the world has on such blocks.
-    fn layouts(&self, block: &BlockType, known: &[BlockId]) -> Result<Vec<ComponentLayout>, BlockRegistryError> {
+    fn layouts(&self, block: &BlockType, known: &[BlockId]) -> Result<Vec<BlockComponentLayout>, BlockRegistryError> {
         let mut ids = BTreeSet::new();
         for component in &block.components {
             let unknown =
@@ -426,7 +426,7 @@ impl BlockRegistry {
         &mut self,
         block: &BlockType,
         known: &[BlockId],
-        layouts: Vec<ComponentLayout>,
+        layouts: Vec<BlockComponentLayout>,
     ) -> Result<BlockId, BlockRegistryError> {
         let mut same = known.iter().copied().filter(|id| self.components(*id) == layouts);
         let first = same.clone().next();
@@ -465,7 +465,7 @@ impl BlockRegistry {
         (entry.block, entry.is_placeholder, entry.successor) = (block, false, successor);
     }
 
-    fn push(&mut self, block: BlockType, components: Vec<ComponentLayout>, is_placeholder: bool) -> BlockId {
+    fn push(&mut self, block: BlockType, components: Vec<BlockComponentLayout>, is_placeholder: bool) -> BlockId {
         let id = BlockId::new(self.blocks.len() as u32);
         let ids = self.ids.entry(block.name.clone()).or_insert(Ids { current: id, others: Vec::new() });
         if ids.current != id {
@@ -494,7 +494,7 @@ impl BlockRegistry {
 }
 
 impl BlockLayout for BlockRegistry {
-    fn components(&self, block: BlockId) -> &[ComponentLayout] {
+    fn components(&self, block: BlockId) -> &[BlockComponentLayout] {
         self.entry(block).map_or(&[], |entry| &entry.components)
     }
 }

@@ -1,12 +1,12 @@
 //! Chunks that are put together out of cells of others.
 
-use super::components::{Components, PlacedValue, Value};
+use super::component_arrays::{Components, PlacedValue, Value};
 use super::extras::Extras;
-use super::layers::Layers;
+use super::layer_lists::Layers;
 use super::packed_ids::LocalIds;
 use super::palette::PaletteBuilder;
 use super::{Chunk, Content, Mixed, cell, renumber};
-use crate::block::{BlockId, ComponentId};
+use crate::block::{BlockComponentId, BlockId};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart, cell_position};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl<'a> ChunkAssembly<'a> {
         &mut self,
         source: &'a Chunk,
         block: impl Fn(BlockId) -> BlockId,
-        component: impl FnMut([usize; 3], u8, ComponentId) -> Option<ComponentId>,
+        component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
     ) {
         self.places = self.places_of(source, &block);
         self.copy_extras(source, |cell| Some(cell as u16), block, component);
@@ -82,7 +82,7 @@ impl<'a> ChunkAssembly<'a> {
     }
 
     /// Adds a component of variable size to the block of layer 0 of a cell, which does not have it yet.
-    pub fn push_value(&mut self, position: [usize; 3], id: ComponentId, value: &'a Arc<[u8]>) {
+    pub fn push_value(&mut self, position: [usize; 3], id: BlockComponentId, value: &'a Arc<[u8]>) {
         self.values.push(PlacedValue { id, layer: 0, cell: cell(position) as u16, value: Value::Variable(value) });
     }
 
@@ -144,7 +144,7 @@ impl<'a> ChunkAssembly<'a> {
         source: &'a Chunk,
         arrives: impl Fn(usize) -> Option<u16>,
         block: impl Fn(BlockId) -> BlockId,
-        mut component: impl FnMut([usize; 3], u8, ComponentId) -> Option<ComponentId>,
+        mut component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
     ) {
         let Some(extras) = &source.extras else { return };
         let layers = extras.layers.iter();

@@ -2,13 +2,13 @@
 
 use super::format::{check_components, element_slots};
 use super::{Chunk, cell};
-use crate::block::{BlockId, BlockLayout, ComponentId};
+use crate::block::{BlockComponentId, BlockId, BlockLayout};
 use bytemuck::{AnyBitPattern, NoUninit};
 use thiserror::Error;
 
 /// Why a component of a block could not be set or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ComponentError {
+pub enum BlockValueError {
     /// The cell does not have that many layers.
     #[error("block [{}, {}, {}] has no layer {layer}", position[0], position[1], position[2])]
     NoBlock {
@@ -28,13 +28,13 @@ pub enum ComponentError {
         /// The type of block there.
         block: BlockId,
         /// The component asked for.
-        component: ComponentId,
+        component: BlockComponentId,
     },
     /// A value does not have the size of its component.
     #[error("component {component} has {expected} bytes, found {found}")]
     Size {
         /// The component.
-        component: ComponentId,
+        component: BlockComponentId,
         /// The size of the component.
         expected: usize,
         /// The size of the value, or of the type that it was to be read as.
@@ -57,7 +57,7 @@ impl Chunk {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     #[inline]
-    pub fn component(&self, position: [usize; 3], layer: u8, component: ComponentId) -> Option<&[u8]> {
+    pub fn component(&self, position: [usize; 3], layer: u8, component: BlockComponentId) -> Option<&[u8]> {
         let cell = cell(position);
         self.extras.as_ref()?.components.get(component, layer, cell)
     }
@@ -70,19 +70,19 @@ impl Chunk {
         &self,
         position: [usize; 3],
         layer: u8,
-        component: ComponentId,
-    ) -> Result<Option<T>, ComponentError> {
+        component: BlockComponentId,
+    ) -> Result<Option<T>, BlockValueError> {
         let Some(bytes) = self.component(position, layer, component) else { return Ok(None) };
         let (expected, found) = (bytes.len(), size_of::<T>());
         let value = bytemuck::try_pod_read_unaligned(bytes);
-        value.map(Some).map_err(|_| ComponentError::Size { component, expected, found })
+        value.map(Some).map_err(|_| BlockValueError::Size { component, expected, found })
     }
 
     /// All components of the block in a layer, by ascending number.
     ///
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
-    pub fn components(&self, position: [usize; 3], layer: u8) -> impl Iterator<Item = (ComponentId, &[u8])> {
+    pub fn components(&self, position: [usize; 3], layer: u8) -> impl Iterator<Item = (BlockComponentId, &[u8])> {
         let cell = cell(position);
         self.extras.iter().flat_map(move |extras| extras.components.of_block(layer, cell))
     }
@@ -96,14 +96,14 @@ impl Chunk {
         layout: &impl BlockLayout,
         position: [usize; 3],
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
         value: &[u8],
-    ) -> Result<(), ComponentError> {
-        let block = self.block_at(position, layer).ok_or(ComponentError::NoBlock { position, layer })?;
+    ) -> Result<(), BlockValueError> {
+        let block = self.block_at(position, layer).ok_or(BlockValueError::NoBlock { position, layer })?;
         let layout = layout.components(block).iter().find(|layout| layout.id == component);
-        let layout = layout.ok_or(ComponentError::NotOfBlock { position, layer, block, component })?;
+        let layout = layout.ok_or(BlockValueError::NotOfBlock { position, layer, block, component })?;
         if let Some(size) = layout.size.filter(|size| *size as usize != value.len()) {
-            return Err(ComponentError::Size { component, expected: size as usize, found: value.len() });
+            return Err(BlockValueError::Size { component, expected: size as usize, found: value.len() });
         }
         self.extras.get_or_insert_default().components.set(*layout, layer, cell(position), value);
         Ok(())
@@ -118,15 +118,15 @@ impl Chunk {
         layout: &impl BlockLayout,
         position: [usize; 3],
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
         value: &T,
-    ) -> Result<(), ComponentError> {
+    ) -> Result<(), BlockValueError> {
         self.set_component(layout, position, layer, component, bytemuck::bytes_of(value))
     }
 
     /// The same chunk with all the components that its blocks' types have: zeroes, or no bytes where the size is variable, for
     /// those that were not set. `None` if none is missing. A component that a block's type does not have is an error.
-    pub fn with_all_components(&self, layout: &impl BlockLayout) -> Result<Option<Self>, ComponentError> {
+    pub fn with_all_components(&self, layout: &impl BlockLayout) -> Result<Option<Self>, BlockValueError> {
         let expected = element_slots(self, layout);
         check_components(self, &expected)?;
         let found = self.extras.as_ref().map_or(0, |extras| extras.components.len());

@@ -2,7 +2,7 @@
 
 use super::Chunk;
 use super::assembly::{CellMask, ChunkAssembly};
-use super::components::{PlacedValue, Value};
+use super::component_arrays::{PlacedValue, Value};
 use std::sync::Arc;
 
 /// Which parts of a cell are meant.

@@ -1,7 +1,7 @@
 //! What few chunks have, so that the others are small.
 
-use super::components::Components;
-use super::layers::Layers;
+use super::component_arrays::Components;
+use super::layer_lists::Layers;
 
 /// What few chunks have besides one block a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

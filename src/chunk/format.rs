@@ -8,7 +8,7 @@
 //! | palette | a `u64` [`BlockId`] for each local id |
 //! | blocks | 4,096 local ids of `b = ceil(log2(palette count))` bits, x slowest, then y, then z |
 //! | layers | 12 bits x-y-z and `b` bits of local id for each block above layer 0 |
-//! | components | a `u64` [`ComponentId`](crate::block::ComponentId) and an array for each |
+//! | components | a `u64` [`BlockComponentId`](crate::block::BlockComponentId) and an array for each |
 //! | entities | `u64` count, then that many 16-byte UUIDs |
 //!
 //! Which blocks the elements of a component's array belong to follows from the blocks, by a [`BlockLayout`].
@@ -31,7 +31,7 @@ pub use encode::{encode, encode_with};
 pub use encoded_chunk::EncodedChunk;
 pub use error::ChunkFormatError;
 
-use crate::block::{BlockId, BlockLayout, ComponentLayout};
+use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
 use crate::bytes;
 
 /// The version that is written.
@@ -51,7 +51,7 @@ const UUID_BYTES: usize = 16;
 struct NoComponents;
 
 impl BlockLayout for NoComponents {
-    fn components(&self, _: BlockId) -> &[ComponentLayout] {
+    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
         &[]
     }
 }

@@ -1,14 +1,14 @@
 //! Chunks of one registry in the numbers of another.
 
 use super::{Chunk, ChunkAssembly};
-use crate::block::{BlockId, BlockLayout, BlockRegistry, ComponentId};
+use crate::block::{BlockComponentId, BlockId, BlockLayout, BlockRegistry};
 use std::collections::BTreeMap;
 
 /// What the numbers of one registry are in another: of types with the same name.
 #[derive(Clone, Debug)]
 pub struct Renumbering {
     blocks: Vec<BlockId>,
-    components: BTreeMap<ComponentId, ComponentId>,
+    components: BTreeMap<BlockComponentId, BlockComponentId>,
     unknown: Vec<String>,
 }
 

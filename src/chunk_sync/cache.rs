@@ -1,7 +1,7 @@
 //! What a client remembers of chunks until it comes again, in an object store.
 
 use crate::bytes::{self, put_value};
-use crate::object_store::{BLOCK_SIZE, Batch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
+use crate::object_store::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ const ABOUT: &str = "about";
 /// Chunks of a column that are kept in one object.
 const STACK_SHIFT: u32 = 4;
 /// Stacks that are held in memory.
-const MOST_HELD: usize = 256;
+const MAX_HELD: usize = 256;
 /// With so many that are not written, they are.
-const MOST_UNWRITTEN: usize = 128;
+const MAX_UNWRITTEN: usize = 128;
 /// Bytes that a cache may take in any case.
 const LEAST_BYTES: u64 = 1 << 20;
 /// The format of a stack.
@@ -126,7 +126,7 @@ impl ChunkCache {
     pub fn clear(&mut self) -> Result<(), ObjectStoreError> {
         self.held.clear();
         (self.unwritten, self.unwritten_bytes) = (0, 0);
-        let mut all = Batch::default();
+        let mut all = ObjectBatch::default();
         for (key, _) in self.store.with_prefix("stack/") {
             all.delete(key);
         }
@@ -163,7 +163,7 @@ impl ChunkCache {
         if change(&mut held.stack) && !std::mem::replace(&mut held.is_unwritten, true) {
             self.unwritten += 1;
         }
-        let is_much = self.unwritten >= MOST_UNWRITTEN || self.unwritten_bytes > self.most_bytes / 16;
+        let is_much = self.unwritten >= MAX_UNWRITTEN || self.unwritten_bytes > self.most_bytes / 16;
         if is_much { self.write(at) } else { Ok(()) }
     }
 
@@ -184,7 +184,7 @@ impl ChunkCache {
     }
 
     fn write(&mut self, center: ChunkPos) -> Result<(), ObjectStoreError> {
-        let mut batch = Batch::default();
+        let mut batch = ObjectBatch::default();
         let mut bytes = 0;
         for (at, held) in self.held.iter_mut().filter(|(_, held)| held.is_unwritten) {
             held.is_unwritten = false;
@@ -195,7 +195,7 @@ impl ChunkCache {
             };
             let value = put_value(vec![FORMAT], &held.stack);
             // At the most, in blocks with their trailers.
-            bytes += (value.len() as u64 / 3_500 + 1) * BLOCK_SIZE as u64;
+            bytes += (value.len() as u64 / 3_500 + 1) * FILE_BLOCK_BYTES as u64;
             batch.write(key, version, value);
         }
         (self.unwritten, self.unwritten_bytes) = (0, 0);
@@ -221,7 +221,7 @@ impl ChunkCache {
             // What an object takes is known only when it is gone: about as much as the others.
             let average = used / (stacks.len() as u64).max(1);
             let farthest = used.saturating_sub(goal).div_ceil(average.max(1)) as usize;
-            let mut gone = Batch::default();
+            let mut gone = ObjectBatch::default();
             for (_, key) in stacks.iter().take(farthest) {
                 gone.delete(*key);
             }
@@ -243,7 +243,7 @@ impl ChunkCache {
                 Err(ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. }) => Stack::new(),
                 Err(error) => return Err(error),
             };
-            if self.held.len() >= MOST_HELD {
+            if self.held.len() >= MAX_HELD {
                 self.forget_oldest();
             }
             self.held.insert(at, Held { stack, ..Held::default() });

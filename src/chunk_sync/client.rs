@@ -2,7 +2,7 @@
 
 use super::cache::CachedChunk;
 use super::{
-    ChunkAnswer, ChunkCache, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MOST_QUESTIONS, ServerMessage,
+    ChunkAnswer, ChunkCache, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage,
     SyncArea, SyncError, SyncWelcome,
 };
 use crate::object_store::ObjectStoreError;
@@ -13,7 +13,7 @@ use std::mem;
 use std::ops::Range;
 
 /// Questions that wait for their answers at the most, so that what comes near later need not wait for all of them.
-const MOST_UNANSWERED: usize = 4 * MOST_QUESTIONS;
+const MAX_UNANSWERED: usize = 4 * MAX_QUESTIONS;
 /// What is farther than the radius by more chunks is let go, if the server allows as much.
 const MARGIN: u32 = 2;
 
@@ -200,8 +200,8 @@ impl SyncClient {
     pub fn next_message(&mut self) -> Option<Vec<u8>> {
         let area = self.area.filter(|_| self.is_connected)?;
         let mut questions = Vec::new();
-        while questions.len() < MOST_QUESTIONS
-            && self.unanswered < MOST_UNANSWERED
+        while questions.len() < MAX_QUESTIONS
+            && self.unanswered < MAX_UNANSWERED
             && let Some(chunk) = self.unasked.pop_front()
         {
             if let Some(held) = self.chunks.get_mut(&chunk).filter(|held| !held.is_asked) {

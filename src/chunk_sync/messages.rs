@@ -1,7 +1,7 @@
 //! What clients and servers say: a byte for the format, then postcard; what a server says is compressed by zlib.
 
 use super::{SyncArea, SyncError};
-use crate::block::{BlockRecord, ComponentRecord};
+use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::bytes::{self, put_value, up_to};
 use crate::space::ChunkPos;
 use flate2::Compression;
@@ -14,17 +14,17 @@ use std::ops::Range;
 /// Chunks of a column that is always told as a whole.
 const WHOLE_COLUMN: u64 = 64;
 /// Questions in one message at the most.
-pub const MOST_QUESTIONS: usize = 1_024;
+pub const MAX_QUESTIONS: usize = 1_024;
 /// Answers in one message at the most.
-pub(super) const MOST_ANSWERS: usize = 1_024;
+pub(super) const MAX_ANSWERS: usize = 1_024;
 /// Types of blocks that a server may have, and of their components.
-const MOST_TYPES: usize = 1 << 20;
+const MAX_TYPES: usize = 1 << 20;
 
 const FORMAT: u8 = 1;
 /// Of a client's message. A question takes up to 46 bytes.
-const MOST_CLIENT_BYTES: usize = 64 << 10;
+const MAX_CLIENT_BYTES: usize = 64 << 10;
 /// Of a server's message, decompressed: more than the largest chunk with its components that is stored.
-const MOST_SERVER_BYTES: usize = 64 << 20;
+const MAX_SERVER_BYTES: usize = 64 << 20;
 
 /// A state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +56,8 @@ pub struct ChunkQuestion {
 pub struct ChunkQuestions {
     /// It is told of these chunks until it looks elsewhere.
     pub area: SyncArea,
-    /// At most [`MOST_QUESTIONS`], each within the area.
-    #[serde(deserialize_with = "up_to::<_, _, MOST_QUESTIONS>")]
+    /// At most [`MAX_QUESTIONS`], each within the area.
+    #[serde(deserialize_with = "up_to::<_, _, MAX_QUESTIONS>")]
     pub questions: Vec<ChunkQuestion>,
 }
 
@@ -100,11 +100,11 @@ pub struct SyncWelcome {
     /// The same, up and down.
     pub vertical: u32,
     /// What the numbers of blocks in chunks mean.
-    #[serde(deserialize_with = "up_to::<_, _, MOST_TYPES>")]
+    #[serde(deserialize_with = "up_to::<_, _, MAX_TYPES>")]
     pub blocks: Vec<BlockRecord>,
     /// What the numbers of block components mean.
-    #[serde(deserialize_with = "up_to::<_, _, MOST_TYPES>")]
-    pub components: Vec<ComponentRecord>,
+    #[serde(deserialize_with = "up_to::<_, _, MAX_TYPES>")]
+    pub components: Vec<BlockComponentRecord>,
 }
 
 /// All that a server says.
@@ -113,7 +113,7 @@ pub enum ServerMessage {
     /// The first one.
     Welcome(SyncWelcome),
     /// What became of some chunks, at most 1,024.
-    Answers(#[serde(deserialize_with = "up_to::<_, _, MOST_ANSWERS>")] Vec<ChunkAnswer>),
+    Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_ANSWERS>")] Vec<ChunkAnswer>),
 }
 
 impl SyncWelcome {
@@ -134,8 +134,8 @@ impl ChunkQuestions {
     /// # Errors
     /// Bytes that are no such message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
-        if message.len() > MOST_CLIENT_BYTES {
-            return Err(SyncError::TooLarge { limit: MOST_CLIENT_BYTES });
+        if message.len() > MAX_CLIENT_BYTES {
+            return Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES });
         }
         parse(body(message)?)
     }
@@ -156,7 +156,7 @@ impl ServerMessage {
     /// # Errors
     /// Bytes that are no such message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
-        let limit = MOST_SERVER_BYTES;
+        let limit = MAX_SERVER_BYTES;
         let mut plain = Vec::new();
         let mut decoder = ZlibDecoder::new(body(message)?).take(limit as u64 + 1);
         decoder.read_to_end(&mut plain).map_err(|error| SyncError::Malformed { reason: error.to_string() })?;

@@ -1,10 +1,10 @@
 //! The server's side of one client.
 
-use super::messages::MOST_ANSWERS;
+use super::messages::MAX_ANSWERS;
 use super::{
     Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,
 };
-use crate::block::{BlockRecord, ComponentRecord};
+use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
@@ -118,7 +118,7 @@ impl SyncServer {
     pub fn new(
         dimension: &str,
         chunk_heights: Range<i64>,
-        (blocks, components): (Vec<BlockRecord>, Vec<ComponentRecord>),
+        (blocks, components): (Vec<BlockRecord>, Vec<BlockComponentRecord>),
         limits: SyncLimits,
     ) -> Self {
         let SyncLimits { radius, vertical, .. } = limits;
@@ -326,7 +326,7 @@ impl SyncServer {
     /// A message of the next answers, if there are any.
     fn next_answers(&mut self) -> Option<Vec<u8>> {
         let (mut answers, mut bytes) = (Vec::new(), 0);
-        while answers.len() < MOST_ANSWERS
+        while answers.len() < MAX_ANSWERS
             && let Some(answer) = self.ready.front()
         {
             let more = answer_bytes(answer);

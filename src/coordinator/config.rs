@@ -1,12 +1,12 @@
 //! The settings of the coordinator.
 
 use super::clocks::clock::DimensionClock;
-use super::snapshots::SnapshotSettings;
+use super::snapshots::SnapshotConfig;
 use super::streaming::generation_control::DimensionGeneration;
 use super::streaming::pacing::Pacing;
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
-use crate::storage::TierSettings;
+use crate::storage::TierConfig;
 use bevy::prelude::*;
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub struct CoordinatorConfig {
     /// What changed is in the store after this time, two ticks and the time of a commit at the latest.
     pub autosave_period: Duration,
     /// When chunks move to colder tiers and back.
-    pub tiers: TierSettings,
+    pub tiers: TierConfig,
     /// What a save outlives.
     pub save_durability: SaveDurability,
     /// With so many things (chunks, entities and so on) on their way into the store no new ground is ordered; with twice
@@ -122,7 +122,7 @@ pub struct CoordinatorConfig {
     /// The regionizer's thresholds, for every dimension.
     pub regionizer: RegionizerConfig,
     /// How much snapshot jobs may take of the world.
-    pub snapshots: SnapshotSettings,
+    pub snapshots: SnapshotConfig,
 }
 
 impl Default for CoordinatorConfig {
@@ -137,7 +137,7 @@ impl Default for CoordinatorConfig {
             generation: DimensionGeneration::default(),
             pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
-            tiers: TierSettings::default(),
+            tiers: TierConfig::default(),
             save_durability: SaveDurability::default(),
             unsaved_limit: 65_536,
             shutdown_patience: Duration::from_secs(10),
@@ -146,7 +146,7 @@ impl Default for CoordinatorConfig {
             faults: RegionFaults::default(),
             damaged_ground: DamagedGround::default(),
             regionizer: RegionizerConfig::default(),
-            snapshots: SnapshotSettings::default(),
+            snapshots: SnapshotConfig::default(),
         }
     }
 }

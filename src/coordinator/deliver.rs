@@ -4,7 +4,7 @@ use super::LOCKSTEP_LATENCY;
 use super::desk::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::{ColumnFailed, GroundRegenerated};
-use super::streaming::failures::{Verdict, wait_after};
+use super::streaming::failed_columns::{Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
 use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};

@@ -13,8 +13,8 @@ use super::snapshots::Sightings;
 use super::statistics::Totals;
 use super::streaming::pacing::InFlightLimit;
 use super::threads::Threads;
+use super::travel::letters::Directory;
 use super::travel::players::Players;
-use super::travel::post::Directory;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 

@@ -1,7 +1,7 @@
 //! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the stages of its columns.
 
 mod columns;
-mod post;
+mod inboxes;
 mod spec;
 
 pub use spec::{DimensionError, DimensionSpec};
@@ -19,7 +19,7 @@ use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::generation::{DistanceGraph, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{DepartedColumns, Exclusive, Ground, Inbox, Letter, RegionHome, Repairs};
+use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome, Repairs};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, StoreError, WorldStore};
 use crate::work::Stop;
@@ -193,8 +193,8 @@ impl Dimension {
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
-        let whole = Ground::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
-        let ground = Ground { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
+        let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
+        let ground = ColumnSource { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
         let dimension = Self { stored, pregenerations, ..Self::new(spec, regionizer, ground, config) };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
@@ -203,7 +203,7 @@ impl Dimension {
     fn new(
         spec: DimensionSpec,
         regionizer: Regionizer<RegionSlot>,
-        ground: Ground,
+        ground: ColumnSource,
         config: &CoordinatorConfig,
     ) -> Self {
         let section_shift = config.regionizer.section_shift;

@@ -7,7 +7,7 @@ use super::{
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
-use crate::storage::{OpacityTile, StoreError};
+use crate::storage::{BatchOpacity, StoreError};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -300,7 +300,7 @@ events! {
         /// The columns.
         batch: BatchPos,
         /// Which of their blocks are opaque.
-        opacity: Result<Arc<OpacityTile>, AskError>,
+        opacity: Result<Arc<BatchOpacity>, AskError>,
     }
     /// Answers an [`AskChunks`](super::AskChunks).
     ChunksAnswer {

@@ -10,7 +10,7 @@ mod read;
 mod sent;
 mod tracker;
 
-pub use reach::{FarReach, MAX_FAR_RADIUS};
+pub use reach::{FarRadii, MAX_FAR_RADIUS};
 pub(super) use read::{SummariesReady, SummaryOrder};
 
 use super::LOCKSTEP_LATENCY;
@@ -33,7 +33,7 @@ use tracker::{Choice, Tracker};
 use uuid::Uuid;
 
 /// Messages of a listener that the main world has not taken, at most.
-const MOST_UNTAKEN: usize = 4096;
+const MAX_UNTAKEN: usize = 4096;
 /// Columns of one order.
 const ORDER_COLUMNS: usize = 64;
 /// Columns are chosen ahead of what is sent: what can be sent in this time, within [`AHEAD_COLUMNS`].
@@ -46,7 +46,7 @@ pub struct FarWish {
     /// Around what.
     pub center: FarCenter,
     /// How far, and how fine.
-    pub reach: FarReach,
+    pub reach: FarRadii,
     /// The cap, in bytes a second; nothing is sent at 0.
     pub bytes_per_second: u64,
 }
@@ -262,7 +262,7 @@ impl Desk<'_> {
     fn tell_gone(&mut self, entity: Entity, listener: &mut Listener, place: &mut Place) {
         let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
         let mut told = Vec::new();
-        for column in place.tracker.gone(MOST_UNTAKEN.saturating_sub(listener.untaken)) {
+        for column in place.tracker.gone(MAX_UNTAKEN.saturating_sub(listener.untaken)) {
             if !listener.budget.spend(PLACE_BYTES) {
                 place.tracker.gone_again();
                 break;
@@ -294,7 +294,7 @@ impl Desk<'_> {
                 Answer::Unchanged => (None, None),
                 Answer::Unreadable => (Some(Sent::Unreadable), None),
                 Answer::Summary { summary, bytes, sent } => {
-                    if listener.untaken >= MOST_UNTAKEN || !listener.budget.spend(*bytes) {
+                    if listener.untaken >= MAX_UNTAKEN || !listener.budget.spend(*bytes) {
                         return;
                     }
                     listener.average_bytes = 0.95 * listener.average_bytes + 0.05 * *bytes as f64;

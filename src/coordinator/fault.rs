@@ -9,7 +9,7 @@ use super::dispatch::Running;
 use super::events::{RegionHalted, RegionHung};
 use super::region_slot::{Halted, RegionSlot};
 use super::threads::{Fault, TaskDone};
-use super::travel::post::Whereabouts;
+use super::travel::letters::Whereabouts;
 use super::{RegionFaults, SaveError, TickMode};
 use crate::chunk::Column;
 use crate::region::RegionId;

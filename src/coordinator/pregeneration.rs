@@ -16,7 +16,7 @@ use crate::simulation::ColumnError;
 use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use crate::storage::{PregenerationEntry, StoredPregeneration};
 use bevy::prelude::*;
-use job::{Ground, Job, TRIES};
+use job::{Job, JobView, TRIES};
 use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct PregenerationStatus {
 /// The time between two looks at a job by the main world, and between two of its saves.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
 /// Batches that a job looks at in one pass for something to order.
-const MOST_LOOKED_AT: usize = 1 << 14;
+const MAX_LOOKED_AT: usize = 1 << 14;
 /// Columns that may be on order for each generation thread, unless a setting says otherwise.
 const IN_FLIGHT_PER_THREAD: usize = 64;
 
@@ -195,7 +195,7 @@ impl Desk<'_> {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let Dimension { pregenerations, stored, making, columns, .. } = dimension;
-        let ground = Ground { stored, making, columns };
+        let ground = JobView { stored, making, columns };
         let failures = mem::take(&mut pregenerations.failures);
         pregenerations.assign_states();
         for job in pregenerations.jobs.values_mut() {
@@ -247,14 +247,14 @@ impl Desk<'_> {
 
     fn order_for_job(&mut self, id: DimensionId, number: u64, share: usize) -> usize {
         let now = self.clock.now;
-        let (mut ordered, mut looks) = (0, MOST_LOOKED_AT);
+        let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
         let allowance = self.dimensions.open.get_mut(&id).map_or(0, |open| open.generation.allowance(now));
         let share = share.min(allowance);
         while ordered < share {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { break };
             let Dimension { pregenerations, stored, making, columns, .. } = dimension;
             let Some(job) = pregenerations.jobs.get_mut(&number) else { break };
-            let Some((batch, wanted)) = job.next_order(now, &Ground { stored, making, columns }, &mut looks) else {
+            let Some((batch, wanted)) = job.next_order(now, &JobView { stored, making, columns }, &mut looks) else {
                 break;
             };
             ordered += wanted.len();

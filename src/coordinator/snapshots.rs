@@ -42,7 +42,7 @@ use uuid::Uuid;
 pub use error::SnapshotJobError;
 pub(super) use job::StoredPlaces;
 pub use order::{
-    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotSource, SnapshotTask, StoreSnapshot,
+    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource, StoreSnapshot,
     UngeneratedGround,
 };
 pub use progress::{
@@ -53,7 +53,7 @@ pub(super) use sightings::Sightings;
 
 /// How much snapshot jobs may take of the world.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SnapshotSettings {
+pub struct SnapshotConfig {
     /// Jobs that run at a time; the others wait in their order.
     pub jobs: usize,
     /// Columns that a job has under way at a time. Work on one waits for a tick of its region, so with few of them a job takes
@@ -73,14 +73,14 @@ pub struct SnapshotSettings {
     pub arena_side: u64,
 }
 
-impl Default for SnapshotSettings {
+impl Default for SnapshotConfig {
     /// One job at a time, 1,024 columns and 128 that are loaded for it, 60 % of a tick, 4,096 chunks; arenas of 1,024 blocks a side.
     fn default() -> Self {
         Self { jobs: 1, columns: 1_024, loading: 128, tick_share: 0.6, chunks: 4_096, folder: None, arena_side: 1_024 }
     }
 }
 
-impl SnapshotSettings {
+impl SnapshotConfig {
     /// Where snapshots of a world are.
     pub(super) fn folder_in(&self, store: &WorldStore) -> Option<PathBuf> {
         self.folder.clone().or_else(|| store.snapshot_folder())
@@ -104,12 +104,12 @@ impl SnapshotJobs {
 
     /// Queues a capture.
     pub fn capture(&self, capture: CaptureSnapshot) -> SnapshotJobId {
-        self.queue(SnapshotTask::Capture(capture))
+        self.queue(SnapshotOrder::Capture(capture))
     }
 
     /// Queues a restore.
     pub fn restore(&self, restore: RestoreSnapshot) -> SnapshotJobId {
-        self.queue(SnapshotTask::Restore(restore))
+        self.queue(SnapshotOrder::Restore(restore))
     }
 
     /// Cancels a job. What is under way at this moment is finished: each chunk is as it was, or restored.
@@ -122,7 +122,7 @@ impl SnapshotJobs {
         SnapshotJobId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn queue(&self, task: SnapshotTask) -> SnapshotJobId {
+    fn queue(&self, task: SnapshotOrder) -> SnapshotJobId {
         let id = self.next_id();
         let _ = self.events.send(Event::Snapshot(SnapshotEvent::Queued(id, Box::new(task))));
         id
@@ -131,7 +131,7 @@ impl SnapshotJobs {
 
 /// What the coordinator hears of snapshot jobs.
 pub(super) enum SnapshotEvent {
-    Queued(SnapshotJobId, Box<SnapshotTask>),
+    Queued(SnapshotJobId, Box<SnapshotOrder>),
     Cancelled(SnapshotJobId),
     /// A column was worked on for so long.
     Worked(SnapshotJobId, ColumnPos, Box<ColumnAnswer>, Duration),
@@ -263,8 +263,8 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
         match event {
             SnapshotEvent::Queued(id, task) => {
                 let record = match &*task {
-                    SnapshotTask::Restore(_) => snapshots.records.as_mut().map(RestoreRecords::next_path),
-                    SnapshotTask::Capture(_) => None,
+                    SnapshotOrder::Restore(_) => snapshots.records.as_mut().map(RestoreRecords::next_path),
+                    SnapshotOrder::Capture(_) => None,
                 };
                 waiting.push_back(Job::new(id, *task, record));
             }

@@ -7,7 +7,9 @@ use super::desk::Desk;
 use super::dimension::Dimension;
 use super::saving::tiers::{TierStatistics, Tiers};
 use super::streaming::progress::CountTimer;
-use super::{Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, Window};
+use super::{
+    Backlog, DimensionClock, DimensionGeneration, FailedColumn, RegionFault, TickHistory, TickWindow, TimeWindow,
+};
 use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
@@ -257,7 +259,7 @@ impl RegionStatistics {
     }
 
     /// Its ticks over one of the windows.
-    pub fn window(&self, window: Window) -> &TickWindow {
+    pub fn window(&self, window: TimeWindow) -> &TickWindow {
         &self.windows[window as usize]
     }
 

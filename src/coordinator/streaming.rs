@@ -2,8 +2,7 @@
 //!
 //! `stream` runs it in each pass.
 
-pub(super) mod coverage;
-pub(super) mod failures;
+pub(super) mod failed_columns;
 pub(super) mod generation_control;
 pub(super) mod heading;
 pub(super) mod holders;
@@ -14,6 +13,7 @@ pub(super) mod pacing;
 pub(super) mod progress;
 pub(super) mod rebuild;
 pub(super) mod recall;
+pub(super) mod shares;
 pub(super) mod sparse;
 pub(super) mod token_bucket;
 pub(super) mod turns;

@@ -2,7 +2,7 @@
 
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::{Column, ComponentError};
+use crate::chunk::{BlockValueError, Column};
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -133,7 +133,7 @@ pub enum GenerateError {
         /// The chunk.
         chunk: ChunkPos,
         /// Which, where in the chunk, and why not.
-        source: ComponentError,
+        source: BlockValueError,
     },
     /// The generator gave up, for a reason of its own.
     #[error("column {column} could not be generated: {reason}")]

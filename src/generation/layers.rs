@@ -18,7 +18,7 @@ pub use water::WaterFill;
 
 use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
-use super::surface::{Ground, Surface, SurfaceAnswer, SurfaceRequest};
+use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
 use super::terrain::COLUMN_AREA;
 use crate::chunk::Column;
 use crate::space::ColumnPos;
@@ -102,14 +102,14 @@ pub trait GenerateLayer: Send + Sync + 'static {
 /// # }
 /// ```
 pub struct Layers {
-    ground: Ground,
+    ground: SurfaceSource,
     layers: Vec<Box<dyn GenerateLayer>>,
 }
 
 impl Layers {
     /// A generator without layers.
     pub fn new(ground: impl Generator) -> Self {
-        Self { ground: Ground::new(ground), layers: Vec::new() }
+        Self { ground: SurfaceSource::new(ground), layers: Vec::new() }
     }
 
     /// With one layer more, on top of all others.
@@ -177,7 +177,7 @@ impl fmt::Debug for Layers {
 /// What a layer stands on: the ground, and the layers that come before it.
 #[derive(Clone, Copy)]
 struct Below<'a> {
-    ground: &'a Ground,
+    ground: &'a SurfaceSource,
     layers: &'a [Box<dyn GenerateLayer>],
     known: Option<&'a OwnSurfaces>,
 }
@@ -203,7 +203,11 @@ impl OwnSurfaces {
         Self { column, places: Box::new([const { Cell::new(None) }; COLUMN_AREA]) }
     }
 
-    fn get_or_ask(&self, request: &SurfaceRequest<'_>, ground: &Ground) -> Result<Option<Surface>, GenerateError> {
+    fn get_or_ask(
+        &self,
+        request: &SurfaceRequest<'_>,
+        ground: &SurfaceSource,
+    ) -> Result<Option<Surface>, GenerateError> {
         if request.column() != self.column {
             return ground.surface(request);
         }

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 use super::layers::cut;
 use super::mask::Mask;
-use super::surface::{Ground, Surface, SurfaceAnswer, SurfaceRequest};
+use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
 use super::terrain::{COLUMN_AREA, first_block, put_uniform};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
@@ -34,15 +34,15 @@ const MAX_SHIFT: u64 = 512;
 /// let continent = Select::new(plains, mountains, NoiseMask::seeded(3).with_share(0.4));
 /// ```
 pub struct Select {
-    first: Ground,
-    second: Ground,
+    first: SurfaceSource,
+    second: SurfaceSource,
     mask: Box<dyn Mask>,
 }
 
 impl Select {
     /// The first generator where the mask's weight is 0, the second where it is 1.
     pub fn new(first: impl Generator, second: impl Generator, mask: impl Mask) -> Self {
-        Self { first: Ground::new(first), second: Ground::new(second), mask: Box::new(mask) }
+        Self { first: SurfaceSource::new(first), second: SurfaceSource::new(second), mask: Box::new(mask) }
     }
 
     /// The heights in which the surface of a generator that does not tell it is looked for. -512..1024 by default; the

@@ -67,7 +67,7 @@ const REMEMBERED_COLUMNS: usize = 256;
 type Surfaces = [Option<Surface>; COLUMN_AREA];
 
 /// A generator whose surface can always be asked for: by its own answer, or by making columns and remembering some.
-pub(super) struct Ground {
+pub(super) struct SurfaceSource {
     pub generator: Box<dyn Generator>,
     pub search: Range<i64>,
     remembered: Mutex<Remembered>,
@@ -83,7 +83,7 @@ struct Remembered {
 /// A column, and the fingerprint of the block types it was made with.
 type Key = (ColumnPos, u64);
 
-impl Ground {
+impl SurfaceSource {
     pub fn new(generator: impl Generator) -> Self {
         Self { generator: Box::new(generator), search: DEFAULT_SEARCH, remembered: Mutex::default() }
     }

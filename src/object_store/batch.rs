@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 /// Writes and deletes that become one change: [`ObjectStore::apply`](super::ObjectStore::apply). Of several for one key the
 /// last counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct ObjectBatch {
     /// Version and bytes; `None` for what is deleted.
     pub(super) changes: BTreeMap<String, Option<(u64, Vec<u8>)>>,
 }
 
-impl Batch {
+impl ObjectBatch {
     /// Adds a write.
     pub fn write(&mut self, key: impl Into<String>, version: u64, data: impl Into<Vec<u8>>) -> &mut Self {
         self.changes.insert(key.into(), Some((version, data.into())));

@@ -19,13 +19,13 @@
 use crate::bytes::{u32_at, u64_at};
 
 /// Bytes of a block.
-pub const BLOCK_SIZE: usize = 4_096;
+pub const FILE_BLOCK_BYTES: usize = 4_096;
 /// Bytes of a key at the most.
-pub const MOST_KEY_BYTES: usize = 512;
+pub const MAX_KEY_BYTES: usize = 512;
 
 /// Where the fixed part of the trailer begins.
 const FIXED: usize = 4_058;
-const CHECKSUM: usize = BLOCK_SIZE - 4;
+const CHECKSUM: usize = FILE_BLOCK_BYTES - 4;
 
 /// What a block is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ pub(super) const fn capacity(key: &str, start: usize) -> usize {
 }
 
 /// Fills a block. The key and the data fit.
-pub(super) fn encode(block: &mut [u8; BLOCK_SIZE], start: usize, trailer: &Trailer<'_>, data: &[u8]) {
+pub(super) fn encode(block: &mut [u8; FILE_BLOCK_BYTES], start: usize, trailer: &Trailer<'_>, data: &[u8]) {
     let Trailer { kind, key, version, counter, next, sequence } = *trailer;
     block[start..].fill(0);
     block[start..start + data.len()].copy_from_slice(data);
@@ -79,7 +79,7 @@ pub(super) fn encode(block: &mut [u8; BLOCK_SIZE], start: usize, trailer: &Trail
 }
 
 /// What a block holds, if data begins at `start`.
-pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
+pub(super) fn decode(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Content<'_> {
     if block[FIXED..].iter().all(|byte| *byte == 0) {
         return Content::Free;
     }
@@ -94,7 +94,7 @@ pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
         _ => return Content::Damaged,
     };
     let [key_length, length] = [4_060, 4_062].map(|at| usize::from(u16::from_le_bytes([block[at], block[at + 1]])));
-    let fits = key_length <= MOST_KEY_BYTES && start + length + key_length <= FIXED;
+    let fits = key_length <= MAX_KEY_BYTES && start + length + key_length <= FIXED;
     let key = fits.then(|| str::from_utf8(&block[FIXED - key_length..FIXED]).ok()).flatten();
     let number = |at: usize| u64_at(block, at).unwrap_or_default();
     let next = match number(4_080) as i64 {
@@ -108,5 +108,5 @@ pub(super) fn decode(block: &[u8; BLOCK_SIZE], start: usize) -> Content<'_> {
 
 /// The part of a block that makes it free when it is zero: its offset and length.
 pub(super) const fn mark() -> (usize, usize) {
-    (FIXED, BLOCK_SIZE - FIXED)
+    (FIXED, FILE_BLOCK_BYTES - FIXED)
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with an object store, and where.
 
-use super::MOST_KEY_BYTES;
+use super::MAX_KEY_BYTES;
 use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -48,13 +48,13 @@ pub enum ObjectStoreError {
         path: PathBuf,
     },
     /// A signature that cannot be one.
-    #[error("{signature:?} is no signature: expected a line of 1 to {} bytes", super::file::MOST_SIGNATURE_BYTES)]
+    #[error("{signature:?} is no signature: expected a line of 1 to {} bytes", super::file::MAX_SIGNATURE_BYTES)]
     InvalidSignature {
         /// The signature.
         signature: String,
     },
     /// A key that cannot be one.
-    #[error("a key has 1 to {MOST_KEY_BYTES} bytes, and this one has {length}")]
+    #[error("a key has 1 to {MAX_KEY_BYTES} bytes, and this one has {length}")]
     Key {
         /// Its bytes.
         length: usize,

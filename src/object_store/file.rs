@@ -9,8 +9,8 @@ use std::path::Path;
 /// Before the signature of whoever made the file. A later format has another number.
 const FORMAT: &str = "bevy_terrane objects 1 ";
 const MAGIC: &str = "bevy_terrane objects ";
-pub(super) const MOST_SIGNATURE_BYTES: usize = 256;
-const MOST_LINE_BYTES: usize = FORMAT.len() + MOST_SIGNATURE_BYTES + 1;
+pub(super) const MAX_SIGNATURE_BYTES: usize = 256;
+const MAX_LINE_BYTES: usize = FORMAT.len() + MAX_SIGNATURE_BYTES + 1;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;
 
@@ -21,8 +21,8 @@ impl ObjectStore<FileDisk> {
     /// A file that cannot be read, or is no store of this format.
     pub fn signature_of(path: &Path) -> Result<String> {
         let file = File::open(path).map_err(FileError::of(path, "open"))?;
-        let mut line = Vec::with_capacity(MOST_LINE_BYTES);
-        file.take(MOST_LINE_BYTES as u64).read_to_end(&mut line).map_err(FileError::of(path, "read"))?;
+        let mut line = Vec::with_capacity(MAX_LINE_BYTES);
+        file.take(MAX_LINE_BYTES as u64).read_to_end(&mut line).map_err(FileError::of(path, "read"))?;
         parse(path, &line)
     }
 
@@ -73,7 +73,7 @@ impl ObjectStore<FileDisk> {
 
 /// The first line of a store with this signature.
 pub(super) fn line(signature: &str) -> Result<String> {
-    let is_line = !signature.is_empty() && signature.len() <= MOST_SIGNATURE_BYTES && !signature.contains(['\n', '\r']);
+    let is_line = !signature.is_empty() && signature.len() <= MAX_SIGNATURE_BYTES && !signature.contains(['\n', '\r']);
     match is_line {
         true => Ok(format!("{FORMAT}{signature}\n")),
         false => Err(ObjectStoreError::InvalidSignature { signature: signature.to_owned() }),
@@ -88,7 +88,7 @@ pub(super) const fn line_bytes(signature: &str) -> usize {
 /// The signature in what a file begins with.
 pub(super) fn parse(path: &Path, beginning: &[u8]) -> Result<String> {
     let not_a_store = |reason| ObjectStoreError::NotAStore { path: path.to_path_buf(), reason };
-    let end = beginning.iter().take(MOST_LINE_BYTES).position(|byte| *byte == b'\n');
+    let end = beginning.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n');
     let line = end.and_then(|end| str::from_utf8(&beginning[..end]).ok());
     let line = line.ok_or_else(|| not_a_store("it does not begin with a line of text"))?;
     match line.strip_prefix(FORMAT) {

@@ -11,7 +11,7 @@
 //!
 //! Varints are LEB128. It is compressed like every object.
 
-use super::MOST_KEY_BYTES;
+use super::MAX_KEY_BYTES;
 use super::free_list::FreeList;
 use super::store::{CommitRecord, Entry};
 use crate::bytes::{Reader, put_number};
@@ -45,7 +45,7 @@ impl Index {
 
 /// Bytes of the index of a file of so many blocks at the most: each block is of one object, commit or free run at least.
 pub(super) const fn most_bytes(blocks: u64) -> u64 {
-    blocks.saturating_mul((MOST_KEY_BYTES + 10 * 10) as u64).saturating_add(100)
+    blocks.saturating_mul((MAX_KEY_BYTES + 10 * 10) as u64).saturating_add(100)
 }
 
 pub(super) fn encode(
@@ -91,7 +91,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
     for _ in 0..take(reader)? {
         let (shared, rest) = (usize::try_from(take(reader)?).ok()?, usize::try_from(take(reader)?).ok()?);
         let rest = reader.slice(rest).ok()?;
-        if rest <= key.get(shared..)? || shared + rest.len() > MOST_KEY_BYTES {
+        if rest <= key.get(shared..)? || shared + rest.len() > MAX_KEY_BYTES {
             return None;
         }
         key.truncate(shared);

@@ -1,6 +1,6 @@
 //! The bytes of an object as they are in its blocks: how they are encoded, how many they are when decoded, and they.
 
-use super::MOST_KEY_BYTES;
+use super::MAX_KEY_BYTES;
 use crate::bytes::Reader;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::fmt;
@@ -107,7 +107,7 @@ pub(super) fn deleted_keys(data: &[u8], mut tell: impl FnMut(&str)) -> Option<()
     while reader.left() > 0 {
         let length = usize::try_from(reader.number().ok()?).ok()?;
         let key = reader.slice(length).ok()?;
-        tell(str::from_utf8(key).ok().filter(|key| (1..=MOST_KEY_BYTES).contains(&key.len()))?);
+        tell(str::from_utf8(key).ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()))?);
     }
     Some(())
 }

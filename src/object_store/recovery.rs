@@ -1,6 +1,6 @@
 //! The index made anew of what the blocks say.
 
-use super::block::{self, BLOCK_SIZE, Content, Kind};
+use super::block::{self, Content, FILE_BLOCK_BYTES, Kind};
 use super::store::{CommitRecord, Entry};
 use super::{Disk, ObjectStoreError, payload};
 use crate::work::FileError;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Blocks that are read at a time.
 const AT_ONCE: u64 = 256;
 /// Writes that a report names; of the others it only has the number.
-const MOST_NAMED: usize = 1_000;
+const MAX_NAMED: usize = 1_000;
 
 /// What was found in a store whose index was lost, and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Recovery {
 impl Recovery {
     fn note_dropped(&mut self, write: DroppedWrite) {
         self.dropped_count += 1;
-        if self.dropped.len() < MOST_NAMED {
+        if self.dropped.len() < MAX_NAMED {
             self.dropped.push(write);
         }
     }
@@ -103,12 +103,12 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64
     let mut chains = Chains::new();
     let mut report = Recovery { blocks, ..Recovery::default() };
     let mut counter = 0;
-    let mut buffer = vec![0; AT_ONCE as usize * BLOCK_SIZE];
+    let mut buffer = vec![0; AT_ONCE as usize * FILE_BLOCK_BYTES];
     for first in (0..blocks).step_by(AT_ONCE as usize) {
         let count = AT_ONCE.min(blocks - first) as usize;
-        let bytes = &mut buffer[..count * BLOCK_SIZE];
-        disk.read_at(first * BLOCK_SIZE as u64, bytes).map_err(FileError::of(disk.path(), "read"))?;
-        for (at, block) in (first..).zip(bytes.as_chunks::<BLOCK_SIZE>().0) {
+        let bytes = &mut buffer[..count * FILE_BLOCK_BYTES];
+        disk.read_at(first * FILE_BLOCK_BYTES as u64, bytes).map_err(FileError::of(disk.path(), "read"))?;
+        for (at, block) in (first..).zip(bytes.as_chunks::<FILE_BLOCK_BYTES>().0) {
             match block::decode(block, if at == 0 { start } else { 0 }) {
                 Content::Free => {}
                 Content::Damaged => report.damaged_blocks += 1,

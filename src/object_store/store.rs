@@ -5,7 +5,7 @@ mod chains;
 mod giving_up;
 mod stored_index;
 
-use super::block::{BLOCK_SIZE, Kind, MOST_KEY_BYTES};
+use super::block::{FILE_BLOCK_BYTES, Kind, MAX_KEY_BYTES};
 use super::free_list::FreeList;
 use super::index::Index;
 use super::payload::{self, Encoder, PayloadError};
@@ -106,7 +106,7 @@ impl<D: Disk> ObjectStore<D> {
         let line = file::line(signature)?;
         let index = Index { counter: 1, blocks: 1, ..Index::default() };
         let mut store = Self::new(disk, signature, options, true, index);
-        let mut block = [0; BLOCK_SIZE];
+        let mut block = [0; FILE_BLOCK_BYTES];
         block[..line.len()].copy_from_slice(line.as_bytes());
         store.disk.write_at(0, &block).map_err(FileError::of(store.disk.path(), "write"))?;
         store.write_index()?;
@@ -116,8 +116,8 @@ impl<D: Disk> ObjectStore<D> {
     /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
         let length = disk.len().map_err(FileError::of(disk.path(), "measure"))?;
-        let mut first = [0; BLOCK_SIZE];
-        let known = usize::try_from(length).unwrap_or(BLOCK_SIZE).min(BLOCK_SIZE);
+        let mut first = [0; FILE_BLOCK_BYTES];
+        let known = usize::try_from(length).unwrap_or(FILE_BLOCK_BYTES).min(FILE_BLOCK_BYTES);
         disk.read_at(0, &mut first[..known]).map_err(FileError::of(disk.path(), "read"))?;
         let found = file::parse(disk.path(), &first[..known])?;
         if found != expected {
@@ -125,7 +125,7 @@ impl<D: Disk> ObjectStore<D> {
             return Err(ObjectStoreError::Signature { path, expected, found });
         }
         // One that was cut short has a block 0 all the same, which is nobody else's.
-        let blocks = (length / BLOCK_SIZE as u64).max(1);
+        let blocks = (length / FILE_BLOCK_BYTES as u64).max(1);
         let mut store =
             Self::new(disk, expected, options, is_writable, Index { counter: 1, blocks, ..Index::default() });
         if let Some((index, chain)) = store.stored_index(&first) {
@@ -135,7 +135,7 @@ impl<D: Disk> ObjectStore<D> {
             store.is_index_written = true;
             return Ok(store);
         }
-        store.recover(length / BLOCK_SIZE as u64)?;
+        store.recover(length / FILE_BLOCK_BYTES as u64)?;
         Ok(store)
     }
 
@@ -190,13 +190,13 @@ impl<D: Disk> ObjectStore<D> {
 
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
-        self.blocks * BLOCK_SIZE as u64
+        self.blocks * FILE_BLOCK_BYTES as u64
     }
 
     /// Bytes of the file that nothing is in.
     pub fn free_space(&self) -> u64 {
         let superseded: u64 = self.superseded.iter().chain(&self.haunted).map(|(_, blocks)| blocks).sum();
-        (self.free.blocks() + superseded) * BLOCK_SIZE as u64
+        (self.free.blocks() + superseded) * FILE_BLOCK_BYTES as u64
     }
 
     /// Whether there is an object of this key.
@@ -308,7 +308,7 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     fn check(&self, key: &str, data: &[u8]) -> Result<()> {
-        if key.is_empty() || key.len() > MOST_KEY_BYTES {
+        if key.is_empty() || key.len() > MAX_KEY_BYTES {
             return Err(ObjectStoreError::Key { length: key.len() });
         }
         let (limit, found) = (self.options.most_bytes, data.len() as u64);

@@ -6,7 +6,7 @@ mod files;
 mod power;
 
 use super::store::ObjectStore;
-use super::{Batch, Object, ObjectStoreError, ObjectStoreOptions};
+use super::{Object, ObjectBatch, ObjectStoreError, ObjectStoreOptions};
 use power::PowerDisk;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ fn perform(store: &mut Store, step: &Do, seed: u64, model: &mut Model) -> Result
             assert_eq!(store.delete(&key(*number))?, was_there);
         }
         Do::Batch(changes) => {
-            let mut batch = Batch::default();
+            let mut batch = ObjectBatch::default();
             for (place, (number, length)) in changes.iter().enumerate() {
                 match length {
                     Some(length) => {
@@ -161,11 +161,17 @@ fn keys_and_objects_have_limits() {
     let mut store = create(PowerDisk::default(), ObjectStoreOptions { most_bytes: 10, ..options() });
     for length in [0, 513] {
         assert_eq!(store.write(&"k".repeat(length), 0, b""), Err(ObjectStoreError::Key { length }));
-        assert_eq!(store.apply(Batch::default().delete("k".repeat(length))), Err(ObjectStoreError::Key { length }));
+        assert_eq!(
+            store.apply(ObjectBatch::default().delete("k".repeat(length))),
+            Err(ObjectStoreError::Key { length })
+        );
     }
     let too_large = |found| ObjectStoreError::TooLarge { key: "large".into(), limit: 10, found };
     assert_eq!(store.write("large", 0, &[0; 11]), Err(too_large(11)));
-    assert_eq!(store.apply(Batch::default().write("small", 0, [1]).write("large", 0, [0; 12])), Err(too_large(12)));
+    assert_eq!(
+        store.apply(ObjectBatch::default().write("small", 0, [1]).write("large", 0, [0; 12])),
+        Err(too_large(12))
+    );
     assert!(store.is_empty());
     store.write("large", 3, &[7; 10]).unwrap();
     assert!(store.contains("large") && store.version("large") == Some(3) && store.version("small").is_none());

@@ -8,7 +8,7 @@ use bevy::prelude::Entity;
 use bevy_egui::egui::{DragValue, RichText, Ui};
 
 /// Failed columns that are listed for a dimension at most.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// How far a dimension's ground is generated, what is told to go on or to wait, and what failed.
 pub(super) fn show(ui: &mut Ui, dimension: &DimensionStatistics, names: &DimensionNames, wishes: &mut Vec<Wish>) {
@@ -64,7 +64,7 @@ fn show_failures(ui: &mut Ui, entity: Entity, dimension: &DimensionStatistics, w
     let size = |number: usize| count(number as u64);
     let failed = format!("{} failing, {} set aside", size(dimension.failing), count(dimension.set_aside));
     let label = ui.label(RichText::new(failed).color(ui.visuals().warn_fg_color));
-    label.on_hover_text(dimension.failures.iter().take(MOST_LISTED).map(line).collect::<Vec<_>>().join("\n"));
+    label.on_hover_text(dimension.failures.iter().take(MAX_LISTED).map(line).collect::<Vec<_>>().join("\n"));
     if ui.button("try again").on_hover_text("all columns that failed").clicked() {
         wishes.push(Wish::Retry(RetryColumns { dimension: entity, column: None }));
     }

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Entries that are kept; the oldest goes first.
-const MOST_ENTRIES: usize = 512;
+const MAX_ENTRIES: usize = 512;
 
 /// What happened to regions lately, also while the overlay was hidden.
 #[derive(Resource, Default)]
@@ -87,7 +87,7 @@ impl RegionLog {
             known.what = what;
             return;
         }
-        if self.entries.len() == MOST_ENTRIES {
+        if self.entries.len() == MAX_ENTRIES {
             self.entries.pop_front();
         }
         self.entries.push_back(Entry { at, region, what });
@@ -261,16 +261,16 @@ mod tests {
     fn the_log_is_bounded_and_forgets_the_oldest() {
         let mut app = app();
         for round in 0..5 {
-            for region in 0..MOST_ENTRIES as u64 / 4 {
+            for region in 0..MAX_ENTRIES as u64 / 4 {
                 let region = RegionId::new(round * 1_000 + region);
                 app.world_mut().write_message(RegionCreated { dimension: HERE, region });
             }
             app.update();
         }
         let texts = texts(&app, Filter::All, None);
-        assert_eq!(texts.len(), MOST_ENTRIES);
+        assert_eq!(texts.len(), MAX_ENTRIES);
         assert_eq!(texts[0], "4127 created");
-        assert_eq!(texts[MOST_ENTRIES - 1], "1000 created");
+        assert_eq!(texts[MAX_ENTRIES - 1], "1000 created");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const LARGEST_SECTION: f32 = 26.0;
 /// From this size on, sections are drawn apart.
 const SEPARATE_SECTIONS: f32 = 4.0;
 /// Viewers that get a circle at most; the others are dots.
-const MOST_CIRCLES: usize = 200;
+const MAX_CIRCLES: usize = 200;
 
 /// Where sections are on the screen: x to the right, z down.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,7 +228,7 @@ impl Map {
         for (place, (_, column, radius)) in here.enumerate() {
             let center = transform.column(*column, statistics.section_shift);
             let radius = (f64::from(*radius) * points_to_a_column) as f32;
-            if radius > 2.5 && place < MOST_CIRCLES {
+            if radius > 2.5 && place < MAX_CIRCLES {
                 painter.circle_stroke(center, radius, Stroke::new(1.0, color.gamma_multiply(0.8)));
             }
             painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));

@@ -5,7 +5,7 @@ use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
 use super::wish::RegionKey;
-use crate::coordinator::{RegionStatistics, Statistics, Window};
+use crate::coordinator::{RegionStatistics, Statistics, TimeWindow};
 use bevy_egui::egui::text::{LayoutJob, TextWrapping};
 use bevy_egui::egui::{
     Align, Color32, FontId, Rect, Response, ScrollArea, Sense, Shape, Stroke, TextStyle, Ui, Vec2, pos2, vec2,
@@ -60,20 +60,20 @@ const SCROLL_BAR: f32 = 10.0;
 pub(super) struct Table {
     pub sort_by: SortBy,
     pub is_reversed: bool,
-    pub window: Window,
+    pub window: TimeWindow,
     /// The regions' places in the statistics, in the order of the rows.
     order: Vec<usize>,
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Self { sort_by: SortBy::default(), is_reversed: false, window: Window::FiveSeconds, order: Vec::new() }
+        Self { sort_by: SortBy::default(), is_reversed: false, window: TimeWindow::FiveSeconds, order: Vec::new() }
     }
 }
 
 impl SortBy {
     /// What asks for attention comes first: the large, the slow.
-    fn compare(self, window: Window, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
+    fn compare(self, window: TimeWindow, a: &RegionStatistics, b: &RegionStatistics) -> Ordering {
         let rate = |region: &RegionStatistics| region.window(window).ticks_per_second.unwrap_or(f64::INFINITY);
         let (ticks_of_a, ticks_of_b) = (a.window(window), b.window(window));
         match self {
@@ -109,7 +109,7 @@ impl Table {
     /// The buttons that choose how far back the times look.
     pub fn windows(&mut self, ui: &mut Ui, statistics: &Statistics) {
         let before = self.window;
-        for (window, name) in Window::ALL.into_iter().zip(WINDOW_NAMES).rev() {
+        for (window, name) in TimeWindow::ALL.into_iter().zip(WINDOW_NAMES).rev() {
             ui.selectable_value(&mut self.window, window, name);
         }
         if before != self.window {
@@ -227,7 +227,7 @@ impl Table {
     }
 }
 
-/// In the order of [`Window::ALL`].
+/// In the order of [`TimeWindow::ALL`].
 pub(super) const WINDOW_NAMES: [&str; 3] = ["5 s", "15 s", "1 min"];
 
 /// Where a column lies in its row.
@@ -336,7 +336,7 @@ mod tests {
             table.update(&statistics);
             ids(&table, &statistics)
         };
-        let five = Window::FiveSeconds;
+        let five = TimeWindow::FiveSeconds;
         assert_eq!(sorted(SortBy::Region, false, five), [1, 2, 3, 4]);
         assert_eq!(sorted(SortBy::Region, true, five), [4, 3, 2, 1]);
         assert_eq!(sorted(SortBy::Columns, false, five), [1, 3, 2, 4]);
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(sorted(SortBy::Rate, false, five), [3, 2, 1, 4]);
         assert_eq!(sorted(SortBy::State, false, five), [2, 1, 3, 4]);
         assert_eq!(sorted(SortBy::Median, false, five), [3, 2, 1, 4]);
-        assert_eq!(sorted(SortBy::Median, false, Window::OneMinute), [4, 1, 2, 3]);
+        assert_eq!(sorted(SortBy::Median, false, TimeWindow::OneMinute), [4, 1, 2, 3]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`TerraneAppExt`]: what a game registers while its app is built.
 
 use super::setup::{Opened, Setup, fail};
-use crate::block::{BlockComponent, BlockId, BlockRegistryError, BlockStates, BlockType, ComponentId, Schema};
+use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{Mirrored, Post, Received, RegionMessage, RegionResource, Returned, SavedComponent};
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
@@ -26,7 +26,7 @@ pub trait TerraneAppExt {
     /// # Errors
     /// An invalid or a taken name. If the world has values in a version or of a size that the game cannot read, the world is
     /// not opened either: the app gets a [`WorldFailure`](super::WorldFailure) and ends at its first update.
-    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError>;
+    fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError>;
 
     /// `template` runs once for every region world that is made: add systems, plugins, resources, messages, observers.
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
@@ -93,7 +93,7 @@ impl TerraneAppExt for App {
         Ok(ids)
     }
 
-    fn register_block_component(&mut self, component: BlockComponent) -> Result<ComponentId, BlockRegistryError> {
+    fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError> {
         let mut setup = setup(self);
         setup.registered_components.push(component.clone());
         let registered = setup.blocks.register_component(component);

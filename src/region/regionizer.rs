@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// What a region owns, apart from who it is: this can be swapped between two that merge.
 #[derive(Default)]
-pub(super) struct Ground {
+pub(super) struct Holdings {
     /// The numbers of the tiles that it has a part of.
     pub tiles: Vec<u32>,
     pub sections: usize,
@@ -20,7 +20,7 @@ pub(super) struct Ground {
     pub columns: usize,
 }
 
-impl Ground {
+impl Holdings {
     /// Takes sections of a tile over, which nobody owns, for the region in this slot.
     fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
         if tile.claim(slot, mask, self.tiles.len() as u32) {
@@ -49,7 +49,7 @@ pub(super) struct Region<D> {
     pub waits_for: Vec<RegionId>,
     /// The transient regions that merge into it when its tick ends, ascending.
     pub awaited_by: Vec<RegionId>,
-    pub ground: Ground,
+    pub ground: Holdings,
 }
 
 /// A tile in reach of a column that is being added.
@@ -221,7 +221,7 @@ impl<D: RegionData> Regionizer<D> {
             return Ok(TickEnd::Transient { waits_for });
         }
         region.state = RegionState::Ready;
-        let Ground { sections, dead_sections: dead, .. } = region.ground;
+        let Holdings { sections, dead_sections: dead, .. } = region.ground;
         let above_thresholds = sections >= self.config.recalculation_section_count
             && dead as f64 / sections as f64 >= self.config.max_dead_section_percent;
         if dead == 0 || (merging.is_empty() && dead < sections && !above_thresholds) {
@@ -383,7 +383,7 @@ impl<D: RegionData> Regionizer<D> {
                     data: Some(data),
                     waits_for: Vec::new(),
                     awaited_by: Vec::new(),
-                    ground: Ground::default(),
+                    ground: Holdings::default(),
                 });
                 self.regions.len() as u32 - 1
             }

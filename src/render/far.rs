@@ -5,7 +5,7 @@ mod mesher;
 mod systems;
 mod tiles;
 
-use super::{ChunkMeshSystems, MeshProgress, RenderOrigin, add_material};
+use super::{ChunkMeshProgress, ChunkMeshSystems, RenderOrigin, add_material};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use bevy::transform::TransformSystems;
@@ -41,7 +41,7 @@ pub struct HiddenFarView;
 
 /// How far the meshes of what is seen from afar are: tiles that are queued or in flight, and meshes, shown or hidden.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Deref)]
-pub struct FarMeshProgress(pub MeshProgress);
+pub struct FarMeshProgress(pub ChunkMeshProgress);
 
 /// The parts of making meshes of what is seen from afar, chained, in `PreUpdate`, after those of chunks.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]

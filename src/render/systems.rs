@@ -2,7 +2,7 @@
 
 use super::looks::BlockLooks;
 use super::queue::{ColumnKey, MeshQueue};
-use super::{ChunkMaterial, ChunkMesh, MeshProgress, RenderOrigin, mesher};
+use super::{ChunkMaterial, ChunkMesh, ChunkMeshProgress, RenderOrigin, mesher};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ColumnPos, DimensionId, chunk_heights};
 use crate::view::{
@@ -175,7 +175,7 @@ pub(super) fn dispatch(
     blocks: Option<Res<BlockTypes>>,
     dimensions: Dimensions,
     eyes: Eyes,
-    mut progress: ResMut<MeshProgress>,
+    mut progress: ResMut<ChunkMeshProgress>,
     mut commands: Commands,
 ) {
     let ChunkMesher { queue, running, looks, .. } = &mut *mesher;
@@ -209,7 +209,7 @@ pub(super) fn dispatch(
             running.push(Running { key, y, load, task });
         }
     }
-    progress.set_if_neq(MeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
+    progress.set_if_neq(ChunkMeshProgress { queued: queue.queued(), in_flight: running.len(), meshes: queue.meshes() });
 }
 
 pub(super) fn move_meshes(origin: Res<RenderOrigin>, mut meshes: Query<(&ChunkMesh, &mut Transform)>) {

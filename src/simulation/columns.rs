@@ -3,7 +3,7 @@
 pub(super) mod block_data;
 pub(super) mod block_ticks;
 pub(super) mod blocks;
+pub(super) mod column_source;
 pub(super) mod column_work;
 pub(super) mod damaged_ground;
-pub(super) mod ground;
 pub(super) mod unsaved;

@@ -3,9 +3,9 @@
 //! The file stays where it is: worlds have [`Player`] under the path of its type, as they have the saved components of games.
 
 use super::travel::components::RegionComponents;
-use super::travel::departure::{family, place};
-use super::travel::entities::{EntityIndex, Migration, StableId, let_go};
-use super::travel::records::spawn_stored;
+use super::travel::departure::{followers, place};
+use super::travel::entities::{EntityIndex, Moving, StableId, let_go};
+use super::travel::stored_entities::spawn_stored;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::letter::{Address, Letter, LetterSender};
 use crate::simulation::world::RegionContents;
@@ -52,9 +52,9 @@ impl Player {
         let (id, to) = (record.id, Address::Place(record.dimension, record.block));
         let arrive = move |world: &mut World| {
             let components = world.resource::<RegionContents>().components.clone();
-            world.insert_resource(Migration);
+            world.insert_resource(Moving);
             spawn_stored(world, &components, record);
-            world.remove_resource::<Migration>();
+            world.remove_resource::<Moving>();
         };
         Letter::run(to, LetterSender::Main, Box::new(arrive)).bringing(id)
     }
@@ -96,12 +96,12 @@ pub(super) fn tend_players(
     leaving.sort_unstable_by_key(|player| world.get::<StableId>(*player).copied());
     collect_unsaved(world, components, save);
     let mut taken = HashSet::new();
-    world.insert_resource(Migration);
+    world.insert_resource(Moving);
     for player in leaving {
-        let family = family(world, components, player, &mut taken);
-        let_go(world, player, family);
+        let followers = followers(world, components, player, &mut taken);
+        let_go(world, player, followers);
     }
-    world.remove_resource::<Migration>();
+    world.remove_resource::<Moving>();
 }
 
 /// What hangs on something is stored with it, and nobody would find the player there.

@@ -5,8 +5,8 @@ use super::columns::blocks::RegionColumns;
 use super::letter::Letter;
 use super::post::{Post, due_after};
 use super::travel::arrival::arrive_all;
-use super::travel::entities::Migration;
-use super::travel::records::spawn_stored;
+use super::travel::entities::Moving;
+use super::travel::stored_entities::spawn_stored;
 use super::world::RegionContents;
 use super::{Inbox, LoadedColumn, RegionInfo, Task};
 use bevy::prelude::*;
@@ -68,7 +68,7 @@ fn take_in_columns(world: &mut World) {
         return;
     }
     let components = world.resource::<RegionContents>().components.clone();
-    world.insert_resource(Migration);
+    world.insert_resource(Moving);
     for LoadedColumn { column, entities, mut block_ticks } in columns {
         let mut owned = world.resource_mut::<RegionColumns>();
         owned.awaiting.remove(&column.pos());
@@ -80,7 +80,7 @@ fn take_in_columns(world: &mut World) {
         world.resource_mut::<BlockTicks>().take_in(block_ticks);
         entities.into_iter().for_each(|record| spawn_stored(world, &components, record));
     }
-    world.remove_resource::<Migration>();
+    world.remove_resource::<Moving>();
 }
 
 fn make_edits(world: &mut World) {

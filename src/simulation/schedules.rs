@@ -1,6 +1,6 @@
 //! The order in which a tick runs the region's schedules.
 
-use super::progress::{TaskProgress, TaskStep};
+use super::task_progress::{TaskProgress, TaskStep};
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::message::MessageRegistry;

@@ -8,9 +8,9 @@ use super::letter::Undeliverable;
 use super::player::{PlayersToTend, tend_players};
 use super::post::Post;
 use super::strict::StrictMode;
-use super::travel::departure::{depart_all, family, place, roots};
-use super::travel::entities::{EntityIndex, Migration, MoveCause, StableId, let_go};
-use super::travel::records::record;
+use super::travel::departure::{depart_all, followers, place, roots};
+use super::travel::entities::{EntityIndex, MoveCause, Moving, StableId, let_go};
+use super::travel::stored_entities::record;
 use super::world::RegionContents;
 use super::{
     Letter, LoadedColumn, MirrorUpdate, Outbox, Position, RegionComponents, RegionInfo, Task, Viewer, ViewerReport,
@@ -239,8 +239,9 @@ fn letters_of(
     }
     let roots = roots(world, components, |position| leaving.contains(&position.column()));
     let mut taken = HashSet::new();
-    let family: Vec<_> = roots.into_iter().flat_map(|root| family(world, components, root, &mut taken)).collect();
-    let ids: FxHashSet<Uuid> = family.into_iter().filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
+    let followers: Vec<_> = roots.into_iter().flat_map(|root| followers(world, components, root, &mut taken)).collect();
+    let ids: FxHashSet<Uuid> =
+        followers.into_iter().filter_map(|entity| Some(world.get::<StableId>(entity)?.0)).collect();
     let reason = |letter: &Letter| match (letter.column(), letter.entity()) {
         (Some((_, column)), _) if leaving.contains(&column) => Some(Undeliverable::Unloaded(column)),
         (_, Some(id)) if ids.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
@@ -303,23 +304,23 @@ fn give_up_entities(
     let (mut taken, mut families) = (HashSet::new(), Vec::new());
     for root in roots(world, components, |position| leaving.contains(&position.column())) {
         let Some(column) = world.get::<Position>(root).map(Position::column) else { continue };
-        let family = family(world, components, root, &mut taken);
+        let followers = followers(world, components, root, &mut taken);
         // Whatever follows it without being its child has a record of its own, and waits in the same column.
-        let stored = family.iter().filter_map(|entity| record(world, components, *entity));
+        let stored = followers.iter().filter_map(|entity| record(world, components, *entity));
         // A player leaves the world with its ground, and has been handed out.
         let stored = stored.filter(|record| record.player().is_none());
         records.entry(column).or_default().extend(stored);
-        for entity in &family {
+        for entity in &followers {
             let Some(StableId(id)) = world.get::<StableId>(*entity).copied() else { continue };
             if world.resource_mut::<RegionContents>().mirrored.remove(&id) {
                 outbox.mirrors.push(MirrorUpdate::gone(id));
             }
         }
-        families.push((root, family));
+        families.push((root, followers));
     }
-    world.insert_resource(Migration);
-    families.into_iter().for_each(|(root, family)| let_go(world, root, family));
-    world.remove_resource::<Migration>();
+    world.insert_resource(Moving);
+    families.into_iter().for_each(|(root, followers)| let_go(world, root, followers));
+    world.remove_resource::<Moving>();
     let mut index = world.resource_mut::<EntityIndex>();
     // An id that somebody took over waits for the next time, with the record of its heir.
     let (heirs, died): (FxHashSet<_>, FxHashSet<_>) =

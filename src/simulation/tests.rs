@@ -7,8 +7,8 @@ mod salvage;
 mod saving;
 
 use super::{
-    Assignment, Ground, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome, RegionTemplate,
-    RegionWorld, StableId, Task, Traveller, WorldPool,
+    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionHome,
+    RegionTemplate, RegionWorld, StableId, Task, Traveller, WorldPool,
 };
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
@@ -67,7 +67,7 @@ impl Regions {
             error_handler: None,
             seed: 1,
         };
-        let ground = Ground::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
+        let ground = ColumnSource::new(DIMENSION, -64..320, Arc::new(Void), template.blocks.clone(), Weak::new());
         let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         Self { template, home, worlds: BTreeMap::new(), assignments: 0 }
     }

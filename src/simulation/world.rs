@@ -3,17 +3,17 @@
 use super::columns::blocks::RegionColumns;
 use super::columns::column_work::{self, ColumnRestored, ComingWork};
 use super::post::{Post, Waiting};
-use super::progress::{TaskProgress, TaskStep};
 use super::salvage::salvage;
 use super::schedules::TickSchedules;
 use super::send::SendQueries;
 use super::strict::SectionOwners;
+use super::task_progress::{TaskProgress, TaskStep};
 use super::template::{RegionMain, set_executors};
 use super::travel::entities::EntityIndex;
-use super::travel::journey::{absorb, split};
+use super::travel::merge_split::{absorb, split};
 use super::travel::unregistered::SeenArchetypes;
 use super::{
-    BlockTick, BlockTicks, ColumnReady, Exclusive, Ground, Inbox, Letter, Outbox, Received, RegionComponents,
+    BlockTick, BlockTicks, ColumnReady, ColumnSource, Exclusive, Inbox, Letter, Outbox, Received, RegionComponents,
     RegionRandom, RegionTemplate, RegionTemplateError, Returned, Salvage, SetBlock, SplitMix64, WorldPool,
 };
 use crate::chunk::Column;
@@ -73,7 +73,7 @@ pub enum Task {
 /// What all regions of a dimension have in common.
 pub struct RegionHome {
     /// The dimension's ground.
-    pub ground: Ground,
+    pub ground: ColumnSource,
     /// Columns to a section, as a power of two.
     pub section_shift: u32,
     /// In strict mode: who owns what.
@@ -237,7 +237,7 @@ impl RegionWorld {
     fn settle(&mut self, region: RegionId, home: &Arc<RegionHome>) {
         let world = self.app.world_mut();
         let ticks = world.resource::<RegionInfo>().ticks;
-        let Ground { dimension, ref heights, .. } = home.ground;
+        let ColumnSource { dimension, ref heights, .. } = home.ground;
         let heights = heights.clone();
         world.insert_resource(RegionInfo { region, dimension, heights, section_shift: home.section_shift, ticks });
         world.resource_mut::<RegionColumns>().settle(home);

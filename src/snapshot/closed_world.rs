@@ -31,7 +31,7 @@ pub struct ClosedWorld<'a> {
 
 /// How a schematic comes into a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImportOptions {
+pub struct SchematicImport {
     /// Where the lowest corner of its box goes, as it is when it is turned.
     pub at: BlockPos,
     /// How it is turned.
@@ -44,7 +44,7 @@ pub struct ImportOptions {
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImportReport {
+pub struct SchematicImportReport {
     /// Whether it came to the end. If not, the same import again goes on: what is there already is not written again.
     pub finished: bool,
     /// Columns that were looked at.

@@ -42,8 +42,8 @@ mod filler;
 mod grid;
 mod limits;
 pub mod nbt;
+mod offsets;
 mod palette;
-mod placement;
 mod read;
 mod source;
 mod spill;
@@ -60,7 +60,7 @@ pub(super) use palette::{dry, normalized};
 pub use read::ReadReport;
 pub use write::WriteOptions;
 
-use crate::block::ComponentRecord;
+use crate::block::BlockComponentRecord;
 use nbt::{Compound, Nbt};
 
 /// Water of other programs, and of this crate.
@@ -97,10 +97,10 @@ pub struct Schematic {
     /// The states of blocks by number, their properties in alphabetical order. The first is [`AIR`].
     pub palette: Vec<String>,
     /// The size and the blocks: [`BlockId`](crate::block::BlockId) `k` stands for entry `k` of the palette, and
-    /// [`ComponentId`](crate::block::ComponentId) `k` for entry `k` of the components.
+    /// [`BlockComponentId`](crate::block::BlockComponentId) `k` for entry `k` of the components.
     pub blocks: ChunkGrid,
     /// What the chunks' components are, by number.
-    pub components: Vec<ComponentRecord>,
+    pub components: Vec<BlockComponentRecord>,
     /// What blocks hold for other programs.
     pub block_entities: Vec<BlockEntity>,
     /// What stands around.

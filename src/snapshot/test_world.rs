@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::block::{
-    BLOCK_ENTITY, BlockComponent, BlockId, BlockLayout, BlockRegistry, BlockStates, BlockType, ComponentId,
+    BLOCK_ENTITY, BlockComponent, BlockComponentId, BlockId, BlockLayout, BlockRegistry, BlockStates, BlockType,
 };
 use crate::chunk::{Chunk, Column};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId, HeightSet};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub type Columns = BTreeMap<ColumnPos, Column>;
 
 /// The blocks of a cell by layer, each with its components.
-pub type Cell = Vec<(BlockId, Vec<(ComponentId, Vec<u8>)>)>;
+pub type Cell = Vec<(BlockId, Vec<(BlockComponentId, Vec<u8>)>)>;
 
 /// Air, stone and water, chests with components that face four ways, an engine of which only one state is there, a fence that
 /// can hold water, a sign that takes block entities, and the placeholder.

@@ -54,7 +54,7 @@ pub use error::TranslationError;
 
 use super::schematic::{BlockEntity, Schematic};
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};
-use crate::block::{BlockId, BlockRegistry, ComponentId};
+use crate::block::{BlockComponentId, BlockId, BlockRegistry};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
 pub(super) use inward::Inward;
 pub(super) use outward::Outward;
@@ -134,7 +134,7 @@ pub trait ForeignContent {
 
     /// The components of a block that the registry knows, for its block entity. `None` if the game does not take it. Those
     /// that the block does not have are left out.
-    fn block_entity(&mut self, _block: BlockId, _entity: &BlockEntity) -> Option<Vec<(ComponentId, Vec<u8>)>> {
+    fn block_entity(&mut self, _block: BlockId, _entity: &BlockEntity) -> Option<Vec<(BlockComponentId, Vec<u8>)>> {
         None
     }
 }

@@ -95,7 +95,7 @@ impl HeightSet {
     /// Of the 16 heights from `bottom` on it holds those whose bit is set, bit 0 for the lowest. The highest `i64` is never
     /// held.
     pub(crate) fn set_window(&mut self, bottom: i64, mask: u16) {
-        const MOST_RUNS: usize = u16::BITS as usize / 2;
+        const MAX_RUNS: usize = u16::BITS as usize / 2;
         let runs = runs_of(bottom, mask);
         if self.ranges.last().is_none_or(|highest| highest.end <= bottom) {
             return runs.for_each(|run| match self.ranges.last_mut() {
@@ -110,7 +110,7 @@ impl HeightSet {
         // What the lowest of them has below the window, and the highest above it, stays.
         let below = old.first().map(|lowest| lowest.start.min(bottom)..bottom);
         let above = old.last().map(|highest| top..highest.end.max(top));
-        let mut new = [const { 0..0 }; MOST_RUNS + 2];
+        let mut new = [const { 0..0 }; MAX_RUNS + 2];
         let mut length = 0;
         for range in below.into_iter().chain(runs).chain(above).filter(|range| !range.is_empty()) {
             match new[..length].last_mut() {

@@ -8,7 +8,7 @@ use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
 use super::values::blocks::KnownBlocks;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
-    envelope, keys, values::block_ticks, values::tiles,
+    envelope, keys, values::block_ticks, values::stored_graph,
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub(super) const COMPARED_AT_ONCE: usize = 256;
 
 /// More bytes of groups that become hot are not held in memory.
-const MOST_MOVES: u64 = 32 << 20;
+const MAX_MOVES: u64 = 32 << 20;
 
 /// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ struct GroupWriter<'a> {
     versions: &'a BTreeMap<(DimensionId, ChunkPos), u64>,
     commit: &'a mut Commit,
     /// The piece of the graph of stored columns that was asked for last.
-    tile: Option<((DimensionId, TilePos), Option<tiles::Masks>)>,
+    tile: Option<((DimensionId, TilePos), Option<stored_graph::Masks>)>,
 }
 
 impl GroupWriter<'_> {
@@ -103,7 +103,7 @@ impl GroupWriter<'_> {
         }
         if let Some(packed) = packed {
             self.moves.promote(group, &packed)?;
-            if self.moves.writes.bytes() > MOST_MOVES {
+            if self.moves.writes.bytes() > MAX_MOVES {
                 self.write_moves_early()?;
             }
         } else if is_new {
@@ -183,7 +183,7 @@ impl GroupWriter<'_> {
             self.tile = Some((tile, masks));
         }
         let masks = self.tile.as_ref().and_then(|(_, masks)| masks.as_ref());
-        Ok(masks.is_some_and(|masks| tiles::is_marked(masks, column)))
+        Ok(masks.is_some_and(|masks| stored_graph::is_marked(masks, column)))
     }
 
     /// The group, if it is warm or cold.
@@ -220,7 +220,7 @@ impl GroupWriter<'_> {
         // Of ground that is new with this commit nothing was there before.
         let is_new = |column: ColumnPos| match &stored {
             _ if is_sparse => false,
-            Some(stored) => !tiles::is_marked(stored, column),
+            Some(stored) => !stored_graph::is_marked(stored, column),
             None => chunks.iter().any(|(_, (_, chunk), _)| chunk.column() == column),
         };
         let others = group.chunks(u64::MAX).filter(|chunk| !is_new(chunk.column()));
@@ -279,7 +279,7 @@ impl WorldStore {
         self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
         for (&(dimension, tile), masks) in &batch.tiles {
-            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), tiles::encode(masks));
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }
         commit.writes.append(along.writes);
 

@@ -1,17 +1,17 @@
-//! The opacity map: which blocks of each block column are opaque, one [`OpacityTile`] for each batch of columns. It follows
+//! The opacity map: which blocks of each block column are opaque, one [`BatchOpacity`] for each batch of columns. It follows
 //! the stored chunks: of new ground it is written with the chunks, and a commit that changes others removes what the store
 //! has of the map there. The changed tile is kept in memory, and written some minutes later or at the end.
 
+pub(super) mod batch_opacity;
 mod saving;
 #[cfg(test)]
 mod tests;
-pub(super) mod tile;
 pub(super) mod unwritten;
 
 use super::values::blocks::OpaqueBlocks;
 use super::{Family, StoreError, StoredItem, WorldStore, keys};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, DimensionId};
-use tile::OpacityTile;
+use batch_opacity::BatchOpacity;
 use unwritten::TilePlace;
 
 impl WorldStore {
@@ -19,7 +19,7 @@ impl WorldStore {
     ///
     /// It is one value to read, unless the map is lost or damaged, or was made when other types of blocks were opaque: then
     /// it is made from the chunks.
-    pub fn opacity(&self, dimension: DimensionId, batch: BatchPos) -> Result<OpacityTile, StoreError> {
+    pub fn opacity(&self, dimension: DimensionId, batch: BatchPos) -> Result<BatchOpacity, StoreError> {
         let (blocks, unknown) = (self.known_blocks()?, OpaqueBlocks::unknown());
         let opaque = blocks.opaque().unwrap_or(&unknown);
         let place = (dimension, batch);
@@ -41,7 +41,7 @@ impl WorldStore {
         (dimension, batch): TilePlace,
         value: &[u8],
         opaque: Option<&OpaqueBlocks>,
-    ) -> Result<Option<OpacityTile>, StoreError> {
+    ) -> Result<Option<BatchOpacity>, StoreError> {
         let item = || StoredItem::Opacity(dimension, batch);
         let opened = self.open_envelope(value, item)?;
         let Some((fingerprint, tile)) = opened.payload.split_first_chunk() else {
@@ -50,16 +50,16 @@ impl WorldStore {
         if opaque.is_some_and(|opaque| opaque.fingerprint() != u32::from_le_bytes(*fingerprint)) {
             return Ok(None);
         }
-        OpacityTile::decode(tile).map(Some).map_err(|error| self.corrupt(item(), error))
+        BatchOpacity::decode(tile).map(Some).map_err(|error| self.corrupt(item(), error))
     }
 
     fn opacity_of_chunks(
         &self,
         (dimension, batch): TilePlace,
         opaque: &OpaqueBlocks,
-    ) -> Result<OpacityTile, StoreError> {
+    ) -> Result<BatchOpacity, StoreError> {
         let columns: Vec<ColumnPos> = batch.columns().collect();
-        let mut tile = OpacityTile::default();
+        let mut tile = BatchOpacity::default();
         for stored in self.peek_batch(dimension, batch, &columns, CHUNK_COORDINATES)? {
             for (y, chunk) in stored.column.chunks() {
                 tile.set_chunk(stored.column.pos(), y, chunk, |block| opaque.contains(block));

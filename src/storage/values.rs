@@ -8,5 +8,5 @@ pub(super) mod pregenerations;
 pub(super) mod record;
 pub(super) mod registry_lists;
 pub(super) mod stored_chunks;
+pub(super) mod stored_graph;
 pub(super) mod summaries;
-pub(super) mod tiles;

@@ -34,7 +34,7 @@ pub use existing::Access;
 pub(super) const FORMAT: u32 = 1;
 
 /// How often a world that others open at the same moment is tried.
-const MOST_OPENING_ATTEMPTS: u32 = 100;
+const MAX_OPENING_ATTEMPTS: u32 = 100;
 
 /// Where a world is kept.
 #[derive(Clone)]
@@ -283,7 +283,7 @@ impl WorldStore {
                 // A backend that finds damage in the background refuses one write and then goes on around it.
                 Err(StoreError::Backend { .. }) if attempt == 1 => {}
                 // Somebody else opened it at the same moment: the session after theirs is ours.
-                Err(StoreError::PreconditionFailed { .. }) if attempt < MOST_OPENING_ATTEMPTS => {}
+                Err(StoreError::PreconditionFailed { .. }) if attempt < MAX_OPENING_ATTEMPTS => {}
                 written => {
                     written.map_err(damaged)?;
                     break;

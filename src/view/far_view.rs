@@ -3,7 +3,7 @@
 use super::Dimension;
 use super::viewers::Place;
 use crate::chunk::ColumnSummary;
-use crate::coordinator::{FarCenter, FarNews, FarReach, FarUpdate, FarWish, FromMain, MAX_FAR_RADIUS, MainLink};
+use crate::coordinator::{FarCenter, FarNews, FarRadii, FarUpdate, FarWish, FromMain, MAX_FAR_RADIUS, MainLink};
 use crate::simulation::Viewer;
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -229,7 +229,7 @@ pub(super) fn send_far_views(
                 continue;
             }
         };
-        let wish = FarWish { center, reach: FarReach { radius, detail_radius }, bytes_per_second };
+        let wish = FarWish { center, reach: FarRadii { radius, detail_radius }, bytes_per_second };
         known.ask(&link, entity, wish);
     }
 }

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 /// What was published and not applied yet.
 #[derive(Resource, Default)]
-pub(super) struct Backlog(Published);
+pub(super) struct Unapplied(Published);
 
-impl Backlog {
+impl Unapplied {
     /// Adds what is newer.
     pub fn add(&mut self, newer: Published) {
         self.0.append(newer);
@@ -31,18 +31,18 @@ impl Backlog {
 }
 
 /// Columns and chunks that are applied in one frame at most; the rest waits for the next.
-const MOST_A_FRAME: usize = 1_024;
+const MAX_A_FRAME: usize = 1_024;
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
-    let mut backlog = mem::take(&mut world.resource_mut::<Backlog>().0);
+    let mut backlog = mem::take(&mut world.resource_mut::<Unapplied>().0);
     if let Some(newer) = newer {
         backlog.append(newer);
     }
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
-    world.resource_mut::<Backlog>().0 = backlog;
+    world.resource_mut::<Unapplied>().0 = backlog;
 }
 
 fn apply(world: &mut World, backlog: &mut Published) {
@@ -79,7 +79,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
 }
 
 fn apply_columns(world: &mut World, backlog: &mut Published) {
-    let mut budget = MOST_A_FRAME;
+    let mut budget = MAX_A_FRAME;
     while budget > 0
         && let Some(((dimension, column), update)) = backlog.columns.pop_first()
     {

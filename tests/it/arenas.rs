@@ -18,13 +18,13 @@ struct Hall {
     id: DimensionId,
 }
 
-fn hall(disk: &Disk, folder: &Path, settings: SnapshotSettings) -> Hall {
+fn hall(disk: &Disk, folder: &Path, settings: SnapshotConfig) -> Hall {
     hall_with(disk, folder, settings, |_| {})
 }
 
-fn hall_with(disk: &Disk, folder: &Path, settings: SnapshotSettings, register: impl FnOnce(&mut App)) -> Hall {
-    let settings = SnapshotSettings { folder: Some(folder.to_owned()), ..settings };
-    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshot_settings(settings), register);
+fn hall_with(disk: &Disk, folder: &Path, settings: SnapshotConfig, register: impl FnOnce(&mut App)) -> Hall {
+    let settings = SnapshotConfig { folder: Some(folder.to_owned()), ..settings };
+    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshots(settings), register);
     listen::<ArenaCreated>(&mut app);
     listen::<ArenaReverted>(&mut app);
     listen::<ArenaRemoved>(&mut app);
@@ -80,7 +80,7 @@ impl Hall {
 #[test]
 fn an_arena_is_what_it_was_again_and_again_in_later_sessions_too() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
-    let mut hall = hall(&disk, folder.path(), SnapshotSettings::default());
+    let mut hall = hall(&disk, folder.path(), SnapshotConfig::default());
     hall.build("terrane:stone", 3);
     let before = blocks(&mut hall.app, hall.dimension, &AREA);
     hall.create(Arena::new("Spleef", hall.id, AREA));
@@ -106,7 +106,7 @@ fn an_arena_is_what_it_was_again_and_again_in_later_sessions_too() {
     hall.build("terrane:air", 3);
     drop(hall);
 
-    let mut hall = super::arenas::hall(&disk, folder.path(), SnapshotSettings::default());
+    let mut hall = super::arenas::hall(&disk, folder.path(), SnapshotConfig::default());
     update(&mut hall.app, 2);
     let (arena, status) = hall.status("Spleef").unwrap();
     assert_eq!((arena.area, arena.settings, status.state), (AREA, ArenaSettings::default(), ArenaState::Ready));
@@ -126,7 +126,7 @@ fn an_arena_is_what_it_was_again_and_again_in_later_sessions_too() {
 #[test]
 fn arenas_keep_apart_and_names_are_names() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
-    let mut hall = hall(&disk, folder.path(), SnapshotSettings::default());
+    let mut hall = hall(&disk, folder.path(), SnapshotConfig::default());
     let id = hall.id;
     hall.create(Arena::new("first", id, AREA));
     let one = |x: i64| BlockBox::new(at(x, 20, 0), at(x, 20, 0));
@@ -165,7 +165,7 @@ fn arenas_keep_apart_and_names_are_names() {
 fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
     // A chunk a tick.
-    let mut hall = hall(&disk, folder.path(), SnapshotSettings { chunks: 1, ..SnapshotSettings::default() });
+    let mut hall = hall(&disk, folder.path(), SnapshotConfig { chunks: 1, ..SnapshotConfig::default() });
     let settings = ArenaSettings {
         cooldown: Duration::from_millis(1_000),
         timeout: Duration::from_millis(300),
@@ -212,7 +212,7 @@ fn a_revert_waits_for_the_one_before_and_is_ended_when_it_takes_too_long() {
 #[test]
 fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     let (disk, folder) = (Disk::default(), TempDir::new().unwrap());
-    let mut hall = hall(&disk, folder.path(), SnapshotSettings::default());
+    let mut hall = hall(&disk, folder.path(), SnapshotConfig::default());
     let id = hall.id;
     in_region(&mut hall.app, hall.dimension, at(0, 0, 0), move |region: &mut World| {
         region.commands().create_arena(Arena::new("ours", id, AREA));
@@ -240,7 +240,7 @@ fn a_region_orders_too_and_a_damaged_arena_changes_nothing() {
     index.filter(|path| path.extension().is_none_or(|ending| ending != "schem")).for_each(|index| {
         std::fs::write(index, "nothing").unwrap();
     });
-    let mut hall = super::arenas::hall(&disk, folder.path(), SnapshotSettings::default());
+    let mut hall = super::arenas::hall(&disk, folder.path(), SnapshotConfig::default());
     assert_eq!(hall.status("ours"), None);
     hall.revert("ours");
     assert!(matches!(hall.refused().1, ArenaError::Damaged { .. }));
@@ -257,7 +257,7 @@ fn a_migration_that_panics_while_an_arena_is_read_ends_that_revert_and_no_other_
     let folder = TempDir::new().unwrap();
     // Each time another world: one that has values of the old version itself needs no migration to read them.
     let with_chests = |schema: Schema| {
-        hall_with(&Disk::default(), folder.path(), SnapshotSettings { jobs: 1, ..SnapshotSettings::default() }, |app| {
+        hall_with(&Disk::default(), folder.path(), SnapshotConfig { jobs: 1, ..SnapshotConfig::default() }, |app| {
             let lock = BlockComponent::fixed::<u32>("game:lock").with_schema(schema);
             app.register_block_component(lock).unwrap();
             app.register_block(BlockType::new("game:chest").with_component("game:lock")).unwrap();
@@ -299,8 +299,8 @@ fn a_world_whose_arenas_or_restores_cannot_be_listed_is_not_opened() {
     for what in ["arenas", "restores"] {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join(what), "no folder").unwrap();
-        let settings = SnapshotSettings { folder: Some(folder.path().to_owned()), ..SnapshotSettings::default() };
-        let mut app = game(Disk::default().plugin().with_snapshot_settings(settings));
+        let settings = SnapshotConfig { folder: Some(folder.path().to_owned()), ..SnapshotConfig::default() };
+        let mut app = game(Disk::default().plugin().with_snapshots(settings));
         start(&mut app);
         app.update();
         assert_eq!(app.should_exit(), Some(AppExit::error()), "{what}");

@@ -4,7 +4,7 @@ use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::ColumnError;
-use bevy_terrane::view::Window;
+use bevy_terrane::view::TimeWindow;
 use std::sync::{Arc, Mutex};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
@@ -30,7 +30,7 @@ fn the_main_world_sees_all_regions_and_who_owns_a_place() {
         assert!((13..=49).contains(&there.columns), "{}", there.columns);
         let (low, high) = there.bounds().unwrap();
         assert!(low.x <= 100 >> 2 && 100 >> 2 <= high.x && low.z <= 0 && 0 <= high.z);
-        for window in Window::ALL {
+        for window in TimeWindow::ALL {
             let rate = here.window(window).ticks_per_second.unwrap();
             assert!((19.0..=21.0).contains(&rate), "{window:?}: {rate}");
         }

@@ -26,7 +26,7 @@ fn play(app: &mut App, dimension: Entity) {
     update(app, 20);
 }
 
-fn components(types: &BlockTypes) -> [ComponentId; 2] {
+fn components(types: &BlockTypes) -> [BlockComponentId; 2] {
     ["game:lock", "game:items"].map(|name| types.component(name).expect("a component"))
 }
 

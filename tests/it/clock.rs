@@ -3,7 +3,7 @@
 use crate::support::gate::Gate;
 use crate::support::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::Window;
+use bevy_terrane::view::TimeWindow;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -501,7 +501,7 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
     let (mut app, dimension, _, _) = two_regions(lockstep());
     update(&mut app, 20 * 70);
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
-    for window in Window::ALL {
+    for window in TimeWindow::ALL {
         let seconds = window.length().as_secs() as u32;
         let window = region.window(window);
         let rate = window.ticks_per_second.unwrap();
@@ -523,10 +523,10 @@ fn windows_of_statistics_tell_rates_times_and_utilisation() {
     }
     let region = region_at(app.world(), dimension, HERE.column()).unwrap();
     let other = region_at(app.world(), dimension, THERE.column()).unwrap();
-    let window = region.window(Window::FiveSeconds);
+    let window = region.window(TimeWindow::FiveSeconds);
     assert!(window.median < Duration::from_millis(20) && window.p95 >= Duration::from_millis(20), "{window:?}");
     assert!(window.worst >= window.p95 && window.utilisation >= 0.03, "{window:?}");
-    assert!(other.window(Window::FiveSeconds).median < Duration::from_millis(20));
+    assert!(other.window(TimeWindow::FiveSeconds).median < Duration::from_millis(20));
     assert!(region.ticks > ticks_before);
 }
 
@@ -540,7 +540,7 @@ fn a_merge_keeps_the_statistics_of_the_region_that_goes_on_and_parts_begin_with_
     let at_home = region_at(app.world(), dimension, HERE.column()).unwrap();
     let walker = region_at(app.world(), dimension, THERE.column()).unwrap();
     assert!(walker.ticks >= at_home.ticks + 190);
-    assert_eq!(at_home.window(Window::FiveSeconds).ticks_per_second, Some(0.0), "it has not ticked for long");
+    assert_eq!(at_home.window(TimeWindow::FiveSeconds).ticks_per_second, Some(0.0), "it has not ticked for long");
     let began = app.world().resource::<WorldStatistics>().clock;
     walk_to(&mut app, walking, 6);
     let since = ((app.world().resource::<WorldStatistics>().clock - began).as_millis() / 50) as u64;

@@ -7,7 +7,7 @@ use bevy_terrane::block::BlockRegistry;
 use bevy_terrane::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_cluster};
 use bevy_terrane::chunk::format::{EncodedChunk, decode_with, encode_with};
 use bevy_terrane::chunk::{ColumnSummary, Detail};
-use bevy_terrane::object_store::{Batch, ObjectStore, ObjectStoreOptions};
+use bevy_terrane::object_store::{ObjectBatch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::schematic::nbt::{Compound, Nbt, NbtKind};
 use bevy_terrane::snapshot::schematic::{
@@ -15,7 +15,7 @@ use bevy_terrane::snapshot::schematic::{
 };
 use bevy_terrane::space::{HeightSet, TilePos};
 use bevy_terrane::storage::{
-    Durability, EntityRecord, Family, KeyValueStore, MemoryStore, OpacityTile, SaveBatch, StoredBlockTick,
+    BatchOpacity, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick,
     StoredPregeneration, ViewerRecord, WorldStore, WriteBatch, envelope,
 };
 use proptest::prelude::any;
@@ -100,7 +100,7 @@ fn fuzz(name: &str, limit: usize, seeds: &[Vec<u8>], mut decode: impl FnMut(&[u8
 }
 
 /// A world with chests, which have a lock and items, and signs, which have a text.
-fn blocks() -> (BlockRegistry, [BlockId; 2], [ComponentId; 3]) {
+fn blocks() -> (BlockRegistry, [BlockId; 2], [BlockComponentId; 3]) {
     let mut blocks = BlockRegistry::new();
     blocks.register_basic_blocks();
     let lock = blocks.register_component(BlockComponent::fixed::<u32>("game:lock")).unwrap();
@@ -219,7 +219,7 @@ fn summaries_of_any_bytes_are_read_or_refused() {
 #[test]
 fn opacity_of_any_bytes_is_read_or_refused() {
     let tile = |height: i64| {
-        let mut tile = OpacityTile::default();
+        let mut tile = BatchOpacity::default();
         tile.set_chunk(ColumnPos::new(1, 2), height, &chunks()[2], |block| block.index() % 2 == 1);
         let mut bytes = Vec::new();
         tile.encode(&mut bytes);
@@ -228,10 +228,10 @@ fn opacity_of_any_bytes_is_read_or_refused() {
     // The runs that a tile may have at most, three times over.
     let limit = 3 * 16 * (1 << 24) + 16 * MEBIBYTE;
     fuzz("opacity", limit, &[tile(0), tile(-(1 << 40))], |bytes| {
-        if let Ok(tile) = OpacityTile::decode(bytes) {
+        if let Ok(tile) = BatchOpacity::decode(bytes) {
             let mut again = Vec::new();
             tile.encode(&mut again);
-            assert_eq!(OpacityTile::decode(&again), Ok(tile));
+            assert_eq!(BatchOpacity::decode(&again), Ok(tile));
         }
     });
 }
@@ -287,7 +287,7 @@ fn a_batch_that_names_many_keys_takes_little_memory_when_an_index_is_made_anew()
     let [path, crashed] = ["store", "crashed"].map(|name| folder.path().join(name));
     let mut store = ObjectStore::create(&path, "fuzz 1", ObjectStoreOptions::default()).unwrap();
     store.write("gone", 1, b"").unwrap();
-    let mut batch = Batch::default();
+    let mut batch = ObjectBatch::default();
     batch.write("kept", 1, *b"one").delete("gone");
     (0..200_000_u32).for_each(|number| _ = batch.delete(format!("{number:x}")));
     store.apply(&batch).unwrap();

@@ -273,7 +273,7 @@ fn a_column_of_a_halted_region_that_is_fetched_has_what_was_saved_though_it_is_n
 fn refuse_departures(app: &mut App, armed: Arc<AtomicBool>) {
     app.add_region_plugins(move |region| {
         let armed = armed.clone();
-        region.world_mut().add_observer(move |_: On<Remove, Walker>, migration: Option<Res<Migration>>| {
+        region.world_mut().add_observer(move |_: On<Remove, Walker>, migration: Option<Res<Moving>>| {
             assert!(migration.is_none() || !armed.load(Ordering::SeqCst), "nobody leaves");
         });
     });

@@ -3,7 +3,7 @@
 
 use crate::support::process::{here, kill, program, start};
 use crate::support::rounds;
-use bevy_terrane::object_store::{Batch, Object, ObjectStore, ObjectStoreOptions};
+use bevy_terrane::object_store::{Object, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::simulation::SplitMix64;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ enum Step {
     Write(String, Object),
     Delete(String),
     /// Of each key what it becomes; `None` if it is deleted.
-    Batch(BTreeMap<String, Option<Object>>),
+    ObjectBatch(BTreeMap<String, Option<Object>>),
     Sync,
     WriteIndex,
     Compact,
@@ -39,7 +39,7 @@ impl Iterator for Steps {
             20..27 => Step::Delete(self.key()),
             27..35 => {
                 let change = |_| (self.key(), (self.0.below(3) > 0).then(|| self.object()));
-                Step::Batch((0..5).map(change).collect())
+                Step::ObjectBatch((0..5).map(change).collect())
             }
             35..37 => Step::Sync,
             37..39 => Step::WriteIndex,
@@ -75,8 +75,8 @@ impl Step {
         match self {
             Self::Write(key, object) => store.write(&key, object.version, &object.data).unwrap(),
             Self::Delete(key) => drop(store.delete(&key).unwrap()),
-            Self::Batch(changes) => {
-                let mut batch = Batch::default();
+            Self::ObjectBatch(changes) => {
+                let mut batch = ObjectBatch::default();
                 for (key, change) in changes {
                     match change {
                         Some(Object { version, data }) => batch.write(key, version, data),
@@ -99,7 +99,7 @@ impl Step {
         match self {
             Self::Write(key, object) => change(key, Some(object)),
             Self::Delete(key) => change(key, None),
-            Self::Batch(changes) => changes.into_iter().for_each(|(key, to)| change(key, to)),
+            Self::ObjectBatch(changes) => changes.into_iter().for_each(|(key, to)| change(key, to)),
             Self::Sync | Self::WriteIndex | Self::Compact => {}
         }
     }

@@ -6,7 +6,7 @@ use crate::support::*;
 use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::{
-    ChunkMaterial, ChunkMesh, FarMesh, FarMeshProgress, HiddenFarView, MeshProgress, RenderOrigin,
+    ChunkMaterial, ChunkMesh, ChunkMeshProgress, FarMesh, FarMeshProgress, HiddenFarView, RenderOrigin,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn chunks(world: &mut World) -> BTreeSet<(i64, i64, i64)> {
 }
 
 fn has_meshes(world: &World, meshes: usize) -> bool {
-    let progress = *world.resource::<MeshProgress>();
+    let progress = *world.resource::<ChunkMeshProgress>();
     progress.is_done() && progress.meshes == meshes
 }
 
@@ -98,7 +98,7 @@ fn a_hole_on_a_border_shows_the_next_chunk() {
     // From the chunk below the surface to the one below that.
     app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(0, -16, 5), block: BlockId::AIR });
     update_until(&mut app, "the hole has a mesh", |world| chunks(world).contains(&(0, -1, 0)));
-    update_until(&mut app, "everything is meshed", |world| world.resource::<MeshProgress>().is_done());
+    update_until(&mut app, "everything is meshed", |world| world.resource::<ChunkMeshProgress>().is_done());
     let expected = [(0, -1, 0), (0, -2, 0), (-1, -1, 0)];
     let found = chunks(app.world_mut());
     assert!(expected.iter().all(|chunk| found.contains(chunk)), "{found:?}");
@@ -110,7 +110,7 @@ fn other_dimensions_get_no_meshes() {
     let (mut app, _, _) = app(ChunkRenderPlugin::default().with_dimensions(["nether"]), true);
     update_until(&mut app, "the ground is there", |world| world.resource::<PublishedColumns>().len() >= 29);
     update(&mut app, 5);
-    assert_eq!(*app.world().resource::<MeshProgress>(), MeshProgress::default());
+    assert_eq!(*app.world().resource::<ChunkMeshProgress>(), ChunkMeshProgress::default());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn far_app() -> (App, Entity, Entity) {
 fn update_until_calm(app: &mut App) {
     let mut calm = 0;
     update_until(app, "it is calm", |world| {
-        let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<MeshProgress>().is_done();
+        let is_calm = world.resource::<FarMeshProgress>().is_done() && world.resource::<ChunkMeshProgress>().is_done();
         calm = if is_calm { calm + 1 } else { 0 };
         calm > 100
     });
@@ -180,7 +180,7 @@ fn a_column_is_seen_from_afar_exactly_while_its_chunks_are_not_drawn() {
         disc.filter(move |(x, z)| x * x + z * z <= radius * radius).map(move |(x, z)| (x + center, z))
     };
     let (drawn, far) = shown(app.world_mut());
-    assert!(drawn.len() >= 9, "{drawn:?}, {:?}", app.world().resource::<MeshProgress>());
+    assert!(drawn.len() >= 9, "{drawn:?}, {:?}", app.world().resource::<ChunkMeshProgress>());
     assert!(drawn.is_disjoint(&far), "both: {:?}", drawn.intersection(&far).collect::<Vec<_>>());
     assert!(disc(10, 0).all(|column| drawn.contains(&column) || far.contains(&column)), "there is no hole");
 

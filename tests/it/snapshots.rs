@@ -169,7 +169,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     // From the bottom up: what is higher is never there before what is lower.
     clear(&mut app, BlockId::AIR);
     let job = jobs(&app)
-        .restore(RestoreSnapshot { order: Some(RestoreOrder::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
+        .restore(RestoreSnapshot { order: Some(RestoreSequence::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
     let mut seen = Vec::new();
     for _ in 0..30 {
         app.update();
@@ -287,8 +287,8 @@ fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_wit
 #[test]
 fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     let updates = |loading| {
-        let settings = SnapshotSettings { loading, ..SnapshotSettings::default() };
-        let (mut app, _, id) = world(lockstep().with_snapshot_settings(settings));
+        let settings = SnapshotConfig { loading, ..SnapshotConfig::default() };
+        let (mut app, _, id) = world(lockstep().with_snapshots(settings));
         let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
         let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
         let mut updates = 0;
@@ -306,8 +306,8 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
 
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
-    let settings = SnapshotSettings { columns: 64, chunks: 2, ..SnapshotSettings::default() };
-    let (mut app, dimension, id) = world(lockstep().with_snapshot_settings(settings));
+    let settings = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
+    let (mut app, dimension, id) = world(lockstep().with_snapshots(settings));
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
@@ -435,7 +435,8 @@ fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
     restore(&mut app, RestoreSnapshot::new(id, snapshot.clone()));
     update(&mut app, 3);
     assert_eq!(block_at(app.world_mut(), dimension, at(3, 60, 3)), Some(BlockId::AIR));
-    let ordered = RestoreSnapshot { order: Some(RestoreOrder::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
+    let ordered =
+        RestoreSnapshot { order: Some(RestoreSequence::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
     let refused = jobs(&app).restore(ordered);
     assert_eq!(ended(&mut app, refused).progress.state, SnapshotJobState::Failed);
 

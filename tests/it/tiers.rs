@@ -18,7 +18,7 @@ const DIMENSION: DimensionId = DimensionId(0);
 
 /// In lockstep, where an update is 50 ms of the clock; ground is warm after 5 s, and cold after 30 s or beyond 320 blocks.
 fn plugin(disk: &Arc<MemoryStore>, promotion: Promotion) -> TerranePlugin {
-    let settings = TierSettings {
+    let settings = TierConfig {
         promotion,
         warm_after: Duration::from_secs(5),
         cold_after: Duration::from_secs(30),
@@ -152,7 +152,7 @@ fn heat_is_written_after_a_minute_at_the_latest_though_nothing_is_saved() {
 fn moves_take_no_more_bytes_a_second_than_they_may() {
     const RATE: u64 = 50_000;
     let disk = Arc::new(MemoryStore::new());
-    let settings = TierSettings { bytes_per_second: RATE, ..default() };
+    let settings = TierConfig { bytes_per_second: RATE, ..default() };
     let mut app = game(lockstep_on(&disk).with_tiers(settings));
     let dimension = flat(&mut app);
     start(&mut app);

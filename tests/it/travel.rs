@@ -55,7 +55,7 @@ fn pasture() -> (App, Entity, Told) {
         .add_region_plugins(move |region| {
             region.insert_resource(report.clone()).init_resource::<Wool>();
             region.world_mut().add_observer(
-                |moved: On<EntityMoved>, mut commands: Commands, migration: Option<Res<Migration>>| {
+                |moved: On<EntityMoved>, mut commands: Commands, migration: Option<Res<Moving>>| {
                     assert!(migration.is_none(), "the journey is over");
                     let moved = *moved;
                     commands.queue(move |world: &mut World| {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Names of types that are listed as text; JSON has all.
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 pub fn run(world: &Path) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
@@ -56,8 +56,8 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
     let components: Vec<&str> = registry.components.iter().map(|component| &*component.name).collect();
     let entity_types: Vec<&str> = registry.entity_types.iter().map(|name| &**name).collect();
     for (what, names) in [("blocks", blocks), ("block components", components), ("entity components", entity_types)] {
-        let rest = if names.len() > MOST_NAMES { ", .." } else { "" };
-        text += &format!("{} {what}: {}{rest}\n", names.len(), names[..names.len().min(MOST_NAMES)].join(", "));
+        let rest = if names.len() > MAX_NAMES { ", .." } else { "" };
+        text += &format!("{} {what}: {}{rest}\n", names.len(), names[..names.len().min(MAX_NAMES)].join(", "));
     }
     text
 }

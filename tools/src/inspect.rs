@@ -3,7 +3,7 @@
 use super::arguments::Inspected;
 use super::display::{dimension, open};
 use super::outcome::{End, Outcome, Result};
-use bevy_terrane::block::{BlockId, BlockRegistry, ComponentId};
+use bevy_terrane::block::{BlockComponentId, BlockId, BlockRegistry};
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::ChunkPos;
 use bevy_terrane::storage::{Access, EntityRecord, WorldStore};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Bytes of a component that are shown as text; JSON has all.
-const MOST_BYTES: usize = 64;
+const MAX_BYTES: usize = 64;
 
 pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
@@ -70,7 +70,7 @@ fn palette(registry: &BlockRegistry, chunk: &Chunk) -> BTreeMap<String, usize> {
     names
 }
 
-type ComponentOfBlock = ([usize; 3], u8, ComponentId, Vec<u8>);
+type ComponentOfBlock = ([usize; 3], u8, BlockComponentId, Vec<u8>);
 
 fn components(chunk: &Chunk) -> Vec<ComponentOfBlock> {
     if !chunk.has_components() {
@@ -94,7 +94,7 @@ fn block_name(registry: &BlockRegistry, block: BlockId) -> String {
     }
 }
 
-fn component_name(registry: &BlockRegistry, component: ComponentId) -> String {
+fn component_name(registry: &BlockRegistry, component: BlockComponentId) -> String {
     registry.component_record(component).map_or_else(|| format!("{component:?}"), |record| record.name.clone())
 }
 
@@ -143,7 +143,7 @@ fn components_as_json(components: &[(String, Vec<u8>)]) -> Value {
 
 /// The length, the bytes, and what is printable of them.
 fn dump(value: &[u8]) -> String {
-    let shown = &value[..value.len().min(MOST_BYTES)];
+    let shown = &value[..value.len().min(MAX_BYTES)];
     let rest = if shown.len() < value.len() { ".." } else { "" };
     let text: String = shown.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' }).collect();
     format!("{} bytes {}{rest} {text:?}", value.len(), hex(shown))

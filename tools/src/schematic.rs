@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// Kinds of blocks that are listed as text; JSON has all.
-const MOST_KINDS: usize = 12;
+const MAX_KINDS: usize = 12;
 
 pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -63,8 +63,8 @@ fn text(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_di
     for (what, at) in [("offset", schematic.offset), ("origin", schematic.origin)] {
         text += &at.map_or(String::new(), |[x, y, z]| format!("{what} [{x}, {y}, {z}]\n"));
     }
-    let rest = if kinds.len() > MOST_KINDS { ", .." } else { "" };
-    let listed: Vec<String> = kinds.iter().take(MOST_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
+    let rest = if kinds.len() > MAX_KINDS { ", .." } else { "" };
+    let listed: Vec<String> = kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
     text += &format!("{} kinds of blocks: {}{rest}\n", kinds.len(), listed.join(", "));
     let biomes = schematic.biomes.as_ref().map_or(0, |biomes| biomes.palette.len());
     let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());

@@ -4,7 +4,7 @@ use super::arguments::{Axis, ExportArguments, ImportArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::prelude::{BlockBox, BlockPos};
-use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport};
+use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
 use bevy_terrane::snapshot::schematic::{
     ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
 };
@@ -108,7 +108,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     let flip = arguments.flip.map_or(Flip::None, |axis| if axis == Axis::X { Flip::X } else { Flip::Z });
     let turn = Turn::new(arguments.turn, flip);
     let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
-    let options = ImportOptions { at, turn, leaves_ungenerated: arguments.only_generated, layers };
+    let options = SchematicImport { at, turn, leaves_ungenerated: arguments.only_generated, layers };
     // The same file at the same place has the same entities, also when the command is given again.
     let seed = seed(source.hash.finalize(), at, turn);
     let translation = TranslationOptions { seed, ..TranslationOptions::default() };
@@ -135,9 +135,17 @@ fn whole_layers(schematic: &Schematic, report: &ReadReport) -> u32 {
     u32::try_from(layers).unwrap_or(height).min(height)
 }
 
-fn import_text(report: &ImportReport, read: &ReadReport, layers: Option<u32>) -> String {
-    let ImportReport { columns, chunks, entities, known_entities, ungenerated, new_types, translation, finished } =
-        report;
+fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>) -> String {
+    let SchematicImportReport {
+        columns,
+        chunks,
+        entities,
+        known_entities,
+        ungenerated,
+        new_types,
+        translation,
+        finished,
+    } = report;
     let mut text = format!("{chunks} chunks in {columns} columns were changed, and {entities} entities written\n");
     if !finished {
         text += "it was stopped: the same command does the rest\n";
@@ -160,7 +168,7 @@ fn import_text(report: &ImportReport, read: &ReadReport, layers: Option<u32>) ->
     text + if *has_biomes { "note: biomes have no place in a world\n" } else { "" }
 }
 
-fn import_json(report: &ImportReport, read: &ReadReport, layers: Option<u32>) -> serde_json::Value {
+fn import_json(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>) -> serde_json::Value {
     let left_out = &report.translation;
     json!({
         "columns": report.columns,

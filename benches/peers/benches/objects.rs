@@ -11,7 +11,7 @@
 mod terrain;
 
 use bevy_terrane::chunk::format::encode;
-use bevy_terrane::object_store::{BLOCK_SIZE, ObjectStore, ObjectStoreOptions};
+use bevy_terrane::object_store::{FILE_BLOCK_BYTES, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::space::ChunkPos;
 use flate2::Compression;
@@ -251,7 +251,7 @@ fn many(chunks: &[Vec<u8>], folder: &Path) {
     store.close().expect("the disk works");
     let bytes = fs::read(&path).expect("a file");
     // The kind of a block is in its trailer.
-    let blocks = bytes.chunks(BLOCK_SIZE).filter(|block| block[4_059] == 1).count();
+    let blocks = bytes.chunks(FILE_BLOCK_BYTES).filter(|block| block[4_059] == 1).count();
     let mut opened: Vec<f64> =
         (0..OPENS).map(|_| time(|| ObjectStore::open(&path, "many 1", options).expect("a store").len()).0).collect();
     // Without its index.
@@ -264,7 +264,7 @@ fn many(chunks: &[Vec<u8>], folder: &Path) {
         "\n{MANY} objects in {:.0} MB: opened in {:.1} ms, the index of {:.2} MB written in {:.0} ms, made anew in {:.0} ms",
         lost.len() as f64 / 1e6,
         median(&mut opened) / 1e3,
-        (blocks * BLOCK_SIZE) as f64 / 1e6,
+        (blocks * FILE_BLOCK_BYTES) as f64 / 1e6,
         written / 1e3,
         scanned / 1e3
     );

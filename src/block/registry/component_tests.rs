@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use std::collections::{BTreeMap, BTreeSet};
 
-const VARIABLE: u64 = ComponentId::VARIABLE;
+const VARIABLE: u64 = BlockComponentId::VARIABLE;
 
 /// What the world stored, opened by another session of the game.
 fn reopen(registry: &BlockRegistry) -> BlockRegistry {
@@ -43,11 +43,11 @@ fn to_four_bytes(old: &[u8]) -> Result<Vec<u8>, crate::block::MigrationFailure> 
 #[test]
 fn a_block_has_the_components_that_its_type_names_by_ascending_number() {
     let registry = furnaces();
-    let layout = |number, size| ComponentLayout { id: ComponentId::new(number), size };
+    let layout = |number, size| BlockComponentLayout { id: BlockComponentId::new(number), size };
     assert_eq!(registry.components(id(1)), [layout(0, Some(2)), layout(1 | VARIABLE, None)]);
     assert_eq!(registry.components(BlockId::AIR), []);
     assert_eq!(registry.components(id(9)), []);
-    assert_eq!(registry.component("game:items"), Some(ComponentId::new(1 | VARIABLE)));
+    assert_eq!(registry.component("game:items"), Some(BlockComponentId::new(1 | VARIABLE)));
     let opened = reopen(&registry);
     assert_eq!(opened.components(id(1)), registry.components(id(1)), "a dropped type can be read");
     assert_eq!(opened.component("game:items"), None);
@@ -57,7 +57,7 @@ fn a_block_has_the_components_that_its_type_names_by_ascending_number() {
 fn a_component_is_registered_once_and_before_its_blocks() {
     let mut registry = furnaces();
     let again = registry.register_component(BlockComponent::variable("game:fuel")).unwrap_err();
-    let taken = BlockComponentError::AlreadyRegistered { id: ComponentId::new(0), name: "game:fuel".into() };
+    let taken = BlockComponentError::AlreadyRegistered { id: BlockComponentId::new(0), name: "game:fuel".into() };
     assert_eq!(again, taken.into());
     let former = BlockComponent::variable("game:coal").with_schema(Schema::new(0).formerly("game:fuel"));
     assert!(registry.register_component(former).is_err());
@@ -134,8 +134,8 @@ fn no_value_is_longer_or_shorter_than_its_component() {
 fn a_component_that_is_renamed_or_dropped_keeps_its_values() {
     let mut registry = reopen(&furnaces());
     let coal = BlockComponent::fixed::<u16>("game:coal").with_schema(Schema::new(0).formerly("game:fuel"));
-    assert_eq!(registry.register_component(coal), Ok(ComponentId::new(0)));
-    assert_eq!([registry.component("game:coal"), registry.component("game:fuel")], [Some(ComponentId::new(0)); 2]);
+    assert_eq!(registry.register_component(coal), Ok(BlockComponentId::new(0)));
+    assert_eq!([registry.component("game:coal"), registry.component("game:fuel")], [Some(BlockComponentId::new(0)); 2]);
     // The items are not registered any more, and not named either.
     let furnace = BlockType::new("game:furnace").with_component("game:coal");
     assert_eq!(registry.register(furnace), Ok(id(1)));
@@ -229,18 +229,18 @@ impl Session {
 /// A block as a player knows it: its type, and what its components say.
 type Placed = (usize, BTreeMap<String, u8>);
 
-fn version_of(registry: &BlockRegistry, layout: &ComponentLayout) -> u32 {
+fn version_of(registry: &BlockRegistry, layout: &BlockComponentLayout) -> u32 {
     registry.component_record(layout.id).unwrap().version
 }
 
 /// Lists as they may lie on a damaged disk.
-fn any_records() -> impl Strategy<Value = (Vec<BlockRecord>, Vec<ComponentRecord>)> {
+fn any_records() -> impl Strategy<Value = (Vec<BlockRecord>, Vec<BlockComponentRecord>)> {
     let number = prop_oneof![0_u64..4, (0_u64..4).prop_map(|number| number | VARIABLE), any::<u64>()];
     let name = prop_oneof!["game:[ab](\\[c=[de]\\])?", "\\PC{0,6}"];
     let block = (name.clone(), prop::collection::vec(number, 0..3));
     let block = block.prop_map(|(name, components)| BlockRecord { name, components });
     let component = (name, 0_u32..2, prop::option::of(0_u32..3));
-    let component = component.prop_map(|(name, version, size)| ComponentRecord { name, version, size });
+    let component = component.prop_map(|(name, version, size)| BlockComponentRecord { name, version, size });
     let air = BlockRecord { name: AIR_NAME.into(), components: vec![] };
     let blocks = prop::collection::vec(block, 0..6).prop_map(move |blocks| [vec![air.clone()], blocks].concat());
     (blocks, prop::collection::vec(component, 0..4))
@@ -292,7 +292,7 @@ proptest! {
                     prop_assert_eq!(said.remove(&name).unwrap_or(0), value.first().copied().unwrap_or(0));
                 }
                 prop_assert!(said.is_empty(), "a value was lost");
-                let says = |(layout, value): (&ComponentLayout, &Vec<u8>)| {
+                let says = |(layout, value): (&BlockComponentLayout, &Vec<u8>)| {
                     (registry.component_record(layout.id).unwrap().name.clone(), value.first().copied().unwrap_or(0))
                 };
                 *said = layouts.iter().zip(values.iter()).map(says).collect();
@@ -305,7 +305,7 @@ proptest! {
                 let layouts = registry.components(*block);
                 let value = |layout| vec![index.index(200) as u8 + 1; version_of(&registry, layout) as usize + 1];
                 let values: Vec<_> = layouts.iter().map(value).collect();
-                let name = |layout: &ComponentLayout| registry.component_record(layout.id).unwrap().name.clone();
+                let name = |layout: &BlockComponentLayout| registry.component_record(layout.id).unwrap().name.clone();
                 model.push((*kind, layouts.iter().map(name).zip(values.iter().map(|value| value[0])).collect()));
                 world.push((*block, values));
             }

@@ -77,7 +77,7 @@ fn a_stored_list_begins_with_air_and_repeats_nothing() {
 #[test]
 fn a_stored_list_that_was_not_written_so_is_refused() {
     let id = BlockId::new(1);
-    let component = |name: &str| ComponentRecord { name: name.into(), version: 0, size: Some(4) };
+    let component = |name: &str| BlockComponentRecord { name: name.into(), version: 0, size: Some(4) };
     let components = vec![component("game:a"), component("game:b")];
     let of = |name: &str, numbers: &[u64]| {
         let records = [(AIR_NAME, &[][..]), (name, numbers)];
@@ -88,7 +88,7 @@ fn a_stored_list_that_was_not_written_so_is_refused() {
     assert_eq!(of(&name, &[0, 1]), Ok(()));
     assert_eq!(of(&name, &[1, 0]), Err(BlockRegistryError::ComponentOrder { id, name: name.clone() }));
     assert_eq!(of(&name, &[1, 1]), Err(BlockRegistryError::ComponentOrder { id, name: name.clone() }));
-    for number in [2, ComponentId::VARIABLE, u64::MAX] {
+    for number in [2, BlockComponentId::VARIABLE, u64::MAX] {
         let name = name.clone();
         assert_eq!(of(&name, &[number]), Err(BlockRegistryError::NoSuchComponent { id, name: name.clone(), number }));
     }

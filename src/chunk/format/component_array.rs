@@ -1,7 +1,7 @@
 //! The array of one component in the bytes of a chunk.
 
 use super::{ChunkFormatError, part};
-use crate::block::ComponentLayout;
+use crate::block::BlockComponentLayout;
 
 /// A component's array in the bytes of a chunk.
 pub(super) enum ArrayBytes<'a> {
@@ -23,7 +23,7 @@ impl<'a> ArrayBytes<'a> {
     pub fn read(
         bytes: &'a [u8],
         offset: usize,
-        layout: ComponentLayout,
+        layout: BlockComponentLayout,
         count: usize,
     ) -> Result<(Self, usize), ChunkFormatError> {
         if let Some(size) = layout.size {

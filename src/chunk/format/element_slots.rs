@@ -1,6 +1,6 @@
 //! Which blocks of a chunk have which component, in the order of its array.
 
-use crate::block::{BlockLayout, ComponentLayout};
+use crate::block::{BlockComponentLayout, BlockLayout};
 use crate::chunk::{Chunk, Content};
 use crate::space::CHUNK_VOLUME;
 
@@ -14,7 +14,7 @@ pub(in crate::chunk) struct Slot {
 /// The blocks that have a component, in the order of its array.
 #[derive(Debug)]
 pub(in crate::chunk) struct ElementSlots {
-    pub layout: ComponentLayout,
+    pub layout: BlockComponentLayout,
     pub slots: Vec<Slot>,
 }
 
@@ -34,7 +34,7 @@ pub(in crate::chunk) fn element_slots(chunk: &Chunk, layout: &impl BlockLayout) 
 }
 
 /// The blocks that have components, and which.
-fn carriers<'a>(chunk: &Chunk, layout: &'a impl BlockLayout) -> Vec<(Slot, &'a [ComponentLayout])> {
+fn carriers<'a>(chunk: &Chunk, layout: &'a impl BlockLayout) -> Vec<(Slot, &'a [BlockComponentLayout])> {
     let palette = chunk.palette();
     let by_local_id = || palette.iter().map(|block| layout.components(*block));
     let mut carriers = Vec::new();
@@ -54,7 +54,7 @@ fn carriers<'a>(chunk: &Chunk, layout: &'a impl BlockLayout) -> Vec<(Slot, &'a [
 }
 
 /// The cells whose block of layer 0 has components, with their local ids.
-fn carrying_cells(chunk: &Chunk, by_local_id: &[&[ComponentLayout]]) -> Vec<(u16, u16)> {
+fn carrying_cells(chunk: &Chunk, by_local_id: &[&[BlockComponentLayout]]) -> Vec<(u16, u16)> {
     let Content::Mixed(mixed) = &chunk.content else {
         return (0..CHUNK_VOLUME as u16).map(|cell| (cell, 0)).collect();
     };

@@ -6,9 +6,9 @@ use super::{
     CELL_BITS, COMPONENT_OFFSET_AT, ENTITY_OFFSET_AT, FORMAT_VERSION, HEADER_BYTES, PALETTE_ENTRY_BYTES, UUID_BYTES,
 };
 use crate::block::{BlockId, BlockLayout};
-use crate::chunk::components::ComponentArray;
+use crate::chunk::component_arrays::ComponentArray;
 use crate::chunk::packed_ids::{MAX_BITS, PackedIds};
-use crate::chunk::{Chunk, ComponentError, Content, bits_for};
+use crate::chunk::{BlockValueError, Chunk, Content, bits_for};
 use crate::space::{CHUNK_VOLUME, cell_position};
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
@@ -33,7 +33,7 @@ pub fn encode_with(
     chunk: &Chunk,
     entities: &[Uuid],
     out: &mut Vec<u8>,
-) -> Result<(), ComponentError> {
+) -> Result<(), BlockValueError> {
     let components = element_slots(chunk, layout);
     check_components(chunk, &components)?;
     write_blocks(chunk, out, |out| components.iter().for_each(|component| write_component(chunk, component, out)));
@@ -130,7 +130,7 @@ impl LayeredBlocks {
 }
 
 /// Checks that what was set in the chunk is what will be written.
-pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlots]) -> Result<(), ComponentError> {
+pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlots]) -> Result<(), BlockValueError> {
     let Some(extras) = chunk.extras.as_ref().filter(|extras| !extras.components.is_empty()) else { return Ok(()) };
     let mut found = 0;
     for ElementSlots { layout, slots } in components {
@@ -139,7 +139,7 @@ pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlo
             && array.size() != Some(size)
         {
             let found = array.size().unwrap_or_default();
-            return Err(ComponentError::Size { component: layout.id, expected: size, found });
+            return Err(BlockValueError::Size { component: layout.id, expected: size, found });
         }
         found += slots.iter().filter(|slot| value(arrays, **slot).is_some()).count();
     }
@@ -154,7 +154,7 @@ pub(in crate::chunk) fn check_components(chunk: &Chunk, components: &[ElementSlo
     lost.map_or(Ok(()), |(component, layer, cell)| {
         let position = cell_position(cell);
         let block = chunk.block_at(position, layer).unwrap_or_default();
-        Err(ComponentError::NotOfBlock { position, layer, block, component })
+        Err(BlockValueError::NotOfBlock { position, layer, block, component })
     })
 }
 

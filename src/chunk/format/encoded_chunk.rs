@@ -6,7 +6,7 @@ use super::{
     CELL_BITS, COMPONENT_OFFSET_AT, ChunkFormatError, ENTITY_OFFSET_AT, FORMAT_VERSION, HEADER_BYTES,
     LAYERED_BLOCK_COUNT_AT, PALETTE_COUNT_AT, PALETTE_ENTRY_BYTES, UUID_BYTES, part, u64_at,
 };
-use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockId, BlockLayout};
 use crate::chunk::packed_ids::{LocalIds, MAX_BITS, unpack_into};
 use crate::chunk::{bits_for, cell};
 use crate::space::CHUNK_VOLUME;
@@ -125,7 +125,7 @@ impl<'a> EncodedChunk<'a> {
         layout: &impl BlockLayout,
         position: [usize; 3],
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
     ) -> Result<Option<&'a [u8]>, ChunkFormatError> {
         let Some(block) = self.block_at(position, layer)? else { return Ok(None) };
         let Some(wanted) = layout.components(block).iter().find(|layout| layout.id == component) else {
@@ -153,13 +153,16 @@ impl<'a> EncodedChunk<'a> {
     }
 
     /// The number of the component at an offset, and where its array begins; `None` at the end of the components.
-    pub(super) fn component_number(&self, offset: usize) -> Result<Option<(ComponentId, usize)>, ChunkFormatError> {
+    pub(super) fn component_number(
+        &self,
+        offset: usize,
+    ) -> Result<Option<(BlockComponentId, usize)>, ChunkFormatError> {
         if offset == self.components_end {
             return Ok(None);
         }
         let length = size_of::<u64>();
         let number = part(&self.bytes[..self.components_end], offset, length as u128, "component number")?;
-        Ok(Some((ComponentId::new(u64_at(number, 0)), offset + length)))
+        Ok(Some((BlockComponentId::new(u64_at(number, 0)), offset + length)))
     }
 
     /// The blocks above layer 0, as they come in the bytes.
@@ -191,7 +194,7 @@ impl<'a> EncodedChunk<'a> {
     }
 
     /// How a component is laid out that some block of the palette has.
-    fn layout_of(&self, layout: &impl BlockLayout, component: ComponentId) -> Option<ComponentLayout> {
+    fn layout_of(&self, layout: &impl BlockLayout, component: BlockComponentId) -> Option<BlockComponentLayout> {
         let components = |block| layout.components(block).iter().find(|layout| layout.id == component).copied();
         self.palette_blocks().find_map(components)
     }
@@ -209,7 +212,7 @@ impl<'a> EncodedChunk<'a> {
         &self,
         ids: &Option<LocalIds>,
         layout: &impl BlockLayout,
-        component: ComponentLayout,
+        component: BlockComponentLayout,
         cell: usize,
         layer: u8,
     ) -> (usize, usize) {

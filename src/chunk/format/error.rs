@@ -1,6 +1,6 @@
 //! What can be wrong with the bytes of a chunk.
 
-use crate::block::ComponentId;
+use crate::block::BlockComponentId;
 use thiserror::Error;
 
 /// Why bytes are not a chunk that can be read. Every `offset` is in bytes, from the chunk's first.
@@ -72,7 +72,7 @@ pub enum ChunkFormatError {
         /// Where the component's number is.
         offset: usize,
         /// The component found.
-        component: ComponentId,
+        component: BlockComponentId,
     },
     /// A component that was there before.
     #[error("byte {offset}: found the component {component} again")]
@@ -80,7 +80,7 @@ pub enum ChunkFormatError {
         /// Where the component's number is.
         offset: usize,
         /// The component found.
-        component: ComponentId,
+        component: BlockComponentId,
     },
     /// Blocks of the chunk have a component, and it is not there.
     #[error("byte {offset}: expected the component {component}, found the end of the components")]
@@ -88,7 +88,7 @@ pub enum ChunkFormatError {
         /// Where the components end.
         offset: usize,
         /// The component expected.
-        component: ComponentId,
+        component: BlockComponentId,
     },
     /// An offset into the data of a variable-size component has no bytes or more than 8.
     #[error("byte {offset}: expected 1 to 8 bytes per offset, found {found}")]

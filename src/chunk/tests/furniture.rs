@@ -1,7 +1,7 @@
 //! Types of blocks with components, and chunks of them as plain arrays.
 
 use super::*;
-use crate::block::{BlockLayout, ComponentId, ComponentLayout};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockLayout};
 use std::collections::BTreeMap;
 
 pub const STONE: BlockId = BlockId::new(1);
@@ -12,20 +12,20 @@ pub const CHEST: BlockId = BlockId::new(5);
 /// One more than the last.
 pub const KINDS: u32 = 6;
 
-pub const HEAT: ComponentId = ComponentId::new(0);
-pub const FACING: ComponentId = ComponentId::new(1);
-pub const TEXT: ComponentId = ComponentId::new(ComponentId::VARIABLE | 2);
-pub const ITEMS: ComponentId = ComponentId::new(ComponentId::VARIABLE | 3);
+pub const HEAT: BlockComponentId = BlockComponentId::new(0);
+pub const FACING: BlockComponentId = BlockComponentId::new(1);
+pub const TEXT: BlockComponentId = BlockComponentId::new(BlockComponentId::VARIABLE | 2);
+pub const ITEMS: BlockComponentId = BlockComponentId::new(BlockComponentId::VARIABLE | 3);
 
-const HEAT_LAYOUT: ComponentLayout = ComponentLayout { id: HEAT, size: Some(4) };
-const FACING_LAYOUT: ComponentLayout = ComponentLayout { id: FACING, size: Some(1) };
-const TEXT_LAYOUT: ComponentLayout = ComponentLayout { id: TEXT, size: None };
-const ITEMS_LAYOUT: ComponentLayout = ComponentLayout { id: ITEMS, size: None };
+const HEAT_LAYOUT: BlockComponentLayout = BlockComponentLayout { id: HEAT, size: Some(4) };
+const FACING_LAYOUT: BlockComponentLayout = BlockComponentLayout { id: FACING, size: Some(1) };
+const TEXT_LAYOUT: BlockComponentLayout = BlockComponentLayout { id: TEXT, size: None };
+const ITEMS_LAYOUT: BlockComponentLayout = BlockComponentLayout { id: ITEMS, size: None };
 
 pub struct Furniture;
 
 impl BlockLayout for Furniture {
-    fn components(&self, block: BlockId) -> &[ComponentLayout] {
+    fn components(&self, block: BlockId) -> &[BlockComponentLayout] {
         match block {
             FURNACE => &[HEAT_LAYOUT, FACING_LAYOUT],
             SIGN => &[FACING_LAYOUT, TEXT_LAYOUT],
@@ -36,7 +36,7 @@ impl BlockLayout for Furniture {
 }
 
 /// A block and its components.
-pub type ModelBlock = (BlockId, BTreeMap<ComponentId, Vec<u8>>);
+pub type ModelBlock = (BlockId, BTreeMap<BlockComponentId, Vec<u8>>);
 
 /// For each cell its blocks, from layer 0.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ pub fn edits(length: usize) -> impl Strategy<Value = Vec<Edit>> {
 }
 
 /// The value that a component gets from some bytes.
-fn sized(layout: &ComponentLayout, bytes: &[u8]) -> Vec<u8> {
+fn sized(layout: &BlockComponentLayout, bytes: &[u8]) -> Vec<u8> {
     layout.size.map_or(bytes, |size| &bytes[..size as usize]).to_vec()
 }
 
@@ -155,6 +155,6 @@ impl ModelChunk {
     }
 }
 
-fn unset(layout: &ComponentLayout) -> (ComponentId, Vec<u8>) {
+fn unset(layout: &BlockComponentLayout) -> (BlockComponentId, Vec<u8>) {
     (layout.id, layout.unset())
 }

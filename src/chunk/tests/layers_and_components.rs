@@ -2,8 +2,8 @@
 
 use super::furniture::*;
 use super::*;
-use crate::block::ComponentId;
-use crate::chunk::{ComponentError, LayerError};
+use crate::block::BlockComponentId;
+use crate::chunk::{BlockValueError, LayerError};
 
 const AT: [usize; 3] = [1, 2, 3];
 
@@ -45,7 +45,7 @@ fn typed_access_checks_the_size() {
     chunk.set_component_as(&Furniture, AT, 0, HEAT, &1.5_f32).unwrap();
     assert_eq!(chunk.component_as(AT, 0, HEAT), Ok(Some(1.5_f32)));
     assert_eq!(chunk.component_as::<f32>([0, 0, 0], 0, HEAT), Ok(None), "it was never set");
-    let size = |found| ComponentError::Size { component: HEAT, expected: 4, found };
+    let size = |found| BlockValueError::Size { component: HEAT, expected: 4, found };
     assert_eq!(chunk.component_as::<u64>(AT, 0, HEAT), Err(size(8)));
     assert_eq!(chunk.set_component_as(&Furniture, AT, 0, HEAT, &1_u8), Err(size(1)));
     assert_eq!(size(8).to_string(), "component 0 has 4 bytes, found 8");
@@ -57,11 +57,11 @@ fn a_component_is_set_only_where_a_block_has_it() {
     let (position, layer, component) = (AT, 0, TEXT);
     assert_eq!(
         chunk.set_component(&Furniture, AT, 0, TEXT, b"no"),
-        Err(ComponentError::NotOfBlock { position, layer, block: CHEST, component })
+        Err(BlockValueError::NotOfBlock { position, layer, block: CHEST, component })
     );
-    let no_layer = ComponentError::NoBlock { position, layer: 1 };
+    let no_layer = BlockValueError::NoBlock { position, layer: 1 };
     assert_eq!(chunk.set_component(&Furniture, AT, 1, ITEMS, b"no"), Err(no_layer));
-    let unknown = ComponentId::new(77);
+    let unknown = BlockComponentId::new(77);
     assert!(chunk.set_component(&Furniture, AT, 0, unknown, b"no").is_err());
 }
 

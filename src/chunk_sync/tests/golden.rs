@@ -1,7 +1,7 @@
 //! The bytes of messages and of the cache, as `docs/chunk-sync.md` has them. They never change.
 
 use super::*;
-use crate::block::ComponentRecord;
+use crate::block::BlockComponentRecord;
 use crate::object_store::{ObjectStore, ObjectStoreOptions};
 use std::io::Read;
 
@@ -33,8 +33,8 @@ fn a_clients_message_has_the_bytes_of_the_table() {
 #[test]
 fn a_servers_first_message_has_the_bytes_of_the_table() {
     let chest = BlockRecord { name: "a:chest".into(), components: vec![0, 1 << 63 | 1] };
-    let lock = ComponentRecord { name: "a:lock".into(), version: 3, size: Some(4) };
-    let items = ComponentRecord { name: "a:items".into(), version: 1, size: None };
+    let lock = BlockComponentRecord { name: "a:lock".into(), version: 3, size: Some(4) };
+    let items = BlockComponentRecord { name: "a:items".into(), version: 1, size: None };
     let welcome = SyncWelcome {
         dimension: "cave".into(),
         chunk_heights: -2..3,

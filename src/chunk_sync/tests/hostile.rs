@@ -11,9 +11,9 @@ fn a_message_says_what_is_wrong_with_it() {
         let question = ChunkQuestion { chunk: ChunkPos::default(), known: None };
         ChunkQuestions { area: area(0, 0, 1), questions: vec![question; count] }
     };
-    let most = questions(MOST_QUESTIONS);
+    let most = questions(MAX_QUESTIONS);
     assert_eq!(ChunkQuestions::decode(&most.encode()), Ok(most));
-    let too_many = ChunkQuestions::decode(&questions(MOST_QUESTIONS + 1).encode());
+    let too_many = ChunkQuestions::decode(&questions(MAX_QUESTIONS + 1).encode());
     assert!(matches!(too_many, Err(SyncError::Malformed { .. })));
     assert!(matches!(ChunkQuestions::decode(&vec![1; 1 << 20]), Err(SyncError::TooLarge { .. })));
     let mut long = questions(1).encode();
@@ -42,7 +42,7 @@ fn more_answers_than_a_server_sends_are_refused() {
 fn lists_of_more_than_a_million_types_are_refused() {
     let welcome = |blocks: usize, components: usize| {
         let block = BlockRecord { name: String::new(), components: Vec::new() };
-        let component = crate::block::ComponentRecord { name: String::new(), version: 0, size: None };
+        let component = crate::block::BlockComponentRecord { name: String::new(), version: 0, size: None };
         ServerMessage::Welcome(SyncWelcome {
             dimension: "any".into(),
             chunk_heights: 0..1,

@@ -2,7 +2,7 @@
 
 use super::opacity::AskError;
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::{Chunk, ComponentError, format};
+use crate::chunk::{BlockValueError, Chunk, format};
 use crate::coordinator::desk::Desk;
 use crate::coordinator::events::ChunksAnswer;
 use crate::coordinator::exchange::Event;
@@ -157,7 +157,7 @@ impl Reader<'_> {
 
     fn encode(&self, pos: ChunkPos, chunk: &Chunk) -> Result<Arc<[u8]>, StoreError> {
         let mut bytes = Vec::new();
-        let unfit = |error: ComponentError| StoreError::Corrupt {
+        let unfit = |error: BlockValueError| StoreError::Corrupt {
             what: StoredItem::Chunk(self.dimension, pos),
             path: self.store.path().to_path_buf(),
             reason: error.to_string(),

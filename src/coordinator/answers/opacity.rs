@@ -8,7 +8,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::threads::{Place, WorkError};
 use crate::simulation::SavedChunks;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
-use crate::storage::{OpacityTile, WorldStore};
+use crate::storage::{BatchOpacity, WorldStore};
 use bevy::prelude::*;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Desk<'_> {
 
 impl OpacityOrder {
     /// Answers the question.
-    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Result<Arc<OpacityTile>, WorkError> {
+    fn read(self, store: &WorldStore, blocks: &BlockRegistry) -> Result<Arc<BatchOpacity>, WorkError> {
         let mut opacity = store.opacity(self.dimension, self.batch)?;
         let is_opaque = |block| blocks.block(block).is_opaque();
         for (column, chunks) in &self.unwritten {

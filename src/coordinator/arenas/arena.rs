@@ -1,7 +1,7 @@
 //! What an arena is, and how it is.
 
 use crate::coordinator::snapshots::{AfterCrash, EntityRestore, SnapshotJobError, SnapshotJobId};
-use crate::snapshot::{RestoreOrder, StoredSnapshotError};
+use crate::snapshot::{RestoreSequence, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Arena {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArenaSettings {
     /// In which order; `None` for all columns as soon as may be.
-    pub order: Option<RestoreOrder>,
+    pub order: Option<RestoreSequence>,
     /// What becomes of entities.
     pub entities: EntityRestore,
     /// What becomes of a revert that the end of the process cuts short.
@@ -106,7 +106,7 @@ pub enum ArenaOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArenaError {
     /// The world is not on disk, and no other folder for snapshots is set.
-    #[error("arenas need a folder: the world is in memory, and `SnapshotSettings::folder` is not set")]
+    #[error("arenas need a folder: the world is in memory, and `SnapshotConfig::folder` is not set")]
     NoFolder,
     /// The name cannot be one of an arena.
     #[error("{name:?} is no name of an arena: expected 3 to 32 letters, digits, `-` and `_`")]

@@ -2,7 +2,7 @@
 
 use super::{Arena, ArenaDamage, ArenaSettings};
 use crate::coordinator::snapshots::{AfterCrash, EntityRestore};
-use crate::snapshot::RestoreOrder;
+use crate::snapshot::RestoreSequence;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ const ENTITIES: [(EntityRestore, &str); 3] =
     [(EntityRestore::Replace, "replace"), (EntityRestore::Add, "add"), (EntityRestore::Keep, "keep")];
 const AFTER_CRASH: [(AfterCrash, &str); 3] =
     [(AfterCrash::Continue, "continue"), (AfterCrash::Undo, "undo"), (AfterCrash::Leave, "leave")];
-const ORDERS: [(Option<RestoreOrder>, &str); 4] = [
+const ORDERS: [(Option<RestoreSequence>, &str); 4] = [
     (None, "none"),
-    (Some(RestoreOrder::BottomUp), "bottom-up"),
-    (Some(RestoreOrder::TopDown), "top-down"),
-    (Some(RestoreOrder::Outwards), "outwards"),
+    (Some(RestoreSequence::BottomUp), "bottom-up"),
+    (Some(RestoreSequence::TopDown), "top-down"),
+    (Some(RestoreSequence::Outwards), "outwards"),
 ];
 
 pub fn write(arena: &Arena) -> OwnerData {
     let ArenaSettings { order, entities, after_crash, cooldown, timeout } = &arena.settings;
     let order = match order {
-        Some(RestoreOrder::Nearest(ColumnPos { x, z })) => format!("nearest {x} {z}"),
+        Some(RestoreSequence::Nearest(ColumnPos { x, z })) => format!("nearest {x} {z}"),
         other => word(&ORDERS, other),
     };
     let milliseconds = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).to_string();
@@ -67,9 +67,9 @@ fn of_word<T: Copy>(words: &[(T, &str)], word: &str) -> Option<T> {
     words.iter().find(|(_, of)| *of == word).map(|(value, _)| *value)
 }
 
-fn nearest(text: &str) -> Option<RestoreOrder> {
+fn nearest(text: &str) -> Option<RestoreSequence> {
     let (x, z) = text.strip_prefix("nearest ")?.split_once(' ')?;
-    Some(RestoreOrder::Nearest(ColumnPos::new(x.parse().ok()?, z.parse().ok()?)))
+    Some(RestoreSequence::Nearest(ColumnPos::new(x.parse().ok()?, z.parse().ok()?)))
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
     fn settings_come_back_and_what_cannot_be_read_is_named() {
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
         let orders = ORDERS.map(|(order, _)| order).into_iter();
-        let orders = orders.chain([Some(RestoreOrder::Nearest(ColumnPos::new(i64::MIN, 7)))]);
+        let orders = orders.chain([Some(RestoreSequence::Nearest(ColumnPos::new(i64::MIN, 7)))]);
         for (number, order) in orders.enumerate() {
             let settings = ArenaSettings {
                 order,

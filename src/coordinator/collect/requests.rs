@@ -14,7 +14,7 @@ use std::mem;
 
 /// Edits that wait for one region at most. In a tick it makes more than are sent in a frame; one that does not tick must
 /// not gather them without end.
-const MOST_EDITS: usize = 1 << 18;
+const MAX_EDITS: usize = 1 << 18;
 
 impl Desk<'_> {
     pub fn handle_requests(&mut self) {
@@ -90,7 +90,7 @@ impl Desk<'_> {
             (!halted).then(|| dimension.inbox(region))
         });
         let error = match inbox {
-            Some(inbox) if inbox.edits.len() < MOST_EDITS => return inbox.edits.push(request),
+            Some(inbox) if inbox.edits.len() < MAX_EDITS => return inbox.edits.push(request),
             Some(_) => BlockAccessError::TooManyEdits(position),
             None => BlockAccessError::OutsideRegion(position),
         };

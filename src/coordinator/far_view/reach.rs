@@ -11,7 +11,7 @@ pub(super) const LET_GO: u32 = 4;
 
 /// How far a far view reaches, and how fine it is where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarReach {
+pub struct FarRadii {
     /// Columns are sent within this distance, in columns (a disc), and told of as gone four columns further out. At
     /// most [`MAX_FAR_RADIUS`] counts.
     pub radius: u32,
@@ -20,7 +20,7 @@ pub struct FarReach {
     pub detail_radius: u32,
 }
 
-impl FarReach {
+impl FarRadii {
     fn radius(self) -> u32 {
         self.radius.min(MAX_FAR_RADIUS)
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn rings(radius: u32, detail_radius: u32) -> Vec<(u8, u32)> {
-        FarReach { radius, detail_radius }.rings().map(|(detail, radius)| (detail.level(), radius)).collect()
+        FarRadii { radius, detail_radius }.rings().map(|(detail, radius)| (detail.level(), radius)).collect()
     }
 
     #[test]

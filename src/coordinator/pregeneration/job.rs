@@ -17,18 +17,18 @@ pub const TRIES: u32 = 3;
 /// The wait after the first failure; it doubles each time. Also the wait for what somebody else has ordered.
 const RETRY: Duration = Duration::from_secs(1);
 /// With so many columns that wait to be tried again, nothing new is tried.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 /// Failed columns of which the log tells; the others are told in messages alone.
-const MOST_COMPLAINTS: u32 = 10;
+const MAX_COMPLAINTS: u32 = 10;
 
 /// What a job has to know of its dimension.
-pub(super) struct Ground<'a> {
+pub(super) struct JobView<'a> {
     pub stored: &'a DistanceGraph,
     pub making: &'a FxHashMap<ColumnPos, u64>,
     pub columns: &'a FxHashMap<ColumnPos, Stage>,
 }
 
-impl Ground<'_> {
+impl JobView<'_> {
     fn is_on_its_way(&self, column: ColumnPos) -> bool {
         self.making.contains_key(&column) || self.columns.contains_key(&column)
     }
@@ -127,17 +127,17 @@ impl Job {
 
     pub fn may_complain(&mut self) -> bool {
         self.complaints = self.complaints.saturating_add(1);
-        if self.complaints == MOST_COMPLAINTS {
+        if self.complaints == MAX_COMPLAINTS {
             warn!("more failed columns of the pre-generation of a {} are not logged", self.area);
         }
-        self.complaints <= MOST_COMPLAINTS
+        self.complaints <= MAX_COMPLAINTS
     }
 
     /// Looks at the columns on order. Gives those that failed for good, and why.
     pub fn settle(
         &mut self,
         now: Duration,
-        ground: &Ground,
+        ground: &JobView,
         failures: &BTreeMap<ColumnPos, ColumnError>,
     ) -> Vec<(ColumnPos, ColumnError)> {
         let is_settled = |column: &ColumnPos| ground.stored.is_completed(*column) || !ground.is_on_its_way(*column);
@@ -162,14 +162,14 @@ impl Job {
     pub fn next_order(
         &mut self,
         now: Duration,
-        ground: &Ground,
+        ground: &JobView,
         looks: &mut usize,
     ) -> Option<(BatchPos, Vec<ColumnPos>)> {
         if let Some((column, failures)) = self.next_retry(now, ground) {
             self.in_flight.insert(column, failures);
             return Some((column.batch(), vec![column]));
         }
-        while *looks > 0 && self.waiting.len() < MOST_WAITING {
+        while *looks > 0 && self.waiting.len() < MAX_WAITING {
             *looks -= 1;
             let Some((batch, mask)) = self.batches.next() else {
                 self.is_swept = true;
@@ -184,7 +184,7 @@ impl Job {
         None
     }
 
-    fn next_retry(&mut self, now: Duration, ground: &Ground) -> Option<(ColumnPos, u32)> {
+    fn next_retry(&mut self, now: Duration, ground: &JobView) -> Option<(ColumnPos, u32)> {
         loop {
             let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
             let ((_, column), failures) = first.remove_entry();
@@ -199,7 +199,7 @@ impl Job {
     }
 
     /// Those columns of the batch that nobody has ordered, nearest first. The others are looked at again later.
-    fn take_free(&mut self, now: Duration, ground: &Ground, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
+    fn take_free(&mut self, now: Duration, ground: &JobView, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
         let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
         let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.is_on_its_way(*column));
         let later = now.saturating_add(RETRY);

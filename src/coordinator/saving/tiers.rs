@@ -12,7 +12,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::ViewerState;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{
-    ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierMoves, TierSettings, WorldStore,
+    ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierConfig, TierMoves, WorldStore,
 };
 use bevy::prelude::*;
 use std::mem;
@@ -75,7 +75,7 @@ pub struct TierStatistics {
 #[derive(Default)]
 struct Step {
     now: Duration,
-    settings: TierSettings,
+    settings: TierConfig,
     moves: Vec<(ChunkGroup, Tier)>,
     /// It names what may move next.
     looks: bool,

@@ -2,7 +2,7 @@
 
 use crate::coordinator::threads::WorkError;
 use crate::simulation::ColumnError;
-use crate::snapshot::{OrderError, StoredSnapshotError};
+use crate::snapshot::{SequenceError, StoredSnapshotError};
 use crate::space::DimensionId;
 use thiserror::Error;
 
@@ -28,7 +28,7 @@ pub enum SnapshotJobError {
     NotOpen(DimensionId),
     /// The chunks cannot be put in order.
     #[error(transparent)]
-    Order(#[from] OrderError),
+    Order(#[from] SequenceError),
     /// A stored snapshot cannot be read or written.
     #[error(transparent)]
     Stored(#[from] StoredSnapshotError),

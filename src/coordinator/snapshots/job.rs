@@ -8,12 +8,12 @@ use super::files::FileWork;
 use super::stragglers::Stragglers;
 use super::{
     AfterCrash, ColumnOutcome, ColumnResult, EntityRestore, RestoreSnapshot, SnapshotJobError, SnapshotJobId,
-    SnapshotJobState, SnapshotJobStatus, SnapshotOutcome, SnapshotProgress, SnapshotSource, SnapshotTask,
+    SnapshotJobState, SnapshotJobStatus, SnapshotOrder, SnapshotOutcome, SnapshotProgress, SnapshotSource,
     UngeneratedGround,
 };
 use crate::coordinator::dimension::{Dimensions, Stage};
 use crate::coordinator::saving::save::Saves;
-use crate::coordinator::travel::post::Directory;
+use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
 use crate::simulation::{
     CaptureColumn, CapturedColumn, ClearEntities, ClearedEntities, ColumnAnswer, ColumnError, ColumnWork,
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// A job of more columns is refused: 1,024 by 1,024.
-const MOST_COLUMNS: u128 = 1 << 20;
+const MAX_COLUMNS: u128 = 1 << 20;
 /// The time between two looks at a job by the main world.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 
@@ -69,7 +69,7 @@ pub(in crate::coordinator) type StoredPlaces = BTreeMap<Uuid, (DimensionId, Colu
 pub(super) struct Job {
     pub id: SnapshotJobId,
     is_resumed: bool,
-    task: SnapshotTask,
+    task: SnapshotOrder,
     filter: Arc<BlockFilter>,
     state: SnapshotJobState,
     is_cancelled: bool,
@@ -153,7 +153,7 @@ impl Surroundings<'_> {
 
 impl Job {
     /// A job, and where a restore is remembered, if it is.
-    pub fn new(id: SnapshotJobId, task: SnapshotTask, record: Option<PathBuf>) -> Self {
+    pub fn new(id: SnapshotJobId, task: SnapshotOrder, record: Option<PathBuf>) -> Self {
         let mut job = Self {
             id,
             is_resumed: false,
@@ -198,10 +198,10 @@ impl Job {
         let area = self.task.area();
         let columns = area.column_area().columns();
         match self.task.clone() {
-            _ if columns > MOST_COLUMNS => {
-                self.fail(SnapshotJobError::TooManyColumns { columns, limit: MOST_COLUMNS });
+            _ if columns > MAX_COLUMNS => {
+                self.fail(SnapshotJobError::TooManyColumns { columns, limit: MAX_COLUMNS });
             }
-            SnapshotTask::Capture(capture) => {
+            SnapshotOrder::Capture(capture) => {
                 self.captured = Snapshot::of_parts(area, capture.parts);
                 self.add_phase(Phase::Capture(area.columns().collect()));
                 if capture.parts.entities {
@@ -211,7 +211,7 @@ impl Job {
                     self.add_phase(Phase::Files(FileStep::Store, self.progress.total));
                 }
             }
-            SnapshotTask::Restore(restore) => {
+            SnapshotOrder::Restore(restore) => {
                 self.filter = Arc::new(restore.filter.clone());
                 let is_remembered = restore.after_crash != AfterCrash::Leave;
                 self.record = record.filter(|_| is_remembered).map(|path| Record {
@@ -230,7 +230,7 @@ impl Job {
     /// A restore that was cut short and is remembered there.
     pub fn resumed(id: SnapshotJobId, restore: RestoreSnapshot, path: PathBuf) -> Self {
         let record = Record { path, is_written: true, recovery: restore.clone() };
-        let mut job = Self::new(id, SnapshotTask::Restore(restore), None);
+        let mut job = Self::new(id, SnapshotOrder::Restore(restore), None);
         (job.record, job.is_resumed) = (Some(record), true);
         job
     }
@@ -257,7 +257,7 @@ impl Job {
 
     /// The phases of a restore whose snapshot is in memory.
     fn add_restore(&mut self) {
-        let SnapshotTask::Restore(restore) = &self.task else { return };
+        let SnapshotOrder::Restore(restore) = &self.task else { return };
         let Some(snapshot) = restore.snapshot.held() else { return };
         let area = self.task.area();
         self.progress.total -= mem::take(&mut self.expected);
@@ -290,8 +290,8 @@ impl Job {
     /// Whether it wants to hear who leaves a region and is in the box.
     pub fn is_watching(&self) -> bool {
         match &self.task {
-            SnapshotTask::Capture(capture) => capture.parts.entities,
-            SnapshotTask::Restore(restore) => !self.is_resumed && restore.after_crash == AfterCrash::Undo,
+            SnapshotOrder::Capture(capture) => capture.parts.entities,
+            SnapshotOrder::Restore(restore) => !self.is_resumed && restore.after_crash == AfterCrash::Undo,
         }
     }
 
@@ -414,7 +414,7 @@ impl Job {
         match (&phase, &self.task) {
             (Phase::LookAgain, _) => self.stragglers.begin(self.dimension(), &self.captured, world),
             // Within a tick nobody moves.
-            (Phase::Clear, SnapshotTask::Restore(restore)) if self.ticks.len() > 1 => {
+            (Phase::Clear, SnapshotOrder::Restore(restore)) if self.ticks.len() > 1 => {
                 if let Some(snapshot) = restore.snapshot.held() {
                     self.stragglers.begin_round(self.dimension(), snapshot, world);
                 }
@@ -445,14 +445,14 @@ impl Job {
             return None;
         }
         match (&self.task, &self.phase) {
-            (SnapshotTask::Restore(_), Some(Phase::Capture(_))) => {
+            (SnapshotOrder::Restore(_), Some(Phase::Capture(_))) => {
                 Some(ColumnWork::Capture(CaptureColumn { column, area: self.task.area(), entities: true }))
             }
             (_, Some(Phase::LookAgain)) => {
                 let known = self.stragglers.known.clone();
                 Some(ColumnWork::Look(LookForEntities { area: self.task.area(), known }))
             }
-            (SnapshotTask::Capture(capture), _) => {
+            (SnapshotOrder::Capture(capture), _) => {
                 let is_generated = world.dimensions.open.get(&capture.dimension)?.stored.is_completed(column);
                 if capture.ungenerated == UngeneratedGround::LeaveOut && !is_generated {
                     self.outcomes.entry(column).or_default().is_left_out = true;
@@ -462,16 +462,16 @@ impl Job {
                 let (area, entities) = (capture.area, capture.parts.entities);
                 Some(ColumnWork::Capture(CaptureColumn { column, area, entities }))
             }
-            (SnapshotTask::Restore(restore), Some(Phase::Clear)) => {
+            (SnapshotOrder::Restore(restore), Some(Phase::Clear)) => {
                 let snapshot = restore.snapshot.held()?.clone();
                 Some(ColumnWork::Clear(ClearEntities { area: self.task.area(), snapshot }))
             }
-            (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) => {
+            (SnapshotOrder::Restore(restore), Some(Phase::Entities(_))) => {
                 let (snapshot, mode) = (restore.snapshot.held()?.clone(), restore.entities);
                 let entities = self.coming(&snapshot, column, mode, world);
                 Some(ColumnWork::PlaceEntities(PlaceEntities { column, area: self.task.area(), entities }))
             }
-            (SnapshotTask::Restore(restore), _) => Some(ColumnWork::Restore(RestoreColumn {
+            (SnapshotOrder::Restore(restore), _) => Some(ColumnWork::Restore(RestoreColumn {
                 column,
                 area: slab(&restore.restored_area(), &piece.heights),
                 snapshot: restore.snapshot.held()?.clone(),
@@ -561,7 +561,7 @@ impl Job {
         let columns = columns.collect();
         let mut status = SnapshotJobStatus::new(self.id, &self.task, self.is_resumed, self.progress);
         let captured = self.snapshot.unwrap_or_else(|| Arc::new(self.captured));
-        let snapshot = matches!(self.task, SnapshotTask::Capture(_)).then_some(captured);
+        let snapshot = matches!(self.task, SnapshotOrder::Capture(_)).then_some(captured);
         let (stored, alive_elsewhere, error) = (self.stored_snapshot, self.alive_elsewhere, self.error);
         status.outcome = Some(Arc::new(SnapshotOutcome { snapshot, stored, columns, alive_elsewhere, error }));
         status

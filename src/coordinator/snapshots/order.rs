@@ -1,6 +1,6 @@
 //! What a snapshot job is to do.
 
-use crate::snapshot::{BlockFilter, RestoreOrder, Snapshot, SnapshotParts, StoredSnapshot};
+use crate::snapshot::{BlockFilter, RestoreSequence, Snapshot, SnapshotParts, StoredSnapshot};
 use crate::space::{BlockBox, DimensionId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub struct RestoreSnapshot {
     /// Which blocks take part.
     pub filter: BlockFilter,
     /// In which order, phase by phase, each when the one before is done; `None` for all columns as soon as may be.
-    pub order: Option<RestoreOrder>,
+    pub order: Option<RestoreSequence>,
     /// What becomes of entities.
     pub entities: EntityRestore,
     /// What becomes of it if the process ends before it is done.
@@ -182,14 +182,14 @@ pub enum EntityRestore {
 
 /// What a job is to do.
 #[derive(Clone, Debug)]
-pub enum SnapshotTask {
+pub enum SnapshotOrder {
     /// A capture.
     Capture(CaptureSnapshot),
     /// A restore.
     Restore(RestoreSnapshot),
 }
 
-impl SnapshotTask {
+impl SnapshotOrder {
     /// The dimension.
     pub fn dimension(&self) -> DimensionId {
         match self {

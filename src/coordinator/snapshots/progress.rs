@@ -1,6 +1,6 @@
 //! How far a snapshot job is, and what has come of it.
 
-use super::{SnapshotJobError, SnapshotTask};
+use super::{SnapshotJobError, SnapshotOrder};
 use crate::simulation::ColumnError;
 use crate::snapshot::{Snapshot, StoredSnapshot};
 use crate::space::{BlockBox, ColumnPos, DimensionId};
@@ -128,8 +128,8 @@ pub struct SnapshotJobStatus {
 }
 
 impl SnapshotJobStatus {
-    pub(super) fn new(id: SnapshotJobId, task: &SnapshotTask, is_resumed: bool, progress: SnapshotProgress) -> Self {
-        let is_restore = matches!(task, SnapshotTask::Restore(_));
+    pub(super) fn new(id: SnapshotJobId, task: &SnapshotOrder, is_resumed: bool, progress: SnapshotProgress) -> Self {
+        let is_restore = matches!(task, SnapshotOrder::Restore(_));
         Self { id, dimension: task.dimension(), area: task.area(), is_restore, is_resumed, progress, outcome: None }
     }
 }

@@ -12,7 +12,7 @@
 use super::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::block::BlockRegistry;
 use crate::bytes;
-use crate::snapshot::{BlockFilter, RestoreOrder, StoreOptions, StoredSnapshot, StoredSnapshotError};
+use crate::snapshot::{BlockFilter, RestoreSequence, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, sync_folder};
 use bevy::log::warn;
@@ -28,7 +28,7 @@ const RECORD: &str = "restore";
 const SNAPSHOT: &str = "snapshot";
 const UNFINISHED: &str = "new";
 /// A record is not longer: a filter takes a bit for each block.
-const MOST_BYTES: u64 = 1 << 24;
+const MAX_BYTES: u64 = 1 << 24;
 /// It lives for moments.
 const OPTIONS: StoreOptions = StoreOptions { level: 1, sync: true };
 
@@ -38,7 +38,7 @@ struct Record {
     dimension: DimensionId,
     area: Option<BlockBox>,
     filter: BlockFilter,
-    order: Option<RestoreOrder>,
+    order: Option<RestoreSequence>,
     entities: EntityRestore,
     after_crash: AfterCrash,
     /// The folder of the snapshot, from that of all snapshots if it is in there; `None` if it is beside the record.
@@ -124,7 +124,7 @@ impl RestoreRecords {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let mut bytes = Vec::new();
         let file = File::open(path.join(RECORD)).map_err(|error| failed(&error))?;
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
         let Record { dimension, area, filter, order, entities, after_crash, snapshot } =
             decode(&bytes).map_err(|error| failed(&error))?;
         let folder = snapshot.map_or_else(|| path.join(SNAPSHOT), |folder| self.snapshots.join(folder));

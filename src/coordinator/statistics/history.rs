@@ -25,7 +25,7 @@ const LEAST_HISTORY: Duration = Duration::from_millis(500);
 
 /// How far back a [`TickWindow`] looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Window {
+pub enum TimeWindow {
     /// The last 5 seconds.
     FiveSeconds,
     /// The last 15 seconds.
@@ -34,7 +34,7 @@ pub enum Window {
     OneMinute,
 }
 
-impl Window {
+impl TimeWindow {
     /// All windows, the shortest first: the order in which a region has them.
     pub const ALL: [Self; 3] = [Self::FiveSeconds, Self::FifteenSeconds, Self::OneMinute];
 
@@ -152,7 +152,7 @@ impl TickHistory {
 
     /// The window that ends now. Takes time in proportion to the ticks in it, though never more than to those that are
     /// kept of a minute; [`windows`](Self::windows) has a recent one at hand.
-    pub fn window(&self, now: Duration, window: Window) -> TickWindow {
+    pub fn window(&self, now: Duration, window: TimeWindow) -> TickWindow {
         let Some(span) = self.span else { return TickWindow::default() };
         let now = now.max(span.last);
         let edge = first_edge_from(now.saturating_sub(window.length()));
@@ -190,7 +190,7 @@ impl TickHistory {
             return false;
         }
         let mut refreshed = false;
-        for (index, window) in Window::ALL.into_iter().enumerate() {
+        for (index, window) in TimeWindow::ALL.into_iter().enumerate() {
             let period = window.refresh_period();
             // If the clock jumped back, what is cached would otherwise stay until it is there again.
             if self.due[index].is_none_or(|due| now >= due || due.saturating_sub(now) > period) {
@@ -202,7 +202,7 @@ impl TickHistory {
         refreshed
     }
 
-    /// The windows as they were when they were last [refreshed](Self::refresh), in the order of [`Window::ALL`].
+    /// The windows as they were when they were last [refreshed](Self::refresh), in the order of [`TimeWindow::ALL`].
     pub fn windows(&self) -> &[TickWindow; 3] {
         &self.windows
     }

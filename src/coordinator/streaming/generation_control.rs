@@ -1,6 +1,6 @@
 //! How ground is generated in a dimension: settings of the game, and what the coordinator keeps to go by them.
 
-use super::failures::Failures;
+use super::failed_columns::Failures;
 use super::token_bucket::TokenBucket;
 use super::turns::Turns;
 use crate::coordinator::desk::Desk;

@@ -78,12 +78,12 @@ mod tests {
     use super::*;
     use crate::coordinator::threads::Source;
     use crate::generation::Void;
-    use crate::simulation::{Ground, RegionHome};
+    use crate::simulation::{ColumnSource, RegionHome};
     use crate::space::{BatchPos, ColumnPos};
     use std::sync::Weak;
 
     fn order(claim: u64, dimension: u64, urgency: Urgency) -> ColumnOrder {
-        let ground = Ground::new(DimensionId(dimension), 0..16, Arc::new(Void), Arc::default(), Weak::new());
+        let ground = ColumnSource::new(DimensionId(dimension), 0..16, Arc::new(Void), Arc::default(), Weak::new());
         let home = Arc::new(RegionHome { ground, section_shift: 0, owners: None });
         let (batch, columns) = (BatchPos::new(0, 0), vec![ColumnPos::new(claim as i64, 0)]);
         ColumnOrder { claim, home, batch, columns, source: Source::Store, generates: false, urgency }

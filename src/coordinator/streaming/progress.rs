@@ -1,7 +1,7 @@
 //! How far loading and generating have come around the viewers of a dimension.
 
-use super::coverage::{Share, shares};
 use super::holders::ViewerState;
+use super::shares::{Share, shares};
 use crate::coordinator::dimension::Dimension;
 use crate::coordinator::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};

@@ -4,7 +4,7 @@
 //! and added to it, and others are cut from it and saved, while the column stays with its region. What was generated is
 //! what is stored, chunk by chunk, also air; so a part that was ordered and is not needed any more can be dropped.
 
-use super::failures::wait_after;
+use super::failed_columns::wait_after;
 use super::holders::ViewerState;
 use super::order_queue::Urgency;
 use crate::chunk::Column;

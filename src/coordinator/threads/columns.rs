@@ -4,7 +4,7 @@ use super::Threads;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::order_queue::Urgency;
 use crate::generation::{self, GenerateRequest};
-use crate::simulation::{ColumnError, FetchedColumn, Ground, LoadedColumn, RegionHome};
+use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
 use crate::work::panic_message;
@@ -103,7 +103,7 @@ impl ColumnOrder {
 
 impl Source {
     /// A column of which that is read which is always read.
-    fn finish(&self, ground: &Ground, read: LoadedColumn) -> Result<ReadyColumn, ColumnError> {
+    fn finish(&self, ground: &ColumnSource, read: LoadedColumn) -> Result<ReadyColumn, ColumnError> {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),
@@ -132,7 +132,7 @@ fn caught<T>(column: ColumnPos, work: impl FnOnce() -> Result<T, ColumnError>) -
 
 fn load(
     store: &WorldStore,
-    ground: &Ground,
+    ground: &ColumnSource,
     batch: BatchPos,
     columns: Vec<ColumnPos>,
     chunk_heights: Range<i64>,

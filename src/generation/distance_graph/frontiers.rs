@@ -1,6 +1,6 @@
 //! What searches must be told, and the searches that are kept.
 
-use super::search::{Frontier, Ground, Hint};
+use super::search::{Frontier, Hint, Searched};
 use crate::space::{BatchPos, ColumnPos};
 
 /// How many searches are kept: about one for each viewer that is asked for in turn.
@@ -72,7 +72,7 @@ impl Search {
     /// The batch of the ground with the nearest column to `center`, if that is within the radius.
     pub fn nearest(
         &mut self,
-        ground: &mut impl Ground,
+        ground: &mut impl Searched,
         changes: &mut Changes,
         center: ColumnPos,
         radius: u32,
@@ -112,7 +112,7 @@ impl Frontiers {
     }
 
     /// The batch with the nearest column of the disc that the ground has.
-    pub fn nearest(&mut self, ground: &mut impl Ground, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
+    pub fn nearest(&mut self, ground: &mut impl Searched, center: ColumnPos, radius: u32) -> Option<(BatchPos, u64)> {
         let index = self.kept.iter().position(|search| search.frontier.center == center);
         let index = index.unwrap_or_else(|| {
             if self.kept.len() < MAX_FRONTIERS {

@@ -2,7 +2,7 @@
 
 use super::disc::{Area, Disc};
 use super::frontiers::{Changes, Search};
-use super::search::Ground;
+use super::search::Searched;
 use super::tree::{Square, TILE, Tree};
 use super::work::BatchColumns;
 use crate::space::{BatchPos, ColumnPos};
@@ -124,7 +124,7 @@ struct Ungiven<'a> {
     given: &'a mut Tree,
 }
 
-impl Ground for Ungiven<'_> {
+impl Searched for Ungiven<'_> {
     type Square = (Square, Square);
 
     fn roots(&self) -> Option<Vec<Area>> {

@@ -21,7 +21,7 @@ const MAX_PUT_BACK: usize = 1 << 12;
 const ROOT_SIZE: u64 = 1 << Area::shift(ROOT);
 
 /// What a search looks for: columns of some kind, found through the squares of a tree.
-pub(super) trait Ground {
+pub(super) trait Searched {
     /// A square of the tree, as this ground sees it.
     type Square: Copy;
 
@@ -46,7 +46,7 @@ pub(super) trait Ground {
 }
 
 /// Missing and unclaimed columns.
-impl Ground for Tree {
+impl Searched for Tree {
     type Square = Square;
 
     fn roots(&self) -> Option<Vec<Area>> {
@@ -128,7 +128,7 @@ struct Walk<'a, G> {
     found: &'a mut Vec<Candidate>,
 }
 
-impl<G: Ground> Walk<'_, G> {
+impl<G: Searched> Walk<'_, G> {
     fn run(&mut self) {
         match self.ground.roots() {
             None => self.visit_rings(),
@@ -325,7 +325,7 @@ impl Frontier {
 
     /// Something of the batch appeared.
     #[inline]
-    pub fn put_back(&mut self, batch: BatchPos, ground: &mut impl Ground) {
+    pub fn put_back(&mut self, batch: BatchPos, ground: &mut impl Searched) {
         if let Some(distance_squared) = self.disc().nearest_of(batch, ground.look(batch)) {
             self.put_back_at(batch, distance_squared);
         }
@@ -350,7 +350,7 @@ impl Frontier {
     }
 
     /// The batch with the nearest such column, if that is within the radius.
-    pub fn nearest(&mut self, ground: &mut impl Ground, radius: u32) -> Option<(BatchPos, u64)> {
+    pub fn nearest(&mut self, ground: &mut impl Searched, radius: u32) -> Option<(BatchPos, u64)> {
         let radius_squared = u64::from(radius).pow(2);
         let (disc, center) = (self.disc(), self.center.batch());
         loop {
@@ -381,7 +381,7 @@ impl Frontier {
     }
 
     /// Makes the next page; false if there is nothing more within the radius.
-    fn turn_page(&mut self, ground: &impl Ground, radius_squared: u64) -> bool {
+    fn turn_page(&mut self, ground: &impl Searched, radius_squared: u64) -> bool {
         self.page.clear();
         self.next = 0;
         loop {

@@ -3,14 +3,14 @@
 use super::{CommitRecord, Entry, ObjectStore, Result};
 use crate::bytes::put_number;
 use crate::object_store::block::Kind;
-use crate::object_store::{Batch, Disk};
+use crate::object_store::{Disk, ObjectBatch};
 
 impl<D: Disk> ObjectStore<D> {
     /// Makes several changes, which are there after a crash all or none.
     ///
     /// # Errors
     /// As [`write`](Self::write); then nothing has changed.
-    pub fn apply(&mut self, batch: &Batch) -> Result<()> {
+    pub fn apply(&mut self, batch: &ObjectBatch) -> Result<()> {
         for (key, change) in &batch.changes {
             self.check(key, change.as_ref().map_or(&[], |(_, data)| data))?;
         }
@@ -42,7 +42,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Writes the objects of a batch, and then that they count. `runs` are the blocks that this takes, also after an error.
     fn write_batch<'a>(
         &mut self,
-        batch: &'a Batch,
+        batch: &'a ObjectBatch,
         counter: u64,
         runs: &mut Vec<(u64, u64)>,
     ) -> Result<(Vec<(&'a str, Entry)>, Entry)> {

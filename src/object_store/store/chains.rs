@@ -2,11 +2,11 @@
 
 use super::{Entry, ObjectStore, Result};
 use crate::object_store::Disk;
-use crate::object_store::block::{self, BLOCK_SIZE, Content, Kind, Trailer};
+use crate::object_store::block::{self, Content, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::work::FileError;
 
 /// Blocks that are read or written at a time.
-pub(super) const MOST_AT_ONCE: usize = 1_024;
+pub(super) const MAX_AT_ONCE: usize = 1_024;
 
 /// Blocks that so many bytes take, if data of the first one begins at `start`.
 pub(super) fn blocks_of(key: &str, bytes: usize, start: usize) -> u64 {
@@ -19,15 +19,15 @@ impl<D: Disk> ObjectStore<D> {
     pub(super) fn read_chain(&self, key: &str, entry: &Entry) -> Result<Vec<u8>> {
         let Entry { version, first, blocks, counter, .. } = *entry;
         let mut payload = Vec::new();
-        for at_once in (0..blocks).step_by(MOST_AT_ONCE) {
-            let (begin, count) = (payload.len(), (blocks - at_once).min(MOST_AT_ONCE as u64) as usize);
-            payload.resize(begin + count * BLOCK_SIZE, 0);
-            let read = self.disk.read_at((first + at_once) * BLOCK_SIZE as u64, &mut payload[begin..]);
+        for at_once in (0..blocks).step_by(MAX_AT_ONCE) {
+            let (begin, count) = (payload.len(), (blocks - at_once).min(MAX_AT_ONCE as u64) as usize);
+            payload.resize(begin + count * FILE_BLOCK_BYTES, 0);
+            let read = self.disk.read_at((first + at_once) * FILE_BLOCK_BYTES as u64, &mut payload[begin..]);
             read.map_err(FileError::of(self.disk.path(), "read"))?;
             // The data moves up to where it belongs.
             let mut end = begin;
             for place in 0..count {
-                let (sequence, offset) = (at_once + place as u64, begin + place * BLOCK_SIZE);
+                let (sequence, offset) = (at_once + place as u64, begin + place * FILE_BLOCK_BYTES);
                 let damaged = |reason| self.damaged(key, first + sequence, reason);
                 let (block, _) = payload[offset..].split_first_chunk().ok_or_else(|| damaged("it is not there"))?;
                 let length = match block::decode(block, 0) {
@@ -64,19 +64,19 @@ impl<D: Disk> ObjectStore<D> {
         let capacity = block::capacity(key, 0);
         let blocks = blocks_of(key, payload.len(), 0);
         let first = self.allocate(blocks);
-        let mut buffer = vec![0; (blocks as usize).min(MOST_AT_ONCE) * BLOCK_SIZE];
+        let mut buffer = vec![0; (blocks as usize).min(MAX_AT_ONCE) * FILE_BLOCK_BYTES];
         let mut parts = payload.chunks(capacity).chain(payload.is_empty().then_some(payload));
         self.is_synced = false;
-        for at_once in (0..blocks).step_by(MOST_AT_ONCE) {
-            let count = (blocks - at_once).min(MOST_AT_ONCE as u64) as usize;
-            for (place, block) in buffer.as_chunks_mut::<BLOCK_SIZE>().0[..count].iter_mut().enumerate() {
+        for at_once in (0..blocks).step_by(MAX_AT_ONCE) {
+            let count = (blocks - at_once).min(MAX_AT_ONCE as u64) as usize;
+            for (place, block) in buffer.as_chunks_mut::<FILE_BLOCK_BYTES>().0[..count].iter_mut().enumerate() {
                 let sequence = at_once + place as u64;
                 let next = (sequence + 1 < blocks).then_some(first + sequence + 1);
                 let trailer = Trailer { kind, key, version, counter, next, sequence: sequence as u32 };
                 block::encode(block, 0, &trailer, parts.next().unwrap_or_default());
             }
-            let offset = (first + at_once) * BLOCK_SIZE as u64;
-            if let Err(error) = self.disk.write_at(offset, &buffer[..count * BLOCK_SIZE]) {
+            let offset = (first + at_once) * FILE_BLOCK_BYTES as u64;
+            if let Err(error) = self.disk.write_at(offset, &buffer[..count * FILE_BLOCK_BYTES]) {
                 self.haunt(&[(first, blocks)]);
                 return Err(FileError::of(self.disk.path(), "write")(error).into());
             }

@@ -2,13 +2,13 @@
 
 use super::{ObjectStore, Result};
 use crate::object_store::Disk;
-use crate::object_store::block::{self, BLOCK_SIZE};
+use crate::object_store::block::{self, FILE_BLOCK_BYTES};
 use crate::work::FileError;
 use std::mem;
 
 /// Blocks that are zeroed at a time.
 const AT_ONCE: u64 = 16;
-const ZEROS: &[u8] = &[0; AT_ONCE as usize * BLOCK_SIZE];
+const ZEROS: &[u8] = &[0; AT_ONCE as usize * FILE_BLOCK_BYTES];
 
 impl<D: Disk> ObjectStore<D> {
     /// All that was written is synced: gives up what it replaced.
@@ -53,11 +53,11 @@ impl<D: Disk> ObjectStore<D> {
         if self.options.zero_freed {
             self.is_synced = false;
             // As far as it goes: they are free in any case, and those behind the end of the file are not there.
-            let end = self.disk.len().unwrap_or(0) / BLOCK_SIZE as u64;
+            let end = self.disk.len().unwrap_or(0) / FILE_BLOCK_BYTES as u64;
             let end = end.min(first + blocks);
             let _ = (first..end).step_by(AT_ONCE as usize).try_for_each(|at| {
                 let count = AT_ONCE.min(end - at) as usize;
-                self.disk.write_at(at * BLOCK_SIZE as u64, &ZEROS[..count * BLOCK_SIZE])
+                self.disk.write_at(at * FILE_BLOCK_BYTES as u64, &ZEROS[..count * FILE_BLOCK_BYTES])
             });
         }
         self.free.give(first, blocks);
@@ -93,9 +93,10 @@ impl<D: Disk> ObjectStore<D> {
     /// Makes a block free for whoever scans the file.
     pub(super) fn mark_free(&mut self, block: u64) -> Result<()> {
         let (offset, length) = block::mark();
-        let is_there = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))? / BLOCK_SIZE as u64 > block;
+        let is_there =
+            self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))? / FILE_BLOCK_BYTES as u64 > block;
         if is_there {
-            let written = self.disk.write_at(block * BLOCK_SIZE as u64 + offset as u64, &ZEROS[..length]);
+            let written = self.disk.write_at(block * FILE_BLOCK_BYTES as u64 + offset as u64, &ZEROS[..length]);
             written.map_err(FileError::of(self.disk.path(), "write"))?;
         }
         Ok(())

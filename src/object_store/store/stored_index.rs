@@ -1,8 +1,8 @@
 //! The index in the file: read, written, and made anew if it is lost.
 
-use super::chains::{MOST_AT_ONCE, blocks_of};
+use super::chains::{MAX_AT_ONCE, blocks_of};
 use super::{ObjectStore, Result};
-use crate::object_store::block::{self, BLOCK_SIZE, Content, Kind, Trailer};
+use crate::object_store::block::{self, Content, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::object_store::index::{self, Index};
 use crate::object_store::payload::{self, Encoder};
 use crate::object_store::{Disk, recovery};
@@ -13,7 +13,7 @@ const LEVEL: u32 = 3;
 
 impl<D: Disk> ObjectStore<D> {
     /// The index in the file with its blocks, if it is whole and can be true.
-    pub(super) fn stored_index(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Index, Vec<u64>)> {
+    pub(super) fn stored_index(&self, first: &[u8; FILE_BLOCK_BYTES]) -> Option<(Index, Vec<u64>)> {
         let (payload, chain) = self.read_index_chain(first)?;
         let index = index::decode(&payload::decode(payload, index::most_bytes(self.blocks)).ok()?)?;
         // Whoever adds blocks first makes the index invalid.
@@ -40,7 +40,7 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     /// The bytes of the index and its blocks, if it is whole. `first` is block 0; the others may be anywhere.
-    fn read_index_chain(&self, first: &[u8; BLOCK_SIZE]) -> Option<(Vec<u8>, Vec<u64>)> {
+    fn read_index_chain(&self, first: &[u8; FILE_BLOCK_BYTES]) -> Option<(Vec<u8>, Vec<u64>)> {
         let (Trailer { counter, mut next, sequence: 0, .. }, data) = part_of_index(first, self.start)? else {
             return None;
         };
@@ -52,14 +52,14 @@ impl<D: Disk> ObjectStore<D> {
             if chain.len() as u64 >= self.blocks || at >= self.blocks {
                 return None;
             }
-            let run_end = run_first + (run.len() / BLOCK_SIZE) as u64;
+            let run_end = run_first + (run.len() / FILE_BLOCK_BYTES) as u64;
             if !(run_first..run_end).contains(&at) {
-                ahead = if at == run_end { (ahead * 2).min(MOST_AT_ONCE as u64) } else { 1 };
-                run.resize(ahead.min(self.blocks - at) as usize * BLOCK_SIZE, 0);
+                ahead = if at == run_end { (ahead * 2).min(MAX_AT_ONCE as u64) } else { 1 };
+                run.resize(ahead.min(self.blocks - at) as usize * FILE_BLOCK_BYTES, 0);
                 run_first = at;
-                self.disk.read_at(at * BLOCK_SIZE as u64, &mut run).ok()?;
+                self.disk.read_at(at * FILE_BLOCK_BYTES as u64, &mut run).ok()?;
             }
-            let block = run.as_chunks::<BLOCK_SIZE>().0.get((at - run_first) as usize)?;
+            let block = run.as_chunks::<FILE_BLOCK_BYTES>().0.get((at - run_first) as usize)?;
             let (found, data) = part_of_index(block, 0)?;
             if found.counter != counter || u64::from(found.sequence) != chain.len() as u64 {
                 return None;
@@ -84,7 +84,7 @@ impl<D: Disk> ObjectStore<D> {
         self.quiesce()?;
         // What could not be written at the end is not there.
         let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;
-        self.blocks = self.free.cut(length / BLOCK_SIZE as u64, self.blocks);
+        self.blocks = self.free.cut(length / FILE_BLOCK_BYTES as u64, self.blocks);
         let counter = self.next_counter()?;
         let payload = self.encoded_index();
         self.write_index_chain(counter, &payload)?;
@@ -120,7 +120,7 @@ impl<D: Disk> ObjectStore<D> {
             rest = behind;
             let next = self.index.get(sequence + 1).copied();
             let trailer = Trailer { kind: Kind::Index, key: "", version: 0, counter, next, sequence: sequence as u32 };
-            let mut block = [0; BLOCK_SIZE];
+            let mut block = [0; FILE_BLOCK_BYTES];
             block::encode(&mut block, start, &trailer, part);
             blocks.push((*at, start, block));
         }
@@ -128,18 +128,18 @@ impl<D: Disk> ObjectStore<D> {
         let failed = FileError::of(self.disk.path(), "write");
         self.is_synced = false;
         for (at, start, block) in blocks.iter().skip(1) {
-            self.disk.write_at(at * BLOCK_SIZE as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
+            self.disk.write_at(at * FILE_BLOCK_BYTES as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
         }
         self.disk.sync().map_err(&failed)?;
         // With this it counts. The signature's line is left alone.
         if let Some((at, start, block)) = blocks.first() {
-            self.disk.write_at(at * BLOCK_SIZE as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
+            self.disk.write_at(at * FILE_BLOCK_BYTES as u64 + *start as u64, &block[*start..]).map_err(&failed)?;
         }
         Ok(self.disk.sync().map_err(&failed)?)
     }
 }
 
-fn part_of_index(block: &[u8; BLOCK_SIZE], start: usize) -> Option<(Trailer<'_>, &[u8])> {
+fn part_of_index(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Option<(Trailer<'_>, &[u8])> {
     match block::decode(block, start) {
         Content::Part(found, data) if found.kind == Kind::Index => Some((found, data)),
         _ => None,

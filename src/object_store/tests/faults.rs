@@ -105,7 +105,7 @@ fn a_full_disk_is_an_error_and_the_store_goes_on() {
         matches!(error, ObjectStoreError::Io(FileError { kind: std::io::ErrorKind::StorageFull, .. }))
     };
     assert!(full(store.write("c", 1, &data(3, 90_000)).unwrap_err()));
-    assert!(full(store.apply(Batch::default().write("a", 2, data(4, 90_000)).delete("b")).unwrap_err()));
+    assert!(full(store.apply(ObjectBatch::default().write("a", 2, data(4, 90_000)).delete("b")).unwrap_err()));
     assert_eq!(store.read("a").unwrap().unwrap().data, data(1, 9_000));
     assert_eq!(store.read("b").unwrap().unwrap().data, data(2, 9_000));
     // What is deleted makes room.
@@ -207,7 +207,7 @@ fn a_file_whose_counters_are_used_up_can_be_read_and_not_written() {
     let mut store = open(PowerDisk::with(bytes), options());
     let exhausted = ObjectStoreError::Exhausted { path: store.path().to_path_buf() };
     assert_eq!(store.write("b", 1, b"two"), Err(exhausted.clone()));
-    assert_eq!(store.apply(Batch::default().write("b", 1, b"two")), Err(exhausted));
+    assert_eq!(store.apply(ObjectBatch::default().write("b", 1, b"two")), Err(exhausted));
     assert_eq!(store.read("a").unwrap().unwrap().data, b"one");
     assert!(store.delete("a").unwrap());
 }

@@ -4,7 +4,7 @@ use super::super::looks::BlockLooks;
 use super::super::mesher::Geometry;
 use super::super::queue::ColumnKey;
 use super::super::systems::{ChunkMesher, Eyes};
-use super::super::{ChunkMaterial, MeshProgress, RenderOrigin};
+use super::super::{ChunkMaterial, ChunkMeshProgress, RenderOrigin};
 use super::tiles::{FarTiles, Part, TileKey, TileWork};
 use super::{FarMesh, FarMeshProgress, HiddenFarView, mesher};
 use crate::chunk::ColumnSummary;
@@ -177,7 +177,7 @@ pub(super) fn dispatch(
         running.push(Running { tile, task: pool.spawn(async move { make(tile, &work, &looks) }) });
     }
     let (queued, in_flight, meshes) = (tiles.queued(), running.len(), tiles.meshes());
-    progress.set_if_neq(FarMeshProgress(MeshProgress { queued, in_flight, meshes }));
+    progress.set_if_neq(FarMeshProgress(ChunkMeshProgress { queued, in_flight, meshes }));
 }
 
 fn make(tile: TileKey, TileWork { ground, is_split }: &TileWork, looks: &BlockLooks) -> Made {

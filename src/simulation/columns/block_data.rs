@@ -1,7 +1,7 @@
 //! What a block is besides its type: its layers, its components, and whether the sky is above it.
 
-use crate::block::{BlockId, ComponentId};
-use crate::chunk::{Column, ComponentError, LayerError};
+use crate::block::{BlockComponentId, BlockId};
+use crate::chunk::{BlockValueError, Column, LayerError};
 use crate::simulation::{BlockAccessError, RegionBlocks};
 use crate::space::{BlockPos, CHUNK_SIZE};
 use bevy::prelude::*;
@@ -56,7 +56,7 @@ impl RegionBlocks<'_> {
         &self,
         position: BlockPos,
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
     ) -> Result<Option<&[u8]>, BlockAccessError> {
         self.columns.read(position, |chunk, at| chunk?.component(at, layer, component))
     }
@@ -67,7 +67,7 @@ impl RegionBlocks<'_> {
     /// use bevy_terrane::prelude::*;
     ///
     /// #[derive(Resource)]
-    /// struct Fuel(ComponentId);
+    /// struct Fuel(BlockComponentId);
     ///
     /// fn burn(mut blocks: RegionBlocks, fuel: Res<Fuel>, furnaces: Query<&Position>) -> Result {
     ///     for Position { block, .. } in &furnaces {
@@ -84,7 +84,7 @@ impl RegionBlocks<'_> {
         &self,
         position: BlockPos,
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
     ) -> Result<Option<T>, BlockAccessError> {
         let unfit = |source| BlockAccessError::Component { block: position, source };
         let read = self
@@ -98,13 +98,13 @@ impl RegionBlocks<'_> {
         &mut self,
         position: BlockPos,
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
         value: &[u8],
     ) -> Result<(), BlockAccessError> {
         if self.component(position, layer, component)? == Some(value) {
             return Ok(());
         }
-        let unfit = |source: ComponentError| BlockAccessError::Component { block: position, source };
+        let unfit = |source: BlockValueError| BlockAccessError::Component { block: position, source };
         let columns = self.columns.bypass_change_detection();
         columns
             .edit(position, |chunk, blocks, at| chunk.set_component(blocks, at, layer, component, value).map_err(unfit))
@@ -115,7 +115,7 @@ impl RegionBlocks<'_> {
         &mut self,
         position: BlockPos,
         layer: u8,
-        component: ComponentId,
+        component: BlockComponentId,
         value: &T,
     ) -> Result<(), BlockAccessError> {
         self.set_component(position, layer, component, bytemuck::bytes_of(value))

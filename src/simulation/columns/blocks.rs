@@ -1,7 +1,7 @@
 //! What a game system sees of a region's ground: [`RegionBlocks`], and the columns below it.
 
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
-use crate::chunk::{Chunk, Column, ComponentError, LayerError};
+use crate::chunk::{BlockValueError, Chunk, Column, LayerError};
 use crate::region::RegionId;
 use crate::simulation::strict::StrictMode;
 use crate::simulation::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
@@ -58,7 +58,7 @@ pub enum BlockAccessError {
         /// The block asked for.
         block: BlockPos,
         /// What is wrong with the component.
-        source: ComponentError,
+        source: BlockValueError,
     },
 }
 

@@ -7,8 +7,8 @@ mod capture;
 mod look;
 mod restore;
 
-use crate::simulation::travel::departure::{family, roots};
-use crate::simulation::travel::records::record;
+use crate::simulation::travel::departure::{followers, roots};
+use crate::simulation::travel::stored_entities::record;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{Address, ColumnError, Letter, LetterSender, Position, RegionInfo, StableId};
 use crate::space::{BlockBox, BlockPos, ColumnPos, DimensionId};
@@ -205,7 +205,7 @@ fn standing(
     let found = roots(world, &components, |position| position.dimension == dimension && here(position)).into_iter();
     // Whatever follows one of them without being its child is stored by itself, and goes with it.
     let mut taken = HashSet::new();
-    let found = found.flat_map(|root| family(world, &components, root, &mut taken));
+    let found = found.flat_map(|root| followers(world, &components, root, &mut taken));
     let found = found.filter(|entity| world.get::<StableId>(*entity).is_some_and(|id| is_wanted(id.0)));
     let found = found.filter_map(|entity| Some((entity, record(world, &components, entity)?)));
     found.filter(|(_, record)| record.player().is_none()).collect()

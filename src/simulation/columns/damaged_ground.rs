@@ -2,7 +2,7 @@
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::simulation::Ground;
+use crate::simulation::ColumnSource;
 use crate::space::{ChunkPos, ColumnPos};
 use crate::storage::{StoreError, StoredItem, WorldStore};
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ impl Repairs {
     }
 }
 
-impl Ground {
+impl ColumnSource {
     /// Reads something of a column, after the chunks of it that turn out to be damaged are made anew, if they may be.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Ground of four stored chunks, of which those at these heights are damaged.
-    fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (Ground, Arc<WorldStore>) {
+    fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (ColumnSource, Arc<WorldStore>) {
         let disk = Arc::new(MemoryStore::new());
         let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
         if is_sparse {
@@ -136,12 +136,13 @@ mod tests {
         }
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
-        let whole = Ground::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
-        let ground = Ground { is_sparse, repairs: Repairs::new(policy), ..whole };
+        let whole =
+            ColumnSource::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
+        let ground = ColumnSource { is_sparse, repairs: Repairs::new(policy), ..whole };
         (ground, store)
     }
 
-    fn read(ground: &Ground) -> Result<Column, String> {
+    fn read(ground: &ColumnSource) -> Result<Column, String> {
         let heights = HeightSet::from(-2..2);
         ground.stored(COLUMN, &heights).map_err(|error| error.to_string())
     }

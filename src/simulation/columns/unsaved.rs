@@ -5,7 +5,7 @@ use super::blocks::RegionColumns;
 use crate::chunk::ColumnSummary;
 use crate::simulation::travel::components::{Stored, UnclaimedComponents};
 use crate::simulation::travel::entities::{EntityIndex, StableId};
-use crate::simulation::travel::records::record;
+use crate::simulation::travel::stored_entities::record;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{Position, RegionComponents, RegionInfo, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};

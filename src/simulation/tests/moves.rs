@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::BlockId;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::{EntityMoved, Migration, RegionResource, RegionShare, RegionTick};
+use crate::simulation::{EntityMoved, Moving, RegionResource, RegionShare, RegionTick};
 use bevy::ecs::entity::EntityMapper;
 use bevy::ecs::event::EntityEvent;
 use bevy::ecs::message::{MessageRegistry, Messages};
@@ -213,17 +213,17 @@ fn watch(log: Log) -> impl Fn(&mut SubApp) + Send + Sync {
     move |region| {
         region.insert_resource(log.clone());
         let world = region.world_mut();
-        world.add_observer(move |_: On<Remove, Hero>, log: Res<Log>, migration: Option<Res<Migration>>| {
+        world.add_observer(move |_: On<Remove, Hero>, log: Res<Log>, migration: Option<Res<Moving>>| {
             say(&log, "left", migration.is_some());
         });
         world.add_observer(
-            move |add: On<Add, Health>, log: Res<Log>, all: Query<&Health>, migration: Option<Res<Migration>>| {
+            move |add: On<Add, Health>, log: Res<Log>, all: Query<&Health>, migration: Option<Res<Moving>>| {
                 let health = all.get(add.event_target()).unwrap().0;
                 say(&log, &format!("came with {health}"), migration.is_some());
             },
         );
         world.add_observer(
-            move |moved: On<EntityMoved>, log: Res<Log>, migration: Option<Res<Migration>>, all: Query<&Health>| {
+            move |moved: On<EntityMoved>, log: Res<Log>, migration: Option<Res<Moving>>, all: Query<&Health>| {
                 let what = format!("{:?} of {} among {}", moved.cause, moved.id.as_u128(), all.iter().count());
                 say(&log, &what, migration.is_some());
             },

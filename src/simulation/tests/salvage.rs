@@ -1,7 +1,7 @@
 //! What is left of a world after a panic.
 
 use super::*;
-use crate::simulation::{Address, Letter, LetterSender, Migration, Salvage, Viewer};
+use crate::simulation::{Address, Letter, LetterSender, Moving, Salvage, Viewer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn letter(x: i64) -> Letter {
@@ -10,7 +10,7 @@ fn letter(x: i64) -> Letter {
 
 /// A world in which nobody called "bomb" can be taken out.
 fn regions() -> Regions {
-    let forbid = |removed: On<Remove, Name>, names: Query<&Name>, migration: Option<Res<Migration>>| {
+    let forbid = |removed: On<Remove, Name>, names: Query<&Name>, migration: Option<Res<Moving>>| {
         let is_bomb = names.get(removed.entity).is_ok_and(|name| name.as_str() == "bomb");
         assert!(migration.is_none() || !is_bomb, "nobody leaves");
     };

@@ -1,7 +1,7 @@
 //! How entities get into a region world.
 
-use super::departure::{Passenger, family};
-use super::entities::{EntityIndex, EntityMoved, Migration, let_go};
+use super::departure::{Passenger, followers};
+use super::entities::{EntityIndex, EntityMoved, Moving, let_go};
 use super::relationships::insert_relationships;
 use super::ticks::ChangeClock;
 use crate::simulation::columns::blocks::RegionColumns;
@@ -65,11 +65,11 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
     let components = contents.components.clone();
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
-    world.insert_resource(Migration);
-    for Traveller { id, ids, origin, cause, family, .. } in travellers {
+    world.insert_resource(Moving);
+    for Traveller { id, ids, origin, cause, followers, .. } in travellers {
         ids.into_iter().for_each(|id| let_go_older(world, &components, id));
         let mut root = None;
-        for passenger in family {
+        for passenger in followers {
             let entity = world.spawn_empty().id();
             arrived.0.insert((origin, passenger.entity), entity);
             root.get_or_insert(entity);
@@ -78,7 +78,7 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
         moved.extend(root.map(|entity| EntityMoved { entity, id, cause }));
     }
     furnish(world, &components, passengers, &arrived);
-    world.remove_resource::<Migration>();
+    world.remove_resource::<Moving>();
 
     for moved in moved {
         // Who was told before may have despawned it.
@@ -92,8 +92,8 @@ pub(in crate::simulation) fn arrive_all(world: &mut World, mut travellers: Vec<T
 /// What the store said of somebody came first, and is older.
 fn let_go_older(world: &mut World, components: &RegionComponents, id: Uuid) {
     if let Some(older) = world.resource::<EntityIndex>().entity(id) {
-        let family = family(world, components, older, &mut HashSet::new());
-        let_go(world, older, family);
+        let followers = followers(world, components, older, &mut HashSet::new());
+        let_go(world, older, followers);
     }
 }
 

@@ -1,9 +1,9 @@
 //! How entities get out of a region world.
 
 use super::components::{Stored, TakenComponent, release_linked};
-use super::entities::{Migration, MoveCause, StableId, forget};
-use super::records::record;
+use super::entities::{MoveCause, Moving, StableId, forget};
 use super::relationships::{TakenRelationships, take_relationships};
+use super::stored_entities::record;
 use super::ticks::ChangeClock;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{Letter, Position, RegionComponents, Traveller, Viewer};
@@ -92,7 +92,7 @@ pub(in crate::simulation) fn place(world: &World, components: &RegionComponents,
 }
 
 /// The entity and all that follow it, each after the one that it follows; without those that are `taken` already.
-pub(in crate::simulation) fn family(
+pub(in crate::simulation) fn followers(
     world: &World,
     components: &RegionComponents,
     root: Entity,
@@ -126,35 +126,35 @@ pub(in crate::simulation) fn depart_all(world: &mut World, roots: Vec<Entity>, c
     let mut travellers = Vec::with_capacity(roots.len());
     let mut leaving = Vec::new();
     for root in roots {
-        let family = family(world, &components, root, &mut taken);
+        let followers = followers(world, &components, root, &mut taken);
         // In a circle, the first one took the others along.
-        let Some(position) = world.get::<Position>(root).copied().filter(|_| !family.is_empty()) else { continue };
+        let Some(position) = world.get::<Position>(root).copied().filter(|_| !followers.is_empty()) else { continue };
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
         let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
         let place = |entity: &Entity| world.get::<Position>(*entity).map(|place| (place.dimension, place.column()));
         travellers.push(Traveller {
             id: id(root).unwrap_or_default(),
             position,
-            viewers: family.iter().filter_map(viewer).collect(),
+            viewers: followers.iter().filter_map(viewer).collect(),
             // Only between two regions it is on its way for a while.
             record: (cause == MoveCause::Crossing).then(|| record(world, &components, root)).flatten(),
-            stored_in: family.iter().filter_map(place).collect(),
+            stored_in: followers.iter().filter_map(place).collect(),
             letters: Vec::new(),
-            ids: family.iter().filter_map(|entity| id(*entity)).collect(),
+            ids: followers.iter().filter_map(|entity| id(*entity)).collect(),
             origin,
             cause,
-            family: family.iter().map(|entity| Passenger::new(*entity)).collect(),
+            followers: followers.iter().map(|entity| Passenger::new(*entity)).collect(),
         });
-        leaving.extend(family);
+        leaving.extend(followers);
     }
 
-    world.insert_resource(Migration);
+    world.insert_resource(Moving);
     let mut relationships = take_relationships(world, &components.relationships, &leaving, clock).into_iter();
-    for passenger in travellers.iter_mut().flat_map(|traveller| &mut traveller.family) {
+    for passenger in travellers.iter_mut().flat_map(|traveller| &mut traveller.followers) {
         passenger.relationships = relationships.next().unwrap_or_default();
         passenger.components = take_out(world, &components, passenger.entity, clock);
     }
-    world.remove_resource::<Migration>();
+    world.remove_resource::<Moving>();
     take_letters_along(world, &mut travellers);
     travellers
 }

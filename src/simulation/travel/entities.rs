@@ -44,9 +44,9 @@ pub(super) fn forget(world: &mut World, entity: Entity) {
     }
 }
 
-/// Takes an entity and its family out of the world, who live on in the store or have arrived anew.
-pub(in crate::simulation) fn let_go(world: &mut World, root: Entity, family: Vec<Entity>) {
-    family.into_iter().for_each(|entity| forget(world, entity));
+/// Takes an entity and its followers out of the world, who live on in the store or have arrived anew.
+pub(in crate::simulation) fn let_go(world: &mut World, root: Entity, followers: Vec<Entity>) {
+    followers.into_iter().for_each(|entity| forget(world, entity));
     // A hook of another one may have despawned it.
     if world.entities().contains_spawned(root) {
         world.despawn(root);
@@ -56,7 +56,7 @@ pub(in crate::simulation) fn let_go(world: &mut World, root: Entity, family: Vec
 /// Present in a region world while entities move in or out of it: hooks and observers that fire meanwhile mean a
 /// journey, not a birth or a death.
 #[derive(Resource, Debug, Default)]
-pub struct Migration;
+pub struct Moving;
 
 /// Why entities went from one region world to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ pub enum MoveCause {
 }
 
 /// Triggered in the world of arrival for each entity that moved by itself, not for what hangs on it, as soon as
-/// everything that arrives with it is there and [`Migration`] is gone.
+/// everything that arrives with it is there and [`Moving`] is gone.
 #[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityMoved {
     /// Who it is in this world.

@@ -1,7 +1,7 @@
 //! Into a world.
 
 use super::types::with_states;
-use super::{ClosedWorld, ClosedWorldError, ImportOptions, ImportReport, Result};
+use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImportReport};
 use crate::chunk::{Column, ColumnSummary};
 use crate::snapshot::schematic::Schematic;
 use crate::snapshot::translation::TranslationOptions;
@@ -30,10 +30,10 @@ impl ClosedWorld<'_> {
     pub fn import(
         &self,
         schematic: Schematic,
-        options: &ImportOptions,
+        options: &SchematicImport,
         translation: &TranslationOptions,
         progress: Tell<'_>,
-    ) -> Result<ImportReport> {
+    ) -> Result<SchematicImportReport> {
         let translation = &TranslationOptions { turn: options.turn, ..translation.clone() };
         let stored = self.store.registry_lists()?;
         let (lists, registry) = with_states(stored.clone(), &schematic, options.turn, translation)?;
@@ -41,7 +41,8 @@ impl ClosedWorld<'_> {
         let (snapshot, translated) =
             Snapshot::from_schematic(schematic, self.dimension, &registry, translation, &mut ())?;
         let snapshot = placed(snapshot, options, &BlockTurns::new(&registry, &StateTurns::default(), options.turn))?;
-        let mut report = ImportReport { new_types, translation: translated, ..ImportReport::default() };
+        let mut report =
+            SchematicImportReport { new_types, translation: translated, ..SchematicImportReport::default() };
         let mut batches: Batches<'_> = BTreeMap::new();
         for (pos, column) in snapshot.columns() {
             batches.entry(pos.batch()).or_default().push((pos, column));
@@ -104,7 +105,7 @@ impl ClosedWorld<'_> {
         batch: BatchPos,
         columns: &[(ColumnPos, &ColumnSnapshot)],
         is_sparse: bool,
-        report: &mut ImportReport,
+        report: &mut SchematicImportReport,
     ) -> Result<()> {
         let mut save = SaveBatch::default();
         let stored = match is_sparse {
@@ -144,7 +145,7 @@ impl ClosedWorld<'_> {
         &self,
         batch: BatchPos,
         columns: &[(ColumnPos, &ColumnSnapshot)],
-        report: &mut ImportReport,
+        report: &mut SchematicImportReport,
     ) -> Result<Vec<LoadedColumn>> {
         let mut generated = Vec::with_capacity(columns.len());
         for (pos, _) in columns {
@@ -162,7 +163,7 @@ impl ClosedWorld<'_> {
         snapshot: &Snapshot,
         columns: &[(ColumnPos, &ColumnSnapshot)],
         save: &mut SaveBatch,
-        report: &mut ImportReport,
+        report: &mut SchematicImportReport,
     ) -> Result<Vec<LoadedColumn>> {
         let mut parts = Vec::with_capacity(columns.len());
         for (pos, column) in columns {
@@ -193,7 +194,7 @@ impl ClosedWorld<'_> {
         entity: &EntityRecord,
         area: &BlockBox,
         save: &mut SaveBatch,
-        report: &mut ImportReport,
+        report: &mut SchematicImportReport,
     ) -> Result<()> {
         if !area.contains(entity.block) {
             return Ok(());
@@ -212,7 +213,7 @@ impl ClosedWorld<'_> {
 /// The snapshot where it is to be, without the layers that were not read.
 fn placed(
     mut snapshot: Snapshot,
-    options: &ImportOptions,
+    options: &SchematicImport,
     turns: &BlockTurns,
 ) -> std::result::Result<Snapshot, PlaceError> {
     if let Some(layers) = options.layers {

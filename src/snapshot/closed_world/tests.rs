@@ -81,7 +81,7 @@ fn house() -> Schematic {
     schematic
 }
 
-fn import(world: &ClosedWorld<'_>, options: &ImportOptions) -> Result<ImportReport> {
+fn import(world: &ClosedWorld<'_>, options: &SchematicImport) -> Result<SchematicImportReport> {
     world.import(house(), options, &TranslationOptions::default(), &mut go_on)
 }
 
@@ -89,8 +89,8 @@ fn export(world: &ClosedWorld<'_>, area: &BlockBox) -> Schematic {
     world.export(area, &TranslationOptions::default(), &mut go_on).unwrap().schematic
 }
 
-fn here(at: BlockPos) -> ImportOptions {
-    ImportOptions { at, ..ImportOptions::default() }
+fn here(at: BlockPos) -> SchematicImport {
+    SchematicImport { at, ..SchematicImport::default() }
 }
 
 /// All that is stored of the ground.
@@ -166,7 +166,7 @@ fn ground_that_was_never_generated_is_refused_or_left_out() {
     let error = import(&world, &here(corner)).unwrap_err();
     assert_eq!(error, ClosedWorldError::Ungenerated { count: 1, first: ColumnPos::new(2, 2) });
     assert_eq!((cells(&ground(&world)), store.registry_lists().unwrap()), (before.clone(), lists));
-    let report = import(&world, &ImportOptions { leaves_ungenerated: true, ..here(corner) }).unwrap();
+    let report = import(&world, &SchematicImport { leaves_ungenerated: true, ..here(corner) }).unwrap();
     assert_eq!((report.columns, report.ungenerated, report.finished), (3, 1, true));
     assert!(!store.is_stored(dimension, ColumnPos::new(2, 2)).unwrap());
     let exported =
@@ -184,14 +184,14 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     block.blocks.set_chunk(ChunkPos::new(1, 1, 1), Arc::new(Chunk::uniform(BlockId::new(1))));
     let options = |y| here(at(160, y, 0));
     let import =
-        |options: &ImportOptions| world.import(block.clone(), options, &TranslationOptions::default(), &mut go_on);
+        |options: &SchematicImport| world.import(block.clone(), options, &TranslationOptions::default(), &mut go_on);
     assert!(matches!(import(&options(8)).unwrap_err(), ClosedWorldError::Ungenerated { count: 8, .. }));
     let report = import(&options(16)).unwrap();
     assert_eq!((report.columns, report.chunks, report.ungenerated), (4, 8, 0));
     assert!(store.is_stored(dimension, ColumnPos::new(11, 1)).unwrap());
     let part = store.load_part(dimension, ColumnPos::new(10, 0), &(0..4).into()).unwrap();
     assert_eq!(part.column.loaded(), Some(&(1..3).into()), "air is there as well");
-    let partly = import(&ImportOptions { leaves_ungenerated: true, ..options(24) }).unwrap();
+    let partly = import(&SchematicImport { leaves_ungenerated: true, ..options(24) }).unwrap();
     assert_eq!((partly.ungenerated, partly.chunks), (4, 1));
 }
 
@@ -200,7 +200,7 @@ fn a_turned_import_is_the_turned_schematic() {
     let (store, dimension) = world();
     let world = ClosedWorld::new(&store, dimension).unwrap();
     let turn = Turn::new(1, Flip::X);
-    let report = import(&world, &ImportOptions { turn, ..here(at(-10, 1, -10)) }).unwrap();
+    let report = import(&world, &SchematicImport { turn, ..here(at(-10, 1, -10)) }).unwrap();
     assert!(report.finished);
     let again = export(&world, &BlockBox::new(at(-10, 1, -10), at(9, 4, 9)));
     let original = house();
@@ -266,7 +266,7 @@ fn an_import_that_was_stopped_goes_on_where_it_was() {
 fn only_the_layers_that_were_read_are_taken() {
     let (store, dimension) = world();
     let world = ClosedWorld::new(&store, dimension).unwrap();
-    import(&world, &ImportOptions { layers: Some(2), ..here(at(0, 0, 0)) }).unwrap();
+    import(&world, &SchematicImport { layers: Some(2), ..here(at(0, 0, 0)) }).unwrap();
     let again = export(&world, &BlockBox::new(at(0, 0, 0), at(19, 3, 19)));
     let original = house();
     for y in 0..4 {
@@ -275,7 +275,7 @@ fn only_the_layers_that_were_read_are_taken() {
         assert_eq!(row(&again) == row(&original), y < 2, "layer {y}");
     }
     assert!(again.entities.iter().any(|entity| entity.id == "other:cow"), "it stands in layer 1");
-    let nothing = import(&world, &ImportOptions { layers: Some(0), ..here(at(0, 0, 0)) }).unwrap();
+    let nothing = import(&world, &SchematicImport { layers: Some(0), ..here(at(0, 0, 0)) }).unwrap();
     assert_eq!((nothing.chunks, nothing.entities), (0, 0));
 }
 
@@ -285,7 +285,7 @@ fn without_the_graph_nobody_knows_what_is_stored() {
     let elsewhere = DimensionId(99);
     assert!(ClosedWorld::new(&store, elsewhere).is_ok(), "there is nothing to be lost");
     let world = ClosedWorld::new(&store, dimension).unwrap();
-    let outside = ImportOptions { at: at(i64::MAX - 5, 0, 0), ..ImportOptions::default() };
+    let outside = SchematicImport { at: at(i64::MAX - 5, 0, 0), ..SchematicImport::default() };
     assert!(matches!(import(&world, &outside).unwrap_err(), ClosedWorldError::Place(_)));
     let huge = world.export(&BlockBox::ALL, &TranslationOptions::default(), &mut go_on).unwrap_err();
     assert!(matches!(huge, ClosedWorldError::Translation(_)));

@@ -2,7 +2,7 @@
 
 use super::Result;
 use crate::block::{
-    BLOCK_ENTITY, BlockName, BlockRecord, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
+    BLOCK_ENTITY, BlockComponentId, BlockComponentRecord, BlockName, BlockRecord, BlockRegistry, PLACEHOLDER, STATE,
 };
 use crate::snapshot::schematic::{AIR, Schematic, dry};
 use crate::snapshot::translation::TranslationOptions;
@@ -80,10 +80,10 @@ fn holders(schematic: &Schematic) -> BTreeSet<u32> {
 
 /// The number of a component without a fixed size, which is added if it is not there.
 fn variable(lists: &mut RegistryLists, name: &str) -> u64 {
-    let record = ComponentRecord { name: name.to_owned(), version: 0, size: None };
+    let record = BlockComponentRecord { name: name.to_owned(), version: 0, size: None };
     let place = lists.components.iter().position(|known| *known == record).unwrap_or_else(|| {
         lists.components.push(record);
         lists.components.len() - 1
     });
-    ComponentId::at(place, None).number()
+    BlockComponentId::at(place, None).number()
 }

@@ -1,7 +1,7 @@
 //! Restores against a map of cells.
 
 use super::*;
-use crate::block::{BlockId, BlockLayout, ComponentId};
+use crate::block::{BlockComponentId, BlockId, BlockLayout};
 use crate::snapshot::BlockChoice;
 use crate::snapshot::test_world::{
     BLOCKS, Cell, Columns, capture, cell, cell_of, edit, edits, entity, part_of, positions, positions_of, world,
@@ -168,7 +168,7 @@ fn partly(now: &Cell, then: &Cell, parts: SnapshotParts) -> Cell {
             now[layer].1.clone()
         } else {
             // What was never set stays so.
-            let unset = |(id, _): &(ComponentId, Vec<u8>)| {
+            let unset = |(id, _): &(BlockComponentId, Vec<u8>)| {
                 let layout = BLOCKS.components(block).iter().find(|of| of.id == *id);
                 (*id, vec![0; layout.and_then(|of| of.size).unwrap_or(0) as usize])
             };

@@ -5,8 +5,8 @@ use super::entities::{block_entity, entity};
 use super::extension::Extension;
 use super::filler::Filler;
 use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader};
+use super::offsets::Offsets;
 use super::palette::{self, Numbers};
-use super::placement::Placement;
 use super::spill::{Spill, SpillWriter};
 use super::{Biomes, ChunkGrid, ReadReport, Schematic, SchematicError, SchematicLimits};
 use crate::work::{Progress, Tell};
@@ -255,7 +255,7 @@ impl<'a> Draft<'a> {
     pub fn finish(mut self, report: &mut ReadReport) -> (Schematic, Result<()>) {
         let size = self.size().unwrap_or_default();
         let is_version_3 = self.version == Some(3) || self.version.is_none() && self.is_nested;
-        let placement = Placement::take(self.offset, is_version_3, &mut self.metadata);
+        let placement = Offsets::take(self.offset, is_version_3, &mut self.metadata);
         let mut schematic = Schematic::new(size);
         schematic.version = self.version.map_or(if self.is_nested { 3 } else { 1 }, |version| version as u8);
         schematic.data_version = self.data_version;

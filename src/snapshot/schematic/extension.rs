@@ -3,7 +3,7 @@
 use super::nbt::{Budget, Compound, Nbt, NbtKind};
 use super::palette::{Numbers, UNKNOWN, dry};
 use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
-use crate::block::{BlockId, BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId, BlockLayout};
 use crate::bytes::{Reader, put_number};
 use crate::chunk::Chunk;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index, cell_position};
@@ -22,7 +22,7 @@ type Result<T> = std::result::Result<T, SchematicError>;
 pub(super) struct Extension {
     palette_length: Option<usize>,
     layers: Vec<u8>,
-    components: Vec<(ComponentRecord, Vec<u8>)>,
+    components: Vec<(BlockComponentRecord, Vec<u8>)>,
 }
 
 const fn wrong<T>(field: &'static str, what: &'static str) -> Result<T> {
@@ -45,7 +45,7 @@ impl Extension {
             Some(Nbt::List(_, items)) => items.into_iter().map(component).collect::<Result<_>>()?,
             Some(_) => return wrong("bevy_terrane.Components", "expected a list"),
         };
-        take(budget, components.len() * size_of::<(ComponentRecord, Vec<u8>)>())?;
+        take(budget, components.len() * size_of::<(BlockComponentRecord, Vec<u8>)>())?;
         Ok(Self { palette_length: palette_length.and_then(|length| usize::try_from(length).ok()), layers, components })
     }
 
@@ -123,19 +123,19 @@ fn take(budget: &Budget, bytes: usize) -> Result<()> {
     budget.take(bytes).map_err(|limit| SchematicError::no_memory(0, NAME, limit))
 }
 
-fn component(item: Nbt) -> Result<(ComponentRecord, Vec<u8>)> {
+fn component(item: Nbt) -> Result<(BlockComponentRecord, Vec<u8>)> {
     const FIELD: &str = "bevy_terrane.Components";
     let Nbt::Compound(mut item) = item else { return wrong(FIELD, "expected compounds") };
     let Some(Nbt::String(name)) = item.take("Name") else { return wrong(FIELD, "a name is missing") };
     let Some(Nbt::ByteArray(values)) = item.take("Values") else { return wrong(FIELD, "values are missing") };
     let number = |name: &str| item.get(name).and_then(Nbt::as_integer).and_then(|number| u32::try_from(number).ok());
-    Ok((ComponentRecord { name, version: number("Version").unwrap_or_default(), size: number("Size") }, values))
+    Ok((BlockComponentRecord { name, version: number("Version").unwrap_or_default(), size: number("Size") }, values))
 }
 
 fn apply_component(
     blocks: &mut ChunkGrid,
     layouts: &Layouts,
-    layout: ComponentLayout,
+    layout: BlockComponentLayout,
     values: &[u8],
     budget: &Budget,
 ) -> Result<()> {
@@ -193,17 +193,17 @@ impl Walk {
 }
 
 /// Every block may have every component: which ones it has is what the file says.
-struct Layouts(Vec<ComponentLayout>);
+struct Layouts(Vec<BlockComponentLayout>);
 
 impl BlockLayout for Layouts {
-    fn components(&self, _: BlockId) -> &[ComponentLayout] {
+    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
         &self.0
     }
 }
 
-fn layouts(records: &[ComponentRecord]) -> Layouts {
-    let layout = |(place, record): (usize, &ComponentRecord)| ComponentLayout {
-        id: ComponentId::at(place, record.size),
+fn layouts(records: &[BlockComponentRecord]) -> Layouts {
+    let layout = |(place, record): (usize, &BlockComponentRecord)| BlockComponentLayout {
+        id: BlockComponentId::at(place, record.size),
         size: record.size,
     };
     Layouts((0..).zip(records).map(layout).collect())

@@ -5,7 +5,7 @@ mod slab;
 
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
-use super::placement::Placement;
+use super::offsets::Offsets;
 use super::{Biomes, ChunkGrid, Schematic, SchematicWriteError, position};
 use crate::space::CHUNK_SIZE;
 use crate::work::{Progress, Tell};
@@ -80,8 +80,8 @@ impl Schematic {
         Ok(())
     }
 
-    fn placement(&self) -> Placement {
-        Placement { offset: self.offset, origin: self.origin, may_be_absolute: false }
+    fn placement(&self) -> Offsets {
+        Offsets { offset: self.offset, origin: self.origin, may_be_absolute: false }
     }
 
     fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<()> {

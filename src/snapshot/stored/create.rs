@@ -1,6 +1,6 @@
 //! How a snapshot comes into its folder.
 
-use super::index::{Index, IndexedColumn, IndexedFile, MOST_CHUNKS};
+use super::index::{Index, IndexedColumn, IndexedFile, MAX_CHUNKS};
 use super::{INDEX, Result, StoreOptions, StoredSnapshotError};
 use crate::block::BlockRegistry;
 use crate::snapshot::schematic::WriteOptions;
@@ -109,7 +109,7 @@ fn spans(pos: ColumnPos, column: &ColumnSnapshot, area: &BlockBox) -> Vec<(i64, 
     let mut spans: Vec<(i64, u32)> = Vec::new();
     for y in chunks.chain(entities).collect::<BTreeSet<_>>() {
         match spans.last_mut() {
-            Some((base, chunks)) if y.abs_diff(*base) < MOST_CHUNKS.into() => *chunks = (y.abs_diff(*base) + 1) as u32,
+            Some((base, chunks)) if y.abs_diff(*base) < MAX_CHUNKS.into() => *chunks = (y.abs_diff(*base) + 1) as u32,
             _ => spans.push((y, 1)),
         }
     }

@@ -48,7 +48,7 @@ pub(super) struct IndexedFile {
 }
 
 /// A file is at most so many chunks high: the format has no room for more.
-pub(super) const MOST_CHUNKS: u32 = u16::MAX as u32 / CHUNK_SIZE as u32;
+pub(super) const MAX_CHUNKS: u32 = u16::MAX as u32 / CHUNK_SIZE as u32;
 
 impl IndexedFile {
     pub fn name(&self, column: ColumnPos) -> String {
@@ -175,7 +175,7 @@ fn column(
             let file = IndexedFile { base, chunks, bytes: number(bytes)?, checksum: checksum(sum)? };
             let is_inside = holds(base) && base.checked_add(i64::from(chunks) - 1).is_some_and(holds);
             let is_above = files.last().is_none_or(|below| below.end() <= base);
-            (is_inside && is_above && (1..=MOST_CHUNKS).contains(&chunks)).then_some(file)
+            (is_inside && is_above && (1..=MAX_CHUNKS).contains(&chunks)).then_some(file)
         };
         let Some(file) = parsed() else {
             return Err("a file above the one before, within the box: height, chunks, bytes and checksum");

@@ -1,7 +1,7 @@
 //! What stands between a snapshot and a schematic.
 
-use crate::block::{BlockComponentError, BlockId, BlockUpgradeError, ComponentId};
-use crate::chunk::ComponentError;
+use crate::block::{BlockComponentError, BlockComponentId, BlockId, BlockUpgradeError};
+use crate::chunk::BlockValueError;
 use crate::snapshot::PlaceError;
 use thiserror::Error;
 
@@ -28,7 +28,7 @@ pub enum TranslationError {
     #[error("component {component} occurs, but is not in the registry")]
     NoSuchComponent {
         /// Its id.
-        component: ComponentId,
+        component: BlockComponentId,
     },
     /// A block of a schematic has a number that its palette does not have, or a component one that its list does not have.
     #[error("{what} {number} occurs in the schematic, but has no name")]
@@ -58,5 +58,5 @@ pub enum TranslationError {
     Upgrade(#[from] BlockUpgradeError),
     /// A component of a block does not fit to it.
     #[error(transparent)]
-    Component(#[from] ComponentError),
+    Component(#[from] BlockValueError),
 }

@@ -3,7 +3,7 @@
 use super::entities;
 use super::placeholder::{self, Placeholder};
 use super::{ForeignContent, TranslationError, TranslationOptions, TranslationReport};
-use crate::block::{BlockId, BlockLayout, BlockName, BlockRegistry, ComponentId, ComponentRecord};
+use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
@@ -30,11 +30,11 @@ pub(in crate::snapshot) struct Inward<'a> {
     options: &'a TranslationOptions,
     content: &'a mut dyn ForeignContent,
     placeholder: Option<Placeholder>,
-    block_entity: Option<ComponentId>,
+    block_entity: Option<BlockComponentId>,
     water: Option<BlockId>,
     /// By number.
     states: Vec<State>,
-    components: Vec<ComponentRecord>,
+    components: Vec<BlockComponentRecord>,
     /// Those that were not taken yet.
     block_entities: FxHashMap<ChunkPos, Vec<BlockEntity>>,
     uniform: UniformChunks,
@@ -53,7 +53,7 @@ enum State {
     Unknown(Arc<[u8]>),
 }
 
-type Value<'a> = (ComponentId, Cow<'a, [u8]>);
+type Value<'a> = (BlockComponentId, Cow<'a, [u8]>);
 
 impl<'a> Inward<'a> {
     pub fn new(
@@ -242,7 +242,7 @@ impl<'a> Inward<'a> {
         Ok(())
     }
 
-    fn record(&self, component: ComponentId) -> Result<&ComponentRecord> {
+    fn record(&self, component: BlockComponentId) -> Result<&BlockComponentRecord> {
         let number = component.place();
         let record = usize::try_from(number).ok().and_then(|number| self.components.get(number));
         record.ok_or(TranslationError::Unnamed { what: "component", number })
@@ -258,7 +258,8 @@ impl<'a> Inward<'a> {
     ) -> Result<()> {
         let Some(block) = chunk.block_at(position, layer).filter(|_| !values.is_empty()) else { return Ok(()) };
         let registry = self.registry;
-        let has = |block: BlockId, id: ComponentId| registry.components(block).iter().any(|layout| layout.id == id);
+        let has =
+            |block: BlockId, id: BlockComponentId| registry.components(block).iter().any(|layout| layout.id == id);
         let is_all = |block: BlockId| {
             registry.components(block).len() == values.len() && values.iter().all(|(id, _)| has(block, *id))
         };
@@ -281,7 +282,7 @@ impl<'a> Inward<'a> {
     fn place_block_entity(&mut self, chunk: &mut Chunk, entity: BlockEntity) -> Result<bool> {
         let position = entity.position.map(|at| at as usize % CHUNK_SIZE);
         let block = chunk.block(position);
-        let has_room = |chunk: &mut Chunk, id: ComponentId| {
+        let has_room = |chunk: &mut Chunk, id: BlockComponentId| {
             let has = |block: BlockId| self.registry.components(block).iter().any(|layout| layout.id == id);
             if has(block) {
                 return true;

@@ -3,7 +3,7 @@
 use super::entities::{self, Shown};
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions};
-use crate::block::{BlockId, BlockRegistry, ComponentId};
+use crate::block::{BlockComponentId, BlockId, BlockRegistry};
 use crate::chunk::{CellMap, Chunk, ChunkAssembly};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
 use crate::snapshot::uniform_chunks::UniformChunks;
@@ -19,14 +19,14 @@ pub(in crate::snapshot) struct Outward<'a> {
     registry: &'a BlockRegistry,
     options: &'a TranslationOptions,
     placeholder: Option<Placeholder>,
-    block_entity: Option<ComponentId>,
+    block_entity: Option<BlockComponentId>,
     schematic: Schematic,
     /// By block.
     numbers: FxHashMap<BlockId, BlockId>,
     /// By name.
     places: FxHashMap<String, BlockId>,
     /// By component.
-    components: FxHashMap<ComponentId, ComponentId>,
+    components: FxHashMap<BlockComponentId, BlockComponentId>,
     /// By the value of a placeholder; `None` if it says nothing that can be written.
     states: FxHashMap<Box<[u8]>, Option<BlockId>>,
     uniform: UniformChunks,
@@ -179,12 +179,12 @@ impl<'a> Outward<'a> {
         place
     }
 
-    fn component(&mut self, component: ComponentId) -> Option<ComponentId> {
+    fn component(&mut self, component: BlockComponentId) -> Option<BlockComponentId> {
         if let Some(number) = self.components.get(&component) {
             return Some(*number);
         }
         let record = self.registry.component_record(component)?;
-        let number = ComponentId::at(self.schematic.components.len(), record.size);
+        let number = BlockComponentId::at(self.schematic.components.len(), record.size);
         self.schematic.components.push(record.clone());
         self.components.insert(component, number);
         Some(number)
@@ -203,8 +203,8 @@ struct Foreign {
     placeholder: BlockId,
     /// Whether all placeholders of layer 0 are written as what they stand for.
     hides_placeholder: bool,
-    state: Option<ComponentId>,
-    block_entity: Option<ComponentId>,
+    state: Option<BlockComponentId>,
+    block_entity: Option<BlockComponentId>,
     states: Vec<([usize; 3], BlockId)>,
     /// Where the states are.
     cells: FxHashSet<[usize; 3]>,
@@ -214,7 +214,7 @@ struct Foreign {
 
 impl Foreign {
     /// Whether a component is said otherwise.
-    fn has(&self, position: [usize; 3], component: ComponentId) -> bool {
+    fn has(&self, position: [usize; 3], component: BlockComponentId) -> bool {
         if self.cells.contains(&position) {
             // An empty one says that there is no block entity.
             return Some(component) == self.state || Some(component) == self.block_entity;

@@ -1,15 +1,15 @@
 //! The block that stands for states that a registry does not know.
 
 use crate::block::{
-    BLOCK_ENTITY, BlockId, BlockLayout, BlockRegistry, ComponentId, ComponentRecord, PLACEHOLDER, STATE,
+    BLOCK_ENTITY, BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockRegistry, PLACEHOLDER, STATE,
 };
 
 /// The block that stands for states that a registry does not know, and its components.
 #[derive(Clone, Copy)]
 pub(super) struct Placeholder {
     pub block: BlockId,
-    pub state: ComponentId,
-    pub block_entity: ComponentId,
+    pub state: BlockComponentId,
+    pub block_entity: BlockComponentId,
 }
 
 impl Placeholder {
@@ -27,10 +27,10 @@ impl Placeholder {
 }
 
 /// The component for block entities of other programs.
-pub(super) fn block_entity(registry: &BlockRegistry) -> Option<ComponentId> {
+pub(super) fn block_entity(registry: &BlockRegistry) -> Option<BlockComponentId> {
     registry.component_of(&variable(BLOCK_ENTITY))
 }
 
-fn variable(name: &str) -> ComponentRecord {
-    ComponentRecord { name: name.to_owned(), version: 0, size: None }
+fn variable(name: &str) -> BlockComponentRecord {
+    BlockComponentRecord { name: name.to_owned(), version: 0, size: None }
 }

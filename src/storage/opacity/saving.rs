@@ -1,6 +1,6 @@
 //! Writing the opacity map along with what it is made of.
 
-use super::tile::OpacityTile;
+use super::batch_opacity::BatchOpacity;
 use super::unwritten::{TileChanges, TilePlace};
 use crate::chunk::Chunk;
 use crate::space::ChunkPos;
@@ -46,7 +46,7 @@ impl WorldStore {
         let is_new = old.is_none() && self.is_new(batch, place)?;
         let new = match opaque {
             None => None,
-            Some(_) if is_new => Some(OpacityTile::default()),
+            Some(_) if is_new => Some(BatchOpacity::default()),
             Some(opaque) => self.opacity_before(place, old.as_deref(), opaque, &mut commit.report)?,
         };
         let new = opaque.zip(new).map(|(opaque, mut tile)| {
@@ -78,7 +78,7 @@ impl WorldStore {
         stored: Option<&[u8]>,
         opaque: &OpaqueBlocks,
         report: &mut CommitReport,
-    ) -> Result<Option<OpacityTile>, StoreError> {
+    ) -> Result<Option<BatchOpacity>, StoreError> {
         match stored.map(|value| self.read_opacity(place, value, Some(opaque))) {
             Some(Ok(Some(tile))) => return Ok(Some(tile)),
             Some(Err(error)) => report.replaced.push(error),
@@ -120,7 +120,7 @@ impl WorldStore {
 }
 
 /// The value that a tile is stored as.
-fn seal(tile: &OpacityTile, opaque: &OpaqueBlocks) -> Vec<u8> {
+fn seal(tile: &BatchOpacity, opaque: &OpaqueBlocks) -> Vec<u8> {
     let mut value = envelope::unsealed();
     value.extend(opaque.fingerprint().to_le_bytes());
     tile.encode(&mut value);

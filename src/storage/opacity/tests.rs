@@ -5,7 +5,7 @@ use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockType, Schema};
 use crate::chunk::Chunk;
 use crate::space::ChunkPos;
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{CommitReport, Durability, KeyValueStore, RegistryLists, SaveBatch, values::tiles};
+use crate::storage::{CommitReport, Durability, KeyValueStore, RegistryLists, SaveBatch, values::stored_graph};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ fn edits_are_seen_and_nothing_is_written_that_stays_as_it_was() {
     let store = TestStore::default();
     let world = open(&store, OPAQUE);
     let (pos, batch) = (ChunkPos::new(-3, 2, 5), BatchPos::new(-1, 1));
-    assert_eq!(world.opacity(DIMENSION, batch).unwrap(), OpacityTile::default());
+    assert_eq!(world.opacity(DIMENSION, batch).unwrap(), BatchOpacity::default());
     save(&world, [(pos, slab(STONE, GLASS))]);
     assert_eq!(world.opacity(DIMENSION, batch).unwrap().highest(16, 16), Some(35));
     world.save_opacity().unwrap();
@@ -65,7 +65,7 @@ fn a_tile_that_changes_is_written_minutes_later_or_made_anew_after_a_crash() {
     let store = TestStore::default();
     let (pos, batch) = (ChunkPos::new(1, 0, 1), BatchPos::new(0, 0));
     let mut graph = BTreeMap::new();
-    tiles::insert(&mut graph, pos.column());
+    stored_graph::insert(&mut graph, pos.column());
     let new = SaveBatch {
         chunks: [((DIMENSION, pos), Arc::new(slab(STONE, BlockId::AIR)))].into(),
         tiles: graph.into_iter().map(|(tile, masks)| ((DIMENSION, tile), masks)).collect(),
@@ -194,7 +194,7 @@ proptest! {
                 let (pos, chunk) = (ChunkPos::new(x, y, z), slab(BlockId::new(block), BlockId::new(other)));
                 known.insert(pos, chunk.clone());
                 batch.chunks.insert((DIMENSION, pos), Arc::new(chunk));
-                tiles::insert(&mut graph, pos.column());
+                stored_graph::insert(&mut graph, pos.column());
             }
             if with_graph {
                 for (dimension, pos) in batch.chunks.keys() {
@@ -209,7 +209,7 @@ proptest! {
         }
         let reopened = open(&store, OPAQUE);
         for batch in (-2..2).flat_map(|x| (-2..2).map(move |z| BatchPos::new(x, z))) {
-            let mut expected = OpacityTile::default();
+            let mut expected = BatchOpacity::default();
             for (pos, chunk) in known.iter().filter(|(pos, _)| pos.column().batch() == batch) {
                 expected.set_chunk(pos.column(), pos.y, chunk, |block| OPAQUE[block.index() as usize]);
             }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// write the tile of each once takes a twenty-fifth of the bytes of all chunks that they change in ten minutes.
 const WRITTEN_AFTER: Duration = Duration::from_secs(5 * 60);
 /// With more bytes of tiles than this, the oldest half is written at once.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A batch of columns of a dimension.
 pub(in crate::storage) type TilePlace = (DimensionId, BatchPos);
@@ -53,7 +53,7 @@ impl UnwrittenOpacity {
     pub fn due(&self, now: Duration, changes: &TileChanges) -> Vec<(TilePlace, Vec<u8>)> {
         let tiles = self.lock();
         let mut places: Vec<_> = tiles.tiles.iter().map(|(place, tile)| (tile.since, *place)).collect();
-        let has_too_many = tiles.bytes > MOST_BYTES;
+        let has_too_many = tiles.bytes > MAX_BYTES;
         if has_too_many {
             places.sort_unstable();
         }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn of_too_many_the_oldest_half_is_due() {
         let unwritten = UnwrittenOpacity::default();
-        let large = MOST_BYTES / 4;
+        let large = MAX_BYTES / 4;
         kept(&unwritten, &[(place(9), large), (place(1), large)], 1);
         kept(&unwritten, &[(place(2), large), (place(3), large)], 2);
         assert_eq!(due(&unwritten, 2, &TileChanges::new()), []);

@@ -23,9 +23,9 @@ use std::time::Duration;
 /// Records that are read at a time.
 const PAGE: usize = 256;
 /// Groups of a column whose accesses are noted, at most: a range may be all heights there are.
-const MOST_HEIGHTS: u64 = 64;
+const MAX_HEIGHTS: u64 = 64;
 /// More accesses than this are not noted before some are written: what is forgotten cools down too early, no more.
-const MOST_NOTED: usize = 1 << 18;
+const MAX_NOTED: usize = 1 << 18;
 
 /// What is known of heat in memory.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl WorldStore {
             return;
         }
         let (first, last) = (chunk_heights.start >> 2, (chunk_heights.end - 1) >> 2);
-        if last.abs_diff(first) < MOST_HEIGHTS {
+        if last.abs_diff(first) < MAX_HEIGHTS {
             let chunk = |group: i64| batch.column(0).chunk(group << 2);
             self.note_accesses((first..=last).map(|group| ChunkGroup::of(dimension, chunk(group))));
         }
@@ -132,7 +132,7 @@ impl WorldStore {
         let second = second_of(self.play_time());
         let mut noted = self.heat.noted();
         for group in groups {
-            if noted.len() < MOST_NOTED || noted.contains_key(&group) {
+            if noted.len() < MAX_NOTED || noted.contains_key(&group) {
                 noted.insert(group, second);
             }
         }

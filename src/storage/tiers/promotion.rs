@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// More groups than this do not wait at a time. Those that are left out are read where they lie.
-const MOST_WAITING: usize = 1 << 16;
+const MAX_WAITING: usize = 1 << 16;
 
 /// Packed groups that were loaded.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl LoadedGroups {
     pub fn note(&self, group: ChunkGroup) {
         if self.are_promoted.load(Ordering::Relaxed) {
             let mut waiting = self.waiting();
-            if waiting.len() < MOST_WAITING {
+            if waiting.len() < MAX_WAITING {
                 waiting.insert(group);
             }
         }

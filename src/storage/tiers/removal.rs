@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Of the side of a cube over the square of a graph's tile, as a power of two.
 const CUBE_SHIFT: u32 = 5;
 /// So many cubes of which nothing can be read are looked into: if it were all, there would be no end.
-const MOST_DAMAGED: u32 = 64;
+const MAX_DAMAGED: u32 = 64;
 /// What is read at a time of a cube.
 const PAGE: PageLimit = PageLimit { entries: 4096, bytes: 4 << 20 };
 
@@ -127,7 +127,7 @@ impl WorldStore {
             for family in Tier::ALL.map(Tier::family) {
                 is_empty = is_empty
                     && match self.store.scan(family, &range.start..&range.end, 1) {
-                        Err(StoreError::Damaged { .. }) if has_damaged && damaged < MOST_DAMAGED => {
+                        Err(StoreError::Damaged { .. }) if has_damaged && damaged < MAX_DAMAGED => {
                             damaged += u32::from(shift == CUBE_SHIFT);
                             false
                         }

@@ -8,7 +8,7 @@ use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{BatchPos, ColumnPos};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, values::tiles};
+use crate::storage::{KeyValueStore, MemoryStore, Promotion, SaveBatch, envelope, values::stored_graph};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

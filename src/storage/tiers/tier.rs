@@ -67,7 +67,7 @@ pub enum Promotion {
 ///
 /// Times are of the world's [play time](crate::storage::WorldStore::play_time): a world that is not open does not cool down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TierSettings {
+pub struct TierConfig {
     /// When a group becomes hot again.
     pub promotion: Promotion,
     /// A group that was not loaded for so long becomes warm; ten minutes by default. `Duration::MAX` for never.
@@ -81,7 +81,7 @@ pub struct TierSettings {
     pub bytes_per_second: u64,
 }
 
-impl Default for TierSettings {
+impl Default for TierConfig {
     fn default() -> Self {
         Self {
             promotion: Promotion::default(),
@@ -93,7 +93,7 @@ impl Default for TierSettings {
     }
 }
 
-impl TierSettings {
+impl TierConfig {
     /// Where a group belongs that nobody has loaded: `now` and `accessed`, if it ever was, are play time, `distance` is that of
     /// the nearest viewer in blocks, if there is one.
     pub fn tier(&self, now: Duration, accessed: Option<Duration>, distance: Option<u64>) -> Tier {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
-        let settings = TierSettings::default();
+        let settings = TierConfig::default();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         let tier = |idle: u64, distance| settings.tier(minutes(1_000), Some(minutes(1_000 - idle)), distance);
         for distance in [None, Some(0), Some(u64::MAX)] {
@@ -132,14 +132,14 @@ mod tests {
         assert_eq!(settings.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
         // One that nobody ever needed is cold from the beginning.
         assert_eq!(settings.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
-        let never = TierSettings { warm_after: Duration::MAX, ..settings };
+        let never = TierConfig { warm_after: Duration::MAX, ..settings };
         assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 
     #[test]
     fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
-        let settings = TierSettings::default();
+        let settings = TierConfig::default();
         assert_eq!((settings.bytes_per_second, settings.promotion), (32 << 20, Promotion::OnSave));
     }
 }

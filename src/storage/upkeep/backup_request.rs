@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// A file of this protocol that is longer is none.
-const MOST_BYTES: u64 = 1 << 16;
+const MAX_BYTES: u64 = 1 << 16;
 
 /// A backup that the process that has the world open is asked for. Dropping it takes the request back, unless that process has
 /// begun already.
@@ -212,7 +212,7 @@ impl Files {
     fn read<T: for<'a> Deserialize<'a>>(&self, kind: &str) -> io::Result<T> {
         let path = self.path(kind);
         let what = |reason: String| io::Error::new(ErrorKind::InvalidData, format!("{}: {reason}", path.display()));
-        if fs::metadata(&path)?.len() > MOST_BYTES {
+        if fs::metadata(&path)?.len() > MAX_BYTES {
             return Err(what("it is too long".into()));
         }
         record::decode(&fs::read(&path)?).map_err(what)

@@ -4,7 +4,7 @@ use super::Damage;
 use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
-use crate::storage::values::tiles::{self, Masks};
+use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::walk::all_keys;
 use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
 use rustc_hash::FxHashMap;
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
             return true;
         }
         let column = chunk.column();
-        self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| tiles::is_marked(masks, column))
+        self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| stored_graph::is_marked(masks, column))
     }
 
     /// A cluster's groups are damaged one by one.

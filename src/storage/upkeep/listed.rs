@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a list has at most: reports are held in memory, and some are written again and again.
-const MOST_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// What was found of something that there may be any number of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ impl<T> Default for Listed<T> {
 
 impl<T> Listed<T> {
     pub(super) fn add(&mut self, found: T) {
-        match self.first.len() < MOST_LISTED {
+        match self.first.len() < MAX_LISTED {
             true => self.first.push(found),
             false => self.more += 1,
         }

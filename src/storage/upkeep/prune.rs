@@ -3,7 +3,7 @@
 use super::Listed;
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
 use crate::storage::tiers::Moves;
-use crate::storage::values::tiles::{self, Masks};
+use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{Durability, EntityRecord, Family, StoreError, WorldStore, WriteBatch, keys};
 use crate::work::Progress;
 use std::collections::BTreeSet;
@@ -155,14 +155,14 @@ impl Tile<'_> {
     fn unmark(&mut self, mut masks: Masks) -> u64 {
         let mut count = 0;
         for column in self.columns().filter(|column| !self.keep.contains(*column)) {
-            count += u64::from(tiles::is_marked(&masks, column));
-            let (place, bit) = tiles::place_of(column);
+            count += u64::from(stored_graph::is_marked(&masks, column));
+            let (place, bit) = stored_graph::place_of(column);
             masks[place] &= !(1 << bit);
         }
         let key = keys::tile_key(self.dimension, self.pos);
         match masks.iter().all(|mask| *mask == 0) {
             true => self.writes.delete(Family::Meta, key),
-            false if count > 0 => self.writes.put(Family::Meta, key, tiles::encode(&masks)),
+            false if count > 0 => self.writes.put(Family::Meta, key, stored_graph::encode(&masks)),
             false => {}
         }
         count

@@ -8,7 +8,7 @@ use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
     Access, ChunkGroup, DimensionOrigin, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists,
     SaveBatch, StorageConfig, StoredBlockTick, Tier, UnreadableRange, ViewerRecord, WorldStore, WriteBatch, keys,
-    values::tiles,
+    values::stored_graph,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ fn make_world() -> TestStore {
     let mut batch = SaveBatch::default();
     let mut graph = BTreeMap::new();
     for column in columns() {
-        tiles::insert(&mut graph, column);
+        stored_graph::insert(&mut graph, column);
         for y in [-1, 0, 9] {
             batch.chunks.insert((OVERWORLD, column.chunk(y)), chunk(column.chunk(y)));
         }

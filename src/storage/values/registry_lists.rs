@@ -1,6 +1,6 @@
 //! What numbers and names of types mean in a world.
 
-use crate::block::{BlockRecord, ComponentRecord};
+use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, values::record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ pub struct RegistryLists {
     /// The blocks; empty in a new world.
     pub blocks: Vec<BlockRecord>,
     /// The block components.
-    pub components: Vec<ComponentRecord>,
+    pub components: Vec<BlockComponentRecord>,
     /// The types of entity components that may be stored, each version by itself.
     pub entity_types: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl WorldStore {
                 // Types may be told by their components, so this looks at both lists.
                 self.known_blocks().map(drop)
             }
-            Ok(COMPONENTS) => self.list::<ComponentRecord>(COMPONENTS, record::decode).map(drop),
+            Ok(COMPONENTS) => self.list::<BlockComponentRecord>(COMPONENTS, record::decode).map(drop),
             Ok(name @ (ENTITY_TYPES | STRUCTURES)) => self.list::<String>(name, record::decode).map(drop),
             _ => Err(self.unknown_key(Family::Registry, key)),
         }
@@ -103,7 +103,7 @@ mod tests {
                 BlockRecord { name: "terrane:air".into(), components: vec![] },
                 BlockRecord { name: "game:chest[open=true]".into(), components: vec![0, 1 << 63 | 1] },
             ],
-            components: vec![ComponentRecord { name: "game:lock".into(), version: 3, size: Some(8) }],
+            components: vec![BlockComponentRecord { name: "game:lock".into(), version: 3, size: Some(8) }],
             entity_types: vec!["game::Mob@2".into()],
         }
     }

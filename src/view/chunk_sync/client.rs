@@ -5,7 +5,7 @@ use crate::chunk_sync::{SyncArea, SyncProgress};
 use crate::coordinator::{ColumnUpdate, Published};
 use crate::simulation::BlockTypes;
 use crate::space::DimensionId;
-use crate::view::receive::Backlog;
+use crate::view::receive::Unapplied;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
@@ -194,7 +194,7 @@ pub(in crate::view) fn follow_clients(mut clients: Query<(&mut ChunkSyncClient, 
 /// Puts what workers tell to what is published.
 pub(in crate::view) fn take_in(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
-    mut backlog: ResMut<Backlog>,
+    mut backlog: ResMut<Unapplied>,
     published: Res<PublishedColumns>,
     mut known: Local<FxHashMap<Entity, (u64, DimensionId)>>,
     mut commands: Commands,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Chunks of one client that are looked up at a time.
-const MOST_LOOKED_UP: usize = 256;
+const MAX_LOOKED_UP: usize = 256;
 /// An answer that has not come by now was dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -170,7 +170,7 @@ pub(in crate::view) fn send(
             Some(_) => server.lost(),
             None => {}
         }
-        let chunks = server.wanted(MOST_LOOKED_UP);
+        let chunks = server.wanted(MAX_LOOKED_UP);
         peer.asked = (!chunks.is_empty()).then(Instant::now);
         if !chunks.is_empty() {
             asks.write(AskChunks { asker: entity, dimension: peer.dimension, chunks });

@@ -4,7 +4,7 @@
 //! is made is written in `tests/fixtures/README.md`.
 
 use super::*;
-use bevy_terrane::block::{BlockRecord, BlockRegistry, ComponentId, ComponentRecord};
+use bevy_terrane::block::{BlockComponentId, BlockComponentRecord, BlockRecord, BlockRegistry};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::{
     ChildRecord, Family, KeyValueStore, MemoryStore, RegistryLists, StoredPregeneration, ViewerRecord, WriteBatch,
@@ -63,8 +63,8 @@ fn content_of_format_1() -> (RegistryLists, SaveBatch) {
             block("game:chest", &[0, 1 << 63 | 1]),
         ],
         components: vec![
-            ComponentRecord { name: "game:lock".into(), version: 2, size: Some(4) },
-            ComponentRecord { name: "game:items".into(), version: 0, size: None },
+            BlockComponentRecord { name: "game:lock".into(), version: 2, size: Some(4) },
+            BlockComponentRecord { name: "game:items".into(), version: 0, size: None },
         ],
         entity_types: vec!["game::Mob".into()],
     };
@@ -126,7 +126,7 @@ fn types(lists: &RegistryLists) -> BlockRegistry {
 /// The chunk with locks and items in its chests, which differ from chest to chest.
 fn furnished(chunk: Chunk, types: &BlockRegistry) -> Chunk {
     let mut chunk = chunk.with_all_components(types).unwrap().unwrap_or(chunk);
-    let (lock, items) = (ComponentId::new(0), ComponentId::new(1 << 63 | 1));
+    let (lock, items) = (BlockComponentId::new(0), BlockComponentId::new(1 << 63 | 1));
     for at in
         [[0, 0, 2], [1, 2, 0], [15, 15, 15]].into_iter().filter(|at| chunk.block(*at).index() == 2).collect::<Vec<_>>()
     {

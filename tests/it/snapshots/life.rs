@@ -11,8 +11,8 @@ use uuid::Uuid;
 /// A row of forty columns.
 const ROW: BlockBox = BlockBox { min: at(0, 16, 0), max: at(639, 47, 15) };
 
-fn few(columns: usize, chunks: usize) -> SnapshotSettings {
-    SnapshotSettings { columns, chunks, ..SnapshotSettings::default() }
+fn few(columns: usize, chunks: usize) -> SnapshotConfig {
+    SnapshotConfig { columns, chunks, ..SnapshotConfig::default() }
 }
 
 /// A world without ground, and regions that part soon.
@@ -75,7 +75,7 @@ fn torn() -> impl Iterator<Item = BlockPos> {
 
 #[test]
 fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
-    let (mut app, dimension, id) = empty_world(lockstep().with_snapshot_settings(few(2, 2)));
+    let (mut app, dimension, id) = empty_world(lockstep().with_snapshots(few(2, 2)));
     let stone = id_of(app.world(), "terrane:stone");
     let wanderers = wanderers(&mut app, dimension);
     for number in 1..=20 {
@@ -119,7 +119,7 @@ fn what_is_captured_and_restored_is_right_while_regions_merge_and_split() {
 #[test]
 fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_goes_is_caught_once() {
     for plugin in [lockstep(), TerranePlugin::in_memory().with_ticks_per_second(100.0)] {
-        let (mut app, dimension, id) = empty_world(plugin.with_snapshot_settings(few(3, 100)));
+        let (mut app, dimension, id) = empty_world(plugin.with_snapshots(few(3, 100)));
         let wanderers = wanderers(&mut app, dimension);
         let (sender, spawned) = channel();
         let count = 30;
@@ -155,7 +155,7 @@ fn whoever_walks_through_regions_that_merge_and_split_and_ground_that_comes_and_
 
 #[test]
 fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_outside_changes() {
-    let (mut app, dimension, id) = world(lockstep().with_snapshot_settings(few(2, 1)));
+    let (mut app, dimension, id) = world(lockstep().with_snapshots(few(2, 1)));
     let [stone, grass] = ["terrane:stone", "terrane:grass"].map(|name| id_of(app.world(), name));
     let area = BlockBox::new(at(-14, 50, -14), at(30, 77, 30));
     let everywhere = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
@@ -202,7 +202,7 @@ fn while_players_build_in_the_box_each_chunk_is_old_new_or_built_and_nothing_out
 
 #[test]
 fn at_their_own_pace_regions_restore_what_was_captured() {
-    let plugin = TerranePlugin::in_memory().with_ticks_per_second(100.0).with_snapshot_settings(few(4, 2));
+    let plugin = TerranePlugin::in_memory().with_ticks_per_second(100.0).with_snapshots(few(4, 2));
     let (mut app, dimension, id) = empty_world(plugin);
     let stone = id_of(app.world(), "terrane:stone");
     let wanderer = viewer(&mut app, dimension, 0.0, 8.0, 1);
@@ -243,7 +243,7 @@ fn at_their_own_pace_regions_restore_what_was_captured() {
 
 #[test]
 fn what_a_region_restored_before_it_halted_stays_and_the_rest_follows_when_it_is_restarted() {
-    let plugin = crate::faults::plugin().with_snapshot_settings(few(1, 1)).with_ticks_per_second(5.0);
+    let plugin = crate::faults::plugin().with_snapshots(few(1, 1)).with_ticks_per_second(5.0);
     let (mut app, dimension, _, _) = two_regions_with(plugin, listen::<SnapshotJobEnded>);
     let id = dimension_id(&app, dimension);
     let stone = id_of(app.world(), "terrane:stone");

@@ -1,8 +1,8 @@
 //! Chunks whose cells have layers and components.
 
 use super::*;
-use crate::block::ComponentId;
-use crate::chunk::ComponentError;
+use crate::block::BlockComponentId;
+use crate::chunk::BlockValueError;
 use crate::chunk::tests::furniture::*;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn by_hand(model: &ModelChunk) -> Vec<u8> {
     append_bits(&mut bytes, layered.iter().flat_map(|(cell, block)| [(*cell, 12), (id(*block), bits)]));
 
     let components_at = bytes.len() as u64;
-    let mut arrays: BTreeMap<ComponentId, Vec<&[u8]>> = BTreeMap::new();
+    let mut arrays: BTreeMap<BlockComponentId, Vec<&[u8]>> = BTreeMap::new();
     for (component, value) in model.0.iter().flatten().flat_map(|(_, components)| components) {
         arrays.entry(*component).or_default().push(value);
     }
@@ -128,23 +128,23 @@ fn what_was_never_set_is_written_as_nothing() {
 fn a_component_that_the_type_does_not_have_is_not_lost_in_silence() {
     struct Bare;
     impl BlockLayout for Bare {
-        fn components(&self, _: BlockId) -> &[ComponentLayout] {
+        fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
             &[]
         }
     }
     let mut bytes = vec![1, 2, 3];
     let (position, layer) = ([0, 1, 0], 0);
-    let lost = ComponentError::NotOfBlock { position, layer, block: FURNACE, component: HEAT };
+    let lost = BlockValueError::NotOfBlock { position, layer, block: FURNACE, component: HEAT };
     assert_eq!(encode_with(&Bare, &kitchen(), &[], &mut bytes), Err(lost));
     assert_eq!(bytes, [1, 2, 3]);
 
     struct Cold;
     impl BlockLayout for Cold {
-        fn components(&self, _: BlockId) -> &[ComponentLayout] {
-            &[ComponentLayout { id: HEAT, size: Some(2) }]
+        fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
+            &[BlockComponentLayout { id: HEAT, size: Some(2) }]
         }
     }
-    let size = ComponentError::Size { component: HEAT, expected: 2, found: 4 };
+    let size = BlockValueError::Size { component: HEAT, expected: 2, found: 4 };
     assert_eq!(encode_with(&Cold, &kitchen(), &[], &mut bytes), Err(size));
 }
 
@@ -176,7 +176,7 @@ fn errors_in_layers_and_components_say_what_and_where() {
     let components_at = 40 + 5 * 8 + 4096 * 3 / 8 + 4;
     let end = u64_at(&bytes, 16) as usize;
 
-    let unknown = ChunkFormatError::UnknownComponent { offset: components_at, component: ComponentId::new(5) };
+    let unknown = ChunkFormatError::UnknownComponent { offset: components_at, component: BlockComponentId::new(5) };
     assert_eq!(furniture_error(&with_u64(&bytes, components_at, 5)), unknown);
     assert_eq!(error(&bytes), ChunkFormatError::UnknownComponent { offset: components_at, component: HEAT });
     let text_at = components_at + 12 + 11;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 const NAMES: [&str; 4] = ["one", "two", "ONE", "3x3"];
 /// Some of them overlap, and the last is too long.
 const AREAS: [[i64; 2]; 5] = [[0, 9], [5, 14], [10, 19], [20, 20], [30, 62]];
-const MOST_SIDE: u64 = 32;
+const MAX_SIDE: u64 = 32;
 
 fn area(number: usize) -> BlockBox {
     let [low, high] = AREAS[number];
@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn only_one_thing_is_done_at_a_time_and_arenas_never_overlap(steps in vec(what(), 1..60)) {
         let stored = stored();
-        let mut book = ArenaBook::new(MOST_SIDE);
+        let mut book = ArenaBook::new(MAX_SIDE);
         let mut model: Vec<Model> = Vec::new();
         let mut now = 0;
         for step in steps {

@@ -4,7 +4,7 @@ use super::Job;
 use super::phase::{FileStep, Phase};
 use crate::coordinator::snapshots::files::{FileAnswer, FileWork};
 use crate::coordinator::snapshots::{
-    AfterCrash, EntityRestore, RestoreSnapshot, SnapshotJobError, SnapshotSource, SnapshotTask,
+    AfterCrash, EntityRestore, RestoreSnapshot, SnapshotJobError, SnapshotOrder, SnapshotSource,
 };
 use crate::snapshot::Snapshot;
 use std::mem;
@@ -40,15 +40,15 @@ impl Job {
     pub(super) fn file_work(&mut self, step: FileStep) -> Option<FileWork> {
         let captured = Arc::new(mem::replace(&mut self.captured, Snapshot::new(self.task.area())));
         match (step, &self.task) {
-            (FileStep::Read, SnapshotTask::Restore(restore)) => match &restore.snapshot {
+            (FileStep::Read, SnapshotOrder::Restore(restore)) => match &restore.snapshot {
                 SnapshotSource::Stored(stored) => Some(FileWork::Read(stored.clone())),
                 SnapshotSource::Held(_) => None,
             },
-            (FileStep::Store, SnapshotTask::Capture(capture)) => {
+            (FileStep::Store, SnapshotOrder::Capture(capture)) => {
                 self.snapshot = Some(captured.clone());
                 Some(FileWork::Store(capture.store.clone()?, capture.dimension, captured))
             }
-            (FileStep::Record, SnapshotTask::Restore(restore)) => {
+            (FileStep::Record, SnapshotOrder::Restore(restore)) => {
                 let record = self.record.as_mut()?;
                 if restore.after_crash == AfterCrash::Undo {
                     let entities = match restore.entities {
@@ -72,7 +72,7 @@ impl Job {
         }
         match answer {
             Ok(FileAnswer::Read(snapshot)) => {
-                if let SnapshotTask::Restore(restore) = &mut self.task {
+                if let SnapshotOrder::Restore(restore) = &mut self.task {
                     restore.snapshot = SnapshotSource::Held(snapshot);
                 }
                 self.add_restore();

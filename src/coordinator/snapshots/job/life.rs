@@ -2,7 +2,7 @@
 
 use super::phase::{Phase, Piece};
 use super::{Job, StoredPlaces, Surroundings};
-use crate::coordinator::snapshots::{EntityRestore, SnapshotTask};
+use crate::coordinator::snapshots::{EntityRestore, SnapshotOrder};
 use crate::coordinator::threads::WorkError;
 use crate::snapshot::Snapshot;
 use crate::space::ColumnPos;
@@ -64,7 +64,7 @@ impl Job {
 
     /// Whether it has to be waited for until it is known who of the entities of a piece is alive.
     pub(super) fn is_unclear(&self, piece: &Piece, world: &mut Surroundings) -> bool {
-        let (SnapshotTask::Restore(restore), Some(Phase::Entities(_))) = (&self.task, &self.phase) else {
+        let (SnapshotOrder::Restore(restore), Some(Phase::Entities(_))) = (&self.task, &self.phase) else {
             return false;
         };
         let snapshot = restore.snapshot.held().filter(|_| restore.entities != EntityRestore::Keep);
@@ -75,7 +75,7 @@ impl Job {
 
     pub(super) fn entities(&self) -> impl Iterator<Item = &EntityRecord> {
         let snapshot = match &self.task {
-            SnapshotTask::Restore(restore) if restore.entities != EntityRestore::Keep => restore.snapshot.held(),
+            SnapshotOrder::Restore(restore) if restore.entities != EntityRestore::Keep => restore.snapshot.held(),
             _ => None,
         };
         snapshot.into_iter().flat_map(|snapshot| snapshot.entities())

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 /// A restore in layers of more chunk heights is refused.
-const MOST_HEIGHTS: u64 = 4_096;
+const MAX_HEIGHTS: u64 = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -93,8 +93,8 @@ pub(super) fn restore_phases(
         (None, Some(heights)) => {
             vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
         }
-        (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MOST_HEIGHTS => {
-            return Err(SnapshotJobError::TooManyHeights { limit: MOST_HEIGHTS });
+        (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS => {
+            return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
         }
         (Some(order), Some(_)) => {
             let items = order.items(area)?;

@@ -35,7 +35,7 @@ fn is_near(found: Duration, exact: Duration) -> bool {
 fn a_steady_region_is_measured_as_it_is() {
     let mut history = TickHistory::new();
     tick(&mut history, 20, 100, 200, |number| millis(if number % 10 == 0 { 20 } else { 5 }));
-    for window in Window::ALL {
+    for window in TimeWindow::ALL {
         let found = history.window(Duration::from_secs(200), window);
         let length = window.length().as_secs();
         // Both edges are inside.
@@ -53,7 +53,7 @@ fn nothing_is_said_of_a_region_that_never_ticked() {
     let mut history = TickHistory::new();
     assert!(!history.refresh(Duration::from_secs(50)));
     assert_eq!(history.windows(), &[TickWindow::default(); 3]);
-    assert_eq!(history.window(Duration::from_secs(50), Window::OneMinute), TickWindow::default());
+    assert_eq!(history.window(Duration::from_secs(50), TimeWindow::OneMinute), TickWindow::default());
     assert_eq!(history.ticks(), 0);
 }
 
@@ -64,7 +64,7 @@ fn a_young_regions_rates_are_over_its_age() {
     for number in 0..=40 {
         history.push(first + millis(50) * number, millis(10));
         let age = millis(50) * number;
-        let found = history.window(first + age, Window::OneMinute);
+        let found = history.window(first + age, TimeWindow::OneMinute);
         assert_eq!(found.ticks, number + 1);
         assert_eq!(found.ticks_per_second.is_some(), age >= millis(500), "{age:?}");
         if let Some(rate) = found.ticks_per_second {
@@ -73,7 +73,7 @@ fn a_young_regions_rates_are_over_its_age() {
         }
     }
     // Then it has no more to do, and grows older all the same.
-    let found = history.window(first + seconds(20.0), Window::OneMinute);
+    let found = history.window(first + seconds(20.0), TimeWindow::OneMinute);
     assert!((found.ticks_per_second.unwrap() - 2.0).abs() < 1e-9, "{found:?}");
 }
 
@@ -83,18 +83,18 @@ fn idle_time_counts() {
     tick(&mut history, 20, 0, 100, |_| millis(5));
     let window = |after: f64, window| history.window(seconds(100.0 + after), window);
     for after in [5.001, 5.5, 7.0] {
-        let found = window(after, Window::FiveSeconds);
+        let found = window(after, TimeWindow::FiveSeconds);
         assert_eq!(found, TickWindow { ticks_per_second: Some(0.0), ..TickWindow::default() });
-        assert!(window(after, Window::FifteenSeconds).ticks > 100);
+        assert!(window(after, TimeWindow::FifteenSeconds).ticks > 100);
     }
-    let found = window(30.0, Window::OneMinute);
+    let found = window(30.0, TimeWindow::OneMinute);
     assert!((found.ticks_per_second.unwrap() - 10.0).abs() < 0.02, "{found:?}");
-    assert_eq!(window(61.0, Window::OneMinute).ticks, 0);
+    assert_eq!(window(61.0, TimeWindow::OneMinute).ticks, 0);
     // And a region that goes on after that begins with empty seconds.
     tick(&mut history, 20, 200, 201, |_| millis(5));
-    let found = history.window(seconds(201.0), Window::FiveSeconds);
+    let found = history.window(seconds(201.0), TimeWindow::FiveSeconds);
     assert_eq!((found.ticks, found.ticks_per_second), (20, Some(4.0)));
-    assert_eq!(history.window(seconds(201.0), Window::OneMinute).ticks, 20);
+    assert_eq!(history.window(seconds(201.0), TimeWindow::OneMinute).ticks, 20);
 }
 
 #[test]
@@ -102,15 +102,15 @@ fn a_long_tick_keeps_its_region_busy_all_the_time() {
     let mut history = TickHistory::new();
     history.push(seconds(10.0), millis(1));
     history.push(seconds(40.5), seconds(30.5));
-    let found = history.window(seconds(40.5), Window::FiveSeconds);
+    let found = history.window(seconds(40.5), TimeWindow::FiveSeconds);
     assert_eq!((found.ticks, found.utilisation), (1, 1.0));
     assert!(is_near(found.worst, seconds(30.5)));
-    let found = history.window(seconds(70.5), Window::OneMinute);
+    let found = history.window(seconds(70.5), TimeWindow::OneMinute);
     // It began before the minute: 29.5 of its seconds are in the 59.5.
     assert!((found.utilisation - 29.5 / 59.5).abs() < 1e-9, "{found:?}");
     // One that is longer than all that is kept.
     history.push(seconds(1000.25), seconds(900.0));
-    let found = history.window(seconds(1000.25), Window::OneMinute);
+    let found = history.window(seconds(1000.25), TimeWindow::OneMinute);
     assert!(found.utilisation > 0.999_999 && found.ticks == 1);
 }
 
@@ -119,7 +119,7 @@ fn slow_and_fast_regions_are_counted_exactly() {
     for per_second in [1, 60, 1000] {
         let mut history = TickHistory::new();
         tick(&mut history, per_second, 0, 90, |number| Duration::from_micros(100 + number % 100));
-        for window in Window::ALL {
+        for window in TimeWindow::ALL {
             let length = window.length().as_secs();
             let found = history.window(seconds(90.0), window);
             assert_eq!(u64::from(found.ticks), length * per_second + 1, "{per_second} {window:?}");
@@ -144,7 +144,7 @@ fn a_random_choice_of_many_ticks_stands_for_all() {
         60,
         |number| if number == 31_415 { seconds(1.5) } else { millis(1 + number * 7 % 100) },
     );
-    let found = history.window(seconds(60.0), Window::OneMinute);
+    let found = history.window(seconds(60.0), TimeWindow::OneMinute);
     assert_eq!(found.ticks, 60_000);
     assert!((44..=57).contains(&found.median.as_millis()), "{found:?}");
     assert!((92..=98).contains(&found.p95.as_millis()), "{found:?}");
@@ -152,7 +152,7 @@ fn a_random_choice_of_many_ticks_stands_for_all() {
     // The early ticks of a second must not be chosen more often than the late ones.
     let mut history = TickHistory::new();
     tick(&mut history, 1000, 0, 60, |number| millis(1 + (number - 1) % 1000));
-    let found = history.window(seconds(60.0), Window::OneMinute);
+    let found = history.window(seconds(60.0), TimeWindow::OneMinute);
     assert!((460..=540).contains(&found.median.as_millis()), "{found:?}");
     assert!((930..=970).contains(&found.p95.as_millis()), "{found:?}");
 }
@@ -186,7 +186,7 @@ fn windows_are_computed_again_when_they_are_old() {
         assert_eq!(refreshed, changed.contains(&true));
         before = *history.windows();
         for index in (0..3).filter(|index| changed[*index]) {
-            assert_eq!(before[index], history.window(now, Window::ALL[index]));
+            assert_eq!(before[index], history.window(now, TimeWindow::ALL[index]));
             at[index].push(tenth);
         }
     }
@@ -235,7 +235,7 @@ fn a_copy_goes_its_own_way() {
 struct Model(Vec<(Duration, Duration)>);
 
 impl Model {
-    fn window(&self, now: Duration, window: Window) -> TickWindow {
+    fn window(&self, now: Duration, window: TimeWindow) -> TickWindow {
         let Some((first, _)) = self.0.first() else { return TickWindow::default() };
         let mut begins = now.saturating_sub(window.length());
         if begins.subsec_nanos() > 0 {
@@ -293,7 +293,7 @@ proptest! {
             model.0.push((now, took));
         }
         for now in [now, now + millis(after)] {
-            for window in Window::ALL {
+            for window in TimeWindow::ALL {
                 let (found, exact) = (history.window(now, window), model.window(now, window));
                 prop_assert_eq!(found.ticks, exact.ticks);
                 prop_assert_eq!(found.ticks_per_second, exact.ticks_per_second);
@@ -314,7 +314,7 @@ proptest! {
         for (ended, took, now) in steps {
             history.push(ended, took);
             history.refresh(now);
-            let windows = Window::ALL.map(|window| history.window(now, window));
+            let windows = TimeWindow::ALL.map(|window| history.window(now, window));
             for found in windows.iter().chain(history.windows()) {
                 prop_assert!(found.ticks_per_second.is_none_or(|rate| rate.is_finite() && rate >= 0.0));
                 prop_assert!((0.0..=1.0).contains(&found.utilisation));

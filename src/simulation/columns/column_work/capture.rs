@@ -9,7 +9,7 @@ use crate::storage::EntityRecord;
 use bevy::prelude::*;
 
 /// Of a sparse dimension no more is loaded for a column.
-const MOST_HEIGHTS: u64 = 1_024;
+const MAX_HEIGHTS: u64 = 1_024;
 
 /// What is to be captured of a column.
 #[derive(Clone, Debug)]
@@ -54,8 +54,8 @@ pub(super) fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Res
     let Some(wanted) = area.chunk_heights() else { return Ok(()) };
     let heights = columns.chunk_heights();
     let (low, high) = (heights.start.max(*wanted.start()), heights.end.saturating_sub(1).min(*wanted.end()));
-    if low <= high && low.abs_diff(high) >= MOST_HEIGHTS {
-        return Err(ColumnError::TooManyHeights { column, limit: MOST_HEIGHTS });
+    if low <= high && low.abs_diff(high) >= MAX_HEIGHTS {
+        return Err(ColumnError::TooManyHeights { column, limit: MAX_HEIGHTS });
     }
     for y in low..=high {
         if !columns.column(column).is_some_and(|known| known.is_loaded(y)) {

@@ -6,7 +6,7 @@ use crate::region::RegionId;
 use crate::simulation::columns::block_ticks::BlockTicks;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::travel::components::Stored;
-use crate::simulation::travel::records::spawn_stored;
+use crate::simulation::travel::stored_entities::spawn_stored;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{ColumnError, EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};

@@ -2,7 +2,7 @@
 
 use super::building::compound;
 use super::*;
-use crate::block::{BlockLayout, ComponentId, ComponentLayout, ComponentRecord};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockLayout};
 use crate::space::CHUNK_SIZE;
 use crate::work::Progress;
 use proptest::prelude::*;
@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 /// Block numbers in every palette here.
 const DRY: u32 = 1;
 const WATER: u32 = 2;
-const FIXED: ComponentId = ComponentId::new(0);
-const VARIABLE: ComponentId = ComponentId::new(1 | ComponentId::VARIABLE);
+const FIXED: BlockComponentId = BlockComponentId::new(0);
+const VARIABLE: BlockComponentId = BlockComponentId::new(1 | BlockComponentId::VARIABLE);
 
 /// Every block has both components.
 struct Both;
 
 impl BlockLayout for Both {
-    fn components(&self, _: BlockId) -> &[ComponentLayout] {
-        &[ComponentLayout { id: FIXED, size: Some(3) }, ComponentLayout { id: VARIABLE, size: None }]
+    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
+        &[BlockComponentLayout { id: FIXED, size: Some(3) }, BlockComponentLayout { id: VARIABLE, size: None }]
     }
 }
 
@@ -125,8 +125,8 @@ prop_compose! {
         schematic.blocks = grid(size, kinds, &mut state);
         if furniture > 0 {
             schematic.components = vec![
-                ComponentRecord { name: "a:fixed".into(), version: 3, size: Some(3) },
-                ComponentRecord { name: "a:variable".into(), version: u32::MAX, size: None },
+                BlockComponentRecord { name: "a:fixed".into(), version: 3, size: Some(3) },
+                BlockComponentRecord { name: "a:variable".into(), version: u32::MAX, size: None },
             ];
             furnish(&mut schematic.blocks, kinds, furniture, &mut state);
         }
@@ -201,8 +201,8 @@ pub(super) fn full(size: [u32; 3], kinds: u32) -> Schematic {
     schematic.palette = state_names(kinds);
     schematic.blocks = grid(size, kinds, &mut state);
     schematic.components = vec![
-        ComponentRecord { name: "a:fixed".into(), version: 3, size: Some(3) },
-        ComponentRecord { name: "a:variable".into(), version: 1, size: None },
+        BlockComponentRecord { name: "a:fixed".into(), version: 3, size: Some(3) },
+        BlockComponentRecord { name: "a:variable".into(), version: 1, size: None },
     ];
     furnish(&mut schematic.blocks, kinds, 5, &mut state);
     let data = compound(&[("Items", Nbt::List(NbtKind::Int, vec![Nbt::Int(1), Nbt::Int(2)]))]);

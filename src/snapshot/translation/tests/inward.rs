@@ -105,7 +105,7 @@ impl ForeignContent for Game<'_> {
         if state == "b:stone" { self.0.id("a:stone") } else { None }
     }
 
-    fn block_entity(&mut self, block: BlockId, entity: &BlockEntity) -> Option<Vec<(ComponentId, Vec<u8>)>> {
+    fn block_entity(&mut self, block: BlockId, entity: &BlockEntity) -> Option<Vec<(BlockComponentId, Vec<u8>)>> {
         let items = self.0.component("a:items").filter(|_| Some(block) == self.0.id("a:chest"))?;
         Some(vec![(items, entity.id.as_bytes().to_vec())])
     }

@@ -5,7 +5,7 @@ use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, ColumnPos};
 use crate::storage::backends::test_store::TestStore;
-use crate::storage::{KeyValueStore, SaveBatch, TierSettings};
+use crate::storage::{KeyValueStore, SaveBatch, TierConfig};
 use std::sync::Arc;
 
 const DIMENSION: DimensionId = DimensionId(5);
@@ -101,7 +101,7 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
 
 #[test]
 fn ten_minutes_and_an_hour_pass_on_the_clock() {
-    let (store, settings) = (TestStore::default(), TierSettings::default());
+    let (store, settings) = (TestStore::default(), TierConfig::default());
     let world = store.world();
     world.set_session_time(MINUTE);
     save(&world, &batch([0], 1));

@@ -135,7 +135,7 @@ fn what_is_saved_into_a_group_whose_cluster_cannot_be_read_neither_hides_nor_des
         let (old, new) = (ChunkPos::new(0, 0, 0), ChunkPos::new(1, 0, 1));
         let of = group(old);
         let mut graph = BTreeMap::new();
-        tiles::insert(&mut graph, old.column());
+        stored_graph::insert(&mut graph, old.column());
         let tiles = graph.into_iter().map(|(tile, masks)| ((DIMENSION, tile), masks)).collect();
         let chunks = [((DIMENSION, old), chunk(5))].into();
         world.commit(&SaveBatch { chunks, tiles, ..SaveBatch::default() }, Durability::Process).unwrap();

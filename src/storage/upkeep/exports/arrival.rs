@@ -7,7 +7,7 @@ use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, DimensionId, HeightSet, TILE_BATCHES};
 use crate::storage::commit::Along;
-use crate::storage::values::tiles::{self, Masks};
+use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{
     EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, WorldStore, keys, mark_stored, values::block_ticks,
 };
@@ -110,7 +110,7 @@ impl Arrival<'_> {
             Some(masks) => Some(*masks),
             None => self.world.stored_tile(dimension, tile)?,
         };
-        let is_stored = stored.is_some_and(|masks| tiles::is_marked(&masks, pos));
+        let is_stored = stored.is_some_and(|masks| stored_graph::is_marked(&masks, pos));
         let ground = match self.is_sparse {
             true => self.sparse_ground(&mut arriving, is_stored, report)?,
             false => self.dense_ground(&arriving, is_stored, report)?,

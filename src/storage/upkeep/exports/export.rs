@@ -1,12 +1,12 @@
 //! Out of a world.
 
-use super::format::{Header, MOST_LISTED, Packed, whole_chunks};
-use super::ground::{BatchObjects, Ground, batches, columns_of};
+use super::format::{Header, MAX_LISTED, Packed, whole_chunks};
+use super::ground::{BatchObjects, WorldBatches, batches, columns_of};
 use super::name::{List, Name, Place};
 use super::writer::{Begun, Limits, Writer};
 use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, BlockBox, ColumnPos, TilePos};
-use crate::storage::values::{record, tiles};
+use crate::storage::values::{record, stored_graph};
 use crate::storage::{ChunkGroup, Family, RegistryLists, StoredDimension, StoredTile, WorldStore, keys};
 use crate::work::Progress;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::time::UNIX_EPOCH;
 type Result<T> = std::result::Result<T, ExportError>;
 
 /// With more columns than these the chunks of a group are one object.
-const MOST_COLUMNS_BY_CHUNK: u32 = 1_024;
+const MAX_COLUMNS_BY_CHUNK: u32 = 1_024;
 
 impl WorldStore {
     /// Writes a dimension, or a box of it, into the object store `path`: ground in all tiers with its block ticks, entities but
@@ -64,7 +64,7 @@ impl WorldStore {
         let header = self.header_of(&dimension, area, is_clustered(options.layout, columns))?;
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
-        if lengths.iter().any(|length| *length > MOST_LISTED) {
+        if lengths.iter().any(|length| *length > MAX_LISTED) {
             return Err(ExportError::TooLarge { what: "the list of types".into() });
         }
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
@@ -146,7 +146,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 groups.entry(group.batch()).or_default().push(group);
             }
             let _resting = self.world.groups_at_rest();
-            let mut ground = Ground::new(self.world, self.header, self.leaves_damaged);
+            let mut ground = WorldBatches::new(self.world, self.header, self.leaves_damaged);
             for (batch, mask) in of_tile {
                 let groups = groups.remove(batch).unwrap_or_default();
                 let columns = columns_of(*batch, *mask);
@@ -234,7 +234,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
 /// Whether chunks are put together.
 fn is_clustered(layout: ExportLayout, columns: u64) -> bool {
     match layout {
-        ExportLayout::Automatic => columns > MOST_COLUMNS_BY_CHUNK.into(),
+        ExportLayout::Automatic => columns > MAX_COLUMNS_BY_CHUNK.into(),
         ExportLayout::Chunks => false,
         ExportLayout::Clusters => true,
     }
@@ -253,12 +253,12 @@ fn list_objects(lists: &RegistryLists, dimensions: &[StoredDimension]) -> impl I
 }
 
 fn columns_object((tile, masks): &StoredTile) -> Packed {
-    (Name::Columns(*tile).to_string(), 0, tiles::bytes_of(masks))
+    (Name::Columns(*tile).to_string(), 0, stored_graph::bytes_of(masks))
 }
 
 /// The objects of those columns of which nothing is damaged.
 fn whole_columns(
-    ground: &mut Ground<'_>,
+    ground: &mut WorldBatches<'_>,
     columns: &[ColumnPos],
     groups: &[ChunkGroup],
     lost: &mut Vec<LostObject>,
@@ -283,7 +283,7 @@ fn without(tiles: Vec<StoredTile>, lost: &[ColumnPos]) -> Vec<Packed> {
         of_tiles.entry(column.tile()).or_default().push(*column);
     }
     let changed = tiles.into_iter().filter_map(|(tile, mut masks)| {
-        for (place, bit) in of_tiles.get(&tile)?.iter().map(|column| tiles::place_of(*column)) {
+        for (place, bit) in of_tiles.get(&tile)?.iter().map(|column| stored_graph::place_of(*column)) {
             masks[place] &= !(1 << bit);
         }
         Some(columns_object(&(tile, masks)))

@@ -56,7 +56,7 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Files {
     /// How many batches are in the files before each.
-    #[serde(deserialize_with = "up_to::<_, _, MOST_LISTED>")]
+    #[serde(deserialize_with = "up_to::<_, _, MAX_LISTED>")]
     pub starts: Vec<u64>,
     /// Columns in all of them.
     pub columns: u64,
@@ -78,10 +78,10 @@ pub(super) type Packed = (String, u64, Vec<u8>);
 pub(super) type Ticks = Vec<(i64, Vec<u8>)>;
 
 /// No list of an export is longer, so that no file can ask for more memory than it has itself.
-pub(super) const MOST_LISTED: usize = 1 << 20;
+pub(super) const MAX_LISTED: usize = 1 << 20;
 
 /// A pack has no more objects: the chunks of a group, or four parts of each column of a batch.
-pub(super) const MOST_PACKED: usize = 64;
+pub(super) const MAX_PACKED: usize = 64;
 
 /// The objects of a batch of columns are not larger together.
 pub(super) const LARGEST_BATCH: usize = 1 << 28;

@@ -1,6 +1,6 @@
 //! What a batch of columns is in an export.
 
-use super::format::{Header, LARGEST_BATCH, MOST_LISTED, Packed, Ticks};
+use super::format::{Header, LARGEST_BATCH, MAX_LISTED, Packed, Ticks};
 use super::name::{Name, Part};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, bits};
 use crate::storage::tiers::PackedGroups;
@@ -29,12 +29,12 @@ pub(super) struct BatchObjects {
 impl BatchObjects {
     /// Whether a world that takes the export in reads them.
     pub fn fits(&self) -> bool {
-        self.bytes <= LARGEST_BATCH && self.longest <= MOST_LISTED
+        self.bytes <= LARGEST_BATCH && self.longest <= MAX_LISTED
     }
 }
 
 /// Reads batches out of a world. It must not outlive the lock that keeps groups from moving.
-pub(super) struct Ground<'a> {
+pub(super) struct WorldBatches<'a> {
     world: &'a WorldStore,
     header: &'a Header,
     /// Whether a damaged summary is left out. Of other damage it is an error.
@@ -44,12 +44,12 @@ pub(super) struct Ground<'a> {
 }
 
 /// More cubes are not held in memory.
-const MOST_CUBES: usize = 8;
+const MAX_CUBES: usize = 8;
 
 /// A chunk as it is stored: how often it changed, and its bytes.
 type Stored = (u64, Vec<u8>);
 
-impl<'a> Ground<'a> {
+impl<'a> WorldBatches<'a> {
     pub fn new(world: &'a WorldStore, header: &'a Header, leaves_damaged: bool) -> Self {
         Self { world, header, leaves_damaged, cubes: BTreeMap::new() }
     }
@@ -136,7 +136,7 @@ impl<'a> Ground<'a> {
     /// The values of a group that is warm or cold.
     fn packed_values(&mut self, group: ChunkGroup) -> Result<Option<Vec<(ChunkPos, Vec<u8>)>>, StoreError> {
         let key = group.cube_key();
-        if !self.cubes.contains_key(&key) && self.cubes.len() >= MOST_CUBES {
+        if !self.cubes.contains_key(&key) && self.cubes.len() >= MAX_CUBES {
             self.cubes.clear();
         }
         let groups = self.cubes.entry(key).or_insert_with(|| PackedGroups::new(self.world));

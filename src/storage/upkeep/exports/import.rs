@@ -8,9 +8,9 @@ use super::name::{List, Name, Place};
 use super::reader::Reader;
 use super::types::Types;
 use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
-use crate::object_store::MOST_KEY_BYTES;
+use crate::object_store::MAX_KEY_BYTES;
 use crate::space::{BatchPos, ColumnPos, DimensionId, TilePos};
-use crate::storage::values::tiles::{self, Masks};
+use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{
     Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, WorldStore, WriteBatch, keys,
     values::record,
@@ -28,7 +28,7 @@ const KEPT_AT_ONCE: usize = 256;
 const KEPT_BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Heights of a column that are stored as air where what is not stored would be generated.
-const MOST_AIR: u64 = 4_096;
+const MAX_AIR: u64 = 4_096;
 
 /// How far an import has come, as it is stored in the world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,8 +186,8 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
 /// Where each chunk says for itself that it was generated, air is stored too, and must not be too much.
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
     let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
-    match is_sparse && !header.is_sparse && told > MOST_AIR {
-        true => Err(ImportError::TooHigh { most: MOST_AIR }),
+    match is_sparse && !header.is_sparse && told > MAX_AIR {
+        true => Err(ImportError::TooHigh { most: MAX_AIR }),
         false => Ok(()),
     }
 }
@@ -304,7 +304,7 @@ impl Check<'_> {
             self.tile = Some((place, self.world.stored_tile(dimension, place)?));
         }
         let masks = self.tile.and_then(|(_, masks)| masks);
-        Ok(masks.is_some_and(|masks| tiles::is_marked(&masks, pos)))
+        Ok(masks.is_some_and(|masks| stored_graph::is_marked(&masks, pos)))
     }
 
     /// Whether the sparse dimension has chunks where those of the column are to come.
@@ -463,7 +463,7 @@ impl Import<'_> {
         let back = self.options.moved_by.map(|by| by.checked_neg().unwrap_or(i64::MAX));
         let is_to_come = moved_column(pos, back).is_some_and(|column| {
             let found = self.tiles.binary_search_by_key(&column.tile(), |(place, _)| *place);
-            found.is_ok_and(|found| tiles::is_marked(&self.tiles[found].1, column))
+            found.is_ok_and(|found| stored_graph::is_marked(&self.tiles[found].1, column))
         });
         let is_stored = self.world.is_stored(self.dimension, pos)?;
         Ok(is_to_come && if is_stored { keeps } else { !self.makes_columns })
@@ -488,7 +488,7 @@ fn moved_key(reader: &Reader, key: &str, by: [i64; 3]) -> Result<String> {
         return Err(reader.damaged(key, "its place is nowhere".into()));
     }
     let moved = place.moved(by).ok_or(ImportError::OutOfRange { column: place.column() })?.key(rest);
-    match moved.len() <= MOST_KEY_BYTES {
+    match moved.len() <= MAX_KEY_BYTES {
         true => Ok(moved),
         false => Err(reader.damaged(key, "its key would be too long where it is moved to".into())),
     }

@@ -2,7 +2,7 @@
 
 use super::KeptObjectError;
 use super::name::{Name, Place};
-use crate::object_store::{MOST_KEY_BYTES, Object};
+use crate::object_store::{MAX_KEY_BYTES, Object};
 use crate::space::DimensionId;
 use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 
@@ -20,7 +20,7 @@ impl WorldStore {
         data: &[u8],
     ) -> Result<(), KeptObjectError> {
         let is_nowhere = Place::of(key).is_some_and(|(place, _)| place.moved([0; 3]).is_none());
-        if !key.contains(':') || key.len() > MOST_KEY_BYTES || Name::parse(key) != Name::Other || is_nowhere {
+        if !key.contains(':') || key.len() > MAX_KEY_BYTES || Name::parse(key) != Name::Other || is_nowhere {
             return Err(KeptObjectError::Key { key: key.to_owned() });
         }
         let mut writes = WriteBatch::default();

@@ -1,13 +1,13 @@
 //! The files of an export as they are read.
 
 use super::ImportError;
-use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MOST_LISTED, MOST_PACKED, Packed, Ticks};
+use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MAX_LISTED, MAX_PACKED, Packed, Ticks};
 use super::name::{COLUMNS, List, Name, Part};
 use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
-use crate::storage::{EntityRecord, StoredTile, values::record, values::tiles};
+use crate::storage::{EntityRecord, StoredTile, values::record, values::stored_graph};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Reader {
     /// A list of the first file.
     pub fn list<T: DeserializeOwned>(&mut self, list: List) -> Result<Vec<T>> {
         self.turn_to(1)?;
-        let UpTo(list) = self.value::<UpTo<T, MOST_LISTED>>(&Name::Registry(list).to_string())?;
+        let UpTo(list) = self.value::<UpTo<T, MAX_LISTED>>(&Name::Registry(list).to_string())?;
         Ok(list)
     }
 
@@ -102,7 +102,7 @@ impl Reader {
             // What is no such name is kept, as other objects are.
             let Name::Columns(tile) = Name::parse(key) else { continue };
             let bytes = self.required(key)?.1;
-            let masks = tiles::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
+            let masks = stored_graph::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
             if !tile.batch(0).is_some_and(|batch| batch.column(0).exists()) {
                 return Err(self.damaged(key, "there are no such columns".into()));
             }
@@ -132,7 +132,7 @@ impl Reader {
             }
             for (key, _) in self.store.entries_from(0) {
                 let UpTo(packed) = match Name::parse(key) {
-                    Name::Batch(_) => match self.value::<UpTo<Packed, MOST_PACKED>>(key) {
+                    Name::Batch(_) => match self.value::<UpTo<Packed, MAX_PACKED>>(key) {
                         // It does not say which columns are in it.
                         Err(error) if error.is_damage() => UpTo::default(),
                         value => value?,
@@ -143,7 +143,7 @@ impl Reader {
                     if let Name::Column(column, Part::Chunks) = Name::parse(&key)
                         && column.exists()
                     {
-                        tiles::insert(&mut tiles, column);
+                        stored_graph::insert(&mut tiles, column);
                         places.entry(column.batch()).or_insert(file);
                     }
                 }
@@ -247,7 +247,7 @@ pub(super) struct BatchReader<'a> {
 
 impl BatchReader<'_> {
     pub fn column(&mut self, pos: ColumnPos) -> Result<FoundColumn> {
-        let UpTo(heights) = self.part::<UpTo<i64, MOST_LISTED>>(pos, Part::Chunks)?.ok_or_else(|| {
+        let UpTo(heights) = self.part::<UpTo<i64, MAX_LISTED>>(pos, Part::Chunks)?.ok_or_else(|| {
             let key = Name::Column(pos, Part::Chunks).to_string();
             self.reader.damaged(&key, MISSING.into())
         })?;
@@ -267,12 +267,12 @@ impl BatchReader<'_> {
             let (version, bytes) = found.ok_or_else(|| self.reader.damaged(&key, MISSING.into()))?;
             chunks.push((height, version, bytes));
         }
-        let UpTo(ticks) = self.part::<UpTo<_, MOST_LISTED>>(pos, Part::Ticks)?.unwrap_or_default();
+        let UpTo(ticks) = self.part::<UpTo<_, MAX_LISTED>>(pos, Part::Ticks)?.unwrap_or_default();
         let ticks: Ticks = ticks;
         if !ticks.iter().all(|(height, _)| has(height)) {
             return Err(self.bad(pos, Part::Ticks, "a height is not in the box"));
         }
-        let UpTo(records) = self.part::<UpTo<Vec<u8>, MOST_LISTED>>(pos, Part::Entities)?.unwrap_or_default();
+        let UpTo(records) = self.part::<UpTo<Vec<u8>, MAX_LISTED>>(pos, Part::Entities)?.unwrap_or_default();
         let entities = records.iter().map(|record| self.entity(pos, record)).collect::<Result<_>>()?;
         Ok(FoundColumn { pos, chunks, ticks, entities })
     }
@@ -312,7 +312,7 @@ impl BatchReader<'_> {
             if let Some((_, bytes)) = read(&self.reader.store, &key_of_pack)? {
                 self.count(&key_of_pack, bytes.len())?;
                 let damaged = |reason| self.reader.damaged(&key_of_pack, reason);
-                let UpTo(packed) = record::decode::<UpTo<Packed, MOST_PACKED>>(&bytes).map_err(damaged)?;
+                let UpTo(packed) = record::decode::<UpTo<Packed, MAX_PACKED>>(&bytes).map_err(damaged)?;
                 for (key, version, bytes) in packed {
                     if !pack.is_pack_of(&key) {
                         return Err(damaged(format!("{key:?} does not belong into it")));

@@ -1,7 +1,7 @@
 //! Numbers of blocks and components of one world as those of another.
 
 use super::ImportError;
-use crate::block::{BlockId, BlockRecord, BlockRegistry, ComponentId, ComponentRecord};
+use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, format};
 use crate::storage::{EntityRecord, RegistryLists};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ pub(super) struct Types {
     /// Of the export.
     registry: BlockRegistry,
     blocks: Vec<BlockRecord>,
-    components: Vec<ComponentRecord>,
+    components: Vec<BlockComponentRecord>,
     known_blocks: BTreeMap<BlockId, BlockId>,
-    known_components: BTreeMap<ComponentId, ComponentId>,
+    known_components: BTreeMap<BlockComponentId, BlockComponentId>,
     /// Of the world.
     lists: RegistryLists,
     /// How many types are new in them.
@@ -26,7 +26,7 @@ impl Types {
     /// The lists of the export, and those of the world. The reason, if those of the export cannot be used.
     pub fn new(
         blocks: Vec<BlockRecord>,
-        components: Vec<ComponentRecord>,
+        components: Vec<BlockComponentRecord>,
         mut lists: RegistryLists,
     ) -> Result<Self, String> {
         let mut registry = BlockRegistry::new();
@@ -95,7 +95,7 @@ impl Types {
     fn block(&mut self, of_export: &BlockRecord) -> Result<BlockId, ImportError> {
         let mut components = Vec::with_capacity(of_export.components.len());
         for number in &of_export.components {
-            components.push(self.component(ComponentId::new(*number))?.number());
+            components.push(self.component(BlockComponentId::new(*number))?.number());
         }
         components.sort_unstable();
         let record = BlockRecord { name: of_export.name.clone(), components };
@@ -110,12 +110,12 @@ impl Types {
 
     /// The component of the world that has the same name, version and size. Of which the export's blocks have it was checked
     /// with its list.
-    fn component(&mut self, of_export: ComponentId) -> Result<ComponentId, ImportError> {
+    fn component(&mut self, of_export: BlockComponentId) -> Result<BlockComponentId, ImportError> {
         if let Some(known) = self.known_components.get(&of_export) {
             return Ok(*known);
         }
         let record = self.components[of_export.place() as usize].clone();
-        let is_version = |known: &&ComponentRecord| known.name == record.name && known.version == record.version;
+        let is_version = |known: &&BlockComponentRecord| known.name == record.name && known.version == record.version;
         if let Some(other) = self.lists.components.iter().filter(is_version).find(|known| known.size != record.size) {
             // No game could read a world that has both.
             return Err(ImportError::Component { name: other.name.clone(), version: other.version });
@@ -126,7 +126,7 @@ impl Types {
             self.is_changed = true;
             self.lists.components.len() - 1
         });
-        let known = ComponentId::at(place, size);
+        let known = BlockComponentId::at(place, size);
         self.known_components.insert(of_export, known);
         Ok(known)
     }

@@ -3,7 +3,7 @@
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
 use super::{ExportError, ExportReport};
-use crate::object_store::{Batch, ObjectStore, ObjectStoreOptions};
+use crate::object_store::{ObjectBatch, ObjectStore, ObjectStoreOptions};
 use crate::space::ColumnPos;
 use crate::storage::values::record;
 use crate::work::FileError;
@@ -51,7 +51,7 @@ pub(super) struct Writer {
     limits: Limits,
     store: ObjectStore,
     number: u32,
-    waiting: Batch,
+    waiting: ObjectBatch,
     bytes: usize,
     pub progress: Progress,
 }
@@ -123,7 +123,7 @@ impl Writer {
     }
 
     fn new(path: &Path, header: Vec<u8>, limits: Limits, store: ObjectStore, number: u32, progress: Progress) -> Self {
-        let (path, waiting) = (path.to_path_buf(), Batch::default());
+        let (path, waiting) = (path.to_path_buf(), ObjectBatch::default());
         Self { path, header, limits, store, number, waiting, bytes: 0, progress }
     }
 
@@ -163,7 +163,7 @@ impl Writer {
         }
         self.waiting.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
         self.store.apply(&self.waiting)?;
-        (self.waiting, self.bytes) = (Batch::default(), 0);
+        (self.waiting, self.bytes) = (ObjectBatch::default(), 0);
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl Writer {
             return Err(ExportError::OtherExport { path });
         }
         self.progress.starts.push(self.progress.written);
-        let mut batch = Batch::default();
+        let mut batch = ObjectBatch::default();
         batch.write(Name::Export.to_string(), 0, self.header.clone());
         batch.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
         // From here on the export goes on there; what is left in the old one is told apart by that.
@@ -212,8 +212,8 @@ impl Writer {
     }
 }
 
-fn batch_of(objects: Vec<Packed>) -> Batch {
-    let mut batch = Batch::default();
+fn batch_of(objects: Vec<Packed>) -> ObjectBatch {
+    let mut batch = ObjectBatch::default();
     for (key, version, data) in objects {
         batch.write(key, version, data);
     }
@@ -250,7 +250,7 @@ fn last_with_progress(
 }
 
 fn forget_progress(store: &mut ObjectStore) -> Result<()> {
-    let mut batch = Batch::default();
+    let mut batch = ObjectBatch::default();
     batch.delete(Name::Progress.to_string());
     Ok(store.apply(&batch)?)
 }

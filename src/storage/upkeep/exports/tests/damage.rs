@@ -326,14 +326,14 @@ fn lists_and_batches_that_no_import_reads_are_not_written() {
     let (_folder, path, _) = exported(&ExportOptions::default());
     let file = &objects(&path)[0];
     let entities = file.keys().find(|key| key.ends_with("/entities")).unwrap();
-    for most in [format::MOST_LISTED, format::MOST_LISTED + 1] {
+    for most in [format::MAX_LISTED, format::MAX_LISTED + 1] {
         tamper(&path, &[(entities, Some(record::encode(&vec![Vec::<u8>::new(); most])))]);
         let error = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
         // A list that is too long is not even looked into.
         let is_looked_into = error.to_string().contains("it is empty");
-        assert_eq!(is_looked_into, most == format::MOST_LISTED, "{error}");
+        assert_eq!(is_looked_into, most == format::MAX_LISTED, "{error}");
         let written = ground::BatchObjects { longest: most, bytes: format::LARGEST_BATCH, ..Default::default() };
-        assert_eq!(written.fits(), most == format::MOST_LISTED);
+        assert_eq!(written.fits(), most == format::MAX_LISTED);
     }
     assert!(!ground::BatchObjects { bytes: format::LARGEST_BATCH + 1, ..Default::default() }.fits());
 }

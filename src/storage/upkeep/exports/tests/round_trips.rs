@@ -111,7 +111,7 @@ fn packs_of_more_than_64_mib_are_not_made() {
         area: BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(63, 63, 63)),
         is_clustered: true,
     };
-    let ground = ground::Ground::new(&world, &header, false);
+    let ground = ground::WorldBatches::new(&world, &header, false);
     let put = |bytes: usize| {
         let objects = [0, 1].map(|x| (format!("chunk/{x},0,0/blocks"), 0, vec![0; bytes / 2]));
         let mut made = Vec::new();

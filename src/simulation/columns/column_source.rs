@@ -156,7 +156,7 @@ impl DepartedColumns {
 }
 
 /// All that is needed to load or generate a column of one dimension on any thread.
-pub struct Ground {
+pub struct ColumnSource {
     /// The dimension.
     pub dimension: DimensionId,
     /// Its heights, in blocks.
@@ -188,7 +188,7 @@ pub struct FetchedColumn {
     pub made: HeightSet,
 }
 
-impl Ground {
+impl ColumnSource {
     /// The ground of a dimension that is not sparse.
     pub fn new(
         dimension: DimensionId,
@@ -328,11 +328,14 @@ mod tests {
     const COLUMN: ColumnPos = ColumnPos::new(-5, 3);
     const BOUNDLESS: Range<i64> = i64::MIN..i64::MAX;
 
-    fn ground(store: &Arc<WorldStore>) -> Ground {
+    fn ground(store: &Arc<WorldStore>) -> ColumnSource {
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
         let (blocks, store) = (Arc::new(blocks), Arc::downgrade(store));
-        Ground { is_sparse: true, ..Ground::new(DimensionId(0), BOUNDLESS, Arc::new(Flat::new()), blocks, store) }
+        ColumnSource {
+            is_sparse: true,
+            ..ColumnSource::new(DimensionId(0), BOUNDLESS, Arc::new(Flat::new()), blocks, store)
+        }
     }
 
     /// A part of the column, all of this block, with a scheduled tick of that name.
@@ -347,7 +350,7 @@ mod tests {
     }
 
     /// The blocks at these chunk heights and the names of their ticks.
-    fn gathered(ground: &Ground, heights: Range<i64>) -> Vec<(u32, String)> {
+    fn gathered(ground: &ColumnSource, heights: Range<i64>) -> Vec<(u32, String)> {
         let found = ground.gather(COLUMN, &HeightSet::from(heights.clone()), false).unwrap();
         assert_eq!(found.column.loaded(), Some(&HeightSet::from(heights.clone())));
         let mut ticks: Vec<_> = found.block_ticks;
@@ -392,16 +395,16 @@ mod tests {
     fn a_window_lies_within_the_dimension_in_whole_groups() {
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let boundless = ground(&store);
-        let window = |ground: &Ground, height, radius| ground.window(height, radius).ranges().next().unwrap();
+        let window = |ground: &ColumnSource, height, radius| ground.window(height, radius).ranges().next().unwrap();
         assert_eq!(window(&boundless, 0, 0), 0..4);
         assert_eq!(window(&boundless, -1, 0), -4..0);
         assert_eq!(window(&boundless, 6, 3), 0..12);
         let Range { start, end } = boundless.chunk_heights.clone();
         assert_eq!(window(&boundless, i64::MAX, 1), end - 4..end);
         assert_eq!(window(&boundless, i64::MIN, 5), start..start + 8);
-        let low = Ground { chunk_heights: -3..7, ..ground(&store) };
+        let low = ColumnSource { chunk_heights: -3..7, ..ground(&store) };
         assert_eq!([window(&low, 1_000, 2), window(&low, 1, 2)], [4..7, -3..4]);
-        assert_eq!(window(&Ground { is_sparse: false, ..low }, 1_000, 2), -3..7);
+        assert_eq!(window(&ColumnSource { is_sparse: false, ..low }, 1_000, 2), -3..7);
     }
 
     #[test]

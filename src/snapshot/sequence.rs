@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// In which order the chunks of a box are restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RestoreOrder {
+pub enum RestoreSequence {
     /// Chunk height by chunk height, the lowest first.
     #[default]
     BottomUp,
@@ -29,25 +29,25 @@ pub struct RestoreItem {
 
 /// Why the chunks of a box cannot be put in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum OrderError {
+pub enum SequenceError {
     /// It reaches more columns than can be sorted in memory.
-    #[error("the box reaches {columns} columns, and at most {most} can be put in order", most = RestoreOrder::MOST_COLUMNS)]
+    #[error("the box reaches {columns} columns, and at most {most} can be put in order", most = RestoreSequence::MAX_COLUMNS)]
     TooManyColumns {
         /// How many.
         columns: u128,
     },
 }
 
-impl RestoreOrder {
+impl RestoreSequence {
     /// Boxes of more columns are not put in order: 2048 by 2048.
-    const MOST_COLUMNS: u128 = 1 << 22;
+    const MAX_COLUMNS: u128 = 1 << 22;
 
     /// All chunks that the box reaches, each once, and those of a phase after those of the ones before. Takes memory in
     /// proportion to its columns.
-    pub fn items(self, area: &BlockBox) -> Result<impl Iterator<Item = RestoreItem> + use<>, OrderError> {
+    pub fn items(self, area: &BlockBox) -> Result<impl Iterator<Item = RestoreItem> + use<>, SequenceError> {
         let columns = area.column_area().columns();
-        if columns > Self::MOST_COLUMNS {
-            return Err(OrderError::TooManyColumns { columns });
+        if columns > Self::MAX_COLUMNS {
+            return Err(SequenceError::TooManyColumns { columns });
         }
         // An empty box has no columns, so its heights do not matter.
         let (low, high) = area.chunk_heights().map_or((0, 0), |heights| heights.into_inner());
@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn items(order: RestoreOrder, area: &BlockBox) -> Vec<RestoreItem> {
+    fn items(order: RestoreSequence, area: &BlockBox) -> Vec<RestoreItem> {
         order.items(area).unwrap().collect()
     }
 
@@ -114,13 +114,13 @@ mod tests {
     fn layers_come_one_after_the_other() {
         let area = area([0, -1, 0], [1, 1, 0]);
         let heights = |order| items(order, &area).iter().map(|item| (item.chunk.y, item.phase)).collect::<Vec<_>>();
-        assert_eq!(heights(RestoreOrder::BottomUp), [(-1, 0), (-1, 0), (0, 1), (0, 1), (1, 2), (1, 2)]);
-        assert_eq!(heights(RestoreOrder::TopDown), [(1, 0), (1, 0), (0, 1), (0, 1), (-1, 2), (-1, 2)]);
+        assert_eq!(heights(RestoreSequence::BottomUp), [(-1, 0), (-1, 0), (0, 1), (0, 1), (1, 2), (1, 2)]);
+        assert_eq!(heights(RestoreSequence::TopDown), [(1, 0), (1, 0), (0, 1), (0, 1), (-1, 2), (-1, 2)]);
     }
 
     #[test]
     fn waves_run_outwards_from_the_middle() {
-        let waves = items(RestoreOrder::Outwards, &area([-2, 0, 0], [2, 0, 4]));
+        let waves = items(RestoreSequence::Outwards, &area([-2, 0, 0], [2, 0, 4]));
         let counts = (0..4).map(|wave| waves.iter().filter(|item| item.phase == wave).count());
         assert_eq!(counts.collect::<Vec<_>>(), [1, 8, 16, 0]);
         assert_eq!(waves[0].chunk, ChunkPos::new(0, 0, 2));
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_nearest_column_is_first() {
         let to = ColumnPos::new(9, -1);
-        let nearest = items(RestoreOrder::Nearest(to), &area([0, 0, 0], [2, 1, 2]));
+        let nearest = items(RestoreSequence::Nearest(to), &area([0, 0, 0], [2, 1, 2]));
         let first: Vec<_> = nearest[..4].iter().map(|item| (item.chunk, item.phase)).collect();
         let chunk = ChunkPos::new;
         assert_eq!(first, [(chunk(2, 0, 0), 0), (chunk(2, 1, 0), 0), (chunk(2, 0, 1), 1), (chunk(2, 1, 1), 1)]);
@@ -138,16 +138,16 @@ mod tests {
     #[test]
     fn boxes_without_end_are_refused_and_tall_ones_are_not_listed() {
         assert_eq!(
-            RestoreOrder::Outwards.items(&BlockBox::ALL).err(),
-            Some(OrderError::TooManyColumns { columns: 1 << 120 })
+            RestoreSequence::Outwards.items(&BlockBox::ALL).err(),
+            Some(SequenceError::TooManyColumns { columns: 1 << 120 })
         );
         let tall = BlockBox { min: BlockPos::new(0, i64::MIN, 0), max: BlockPos::new(0, i64::MAX, 0) };
-        for (order, first) in [(RestoreOrder::BottomUp, i64::MIN >> 4), (RestoreOrder::TopDown, i64::MAX >> 4)] {
+        for (order, first) in [(RestoreSequence::BottomUp, i64::MIN >> 4), (RestoreSequence::TopDown, i64::MAX >> 4)] {
             assert_eq!(order.items(&tall).unwrap().next().map(|item| item.chunk.y), Some(first));
         }
         let empty = BlockBox { min: BlockPos::new(1, 0, 0), max: BlockPos::new(0, 9, 9) };
-        assert_eq!(items(RestoreOrder::Nearest(ColumnPos::new(0, 0)), &empty), []);
-        assert_eq!(items(RestoreOrder::BottomUp, &empty), []);
+        assert_eq!(items(RestoreSequence::Nearest(ColumnPos::new(0, 0)), &empty), []);
+        assert_eq!(items(RestoreSequence::BottomUp, &empty), []);
     }
 
     proptest! {
@@ -158,8 +158,8 @@ mod tests {
             let columns: Vec<_> = area.columns().collect();
             let expected: BTreeSet<_> =
                 columns.iter().flat_map(|column| (min.y..=max.y).map(|y| column.chunk(y))).collect();
-            let near = RestoreOrder::Nearest(ColumnPos::new(1, 1));
-            for order in [RestoreOrder::BottomUp, RestoreOrder::TopDown, RestoreOrder::Outwards, near] {
+            let near = RestoreSequence::Nearest(ColumnPos::new(1, 1));
+            for order in [RestoreSequence::BottomUp, RestoreSequence::TopDown, RestoreSequence::Outwards, near] {
                 let items = items(order, &area);
                 prop_assert_eq!(items.len(), expected.len());
                 prop_assert_eq!(items.iter().map(|item| item.chunk).collect::<BTreeSet<_>>(), expected.clone());

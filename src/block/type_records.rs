@@ -14,7 +14,7 @@ pub struct BlockRecord {
 /// What a world stores of a block component, so that values can be read whose component the game has dropped. Its number
 /// is the place in the list, with the highest bit set if it has no fixed size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ComponentRecord {
+pub struct BlockComponentRecord {
     /// The name.
     pub name: String,
     /// The version of its schema.

@@ -39,7 +39,7 @@ pub struct Traveller {
     pub(super) origin: u64,
     pub(super) cause: MoveCause,
     /// Itself first.
-    pub(super) family: Vec<Passenger>,
+    pub(super) followers: Vec<Passenger>,
 }
 
 /// Changes a block of a region from the main world. It is applied before the region's next tick, and can be read when

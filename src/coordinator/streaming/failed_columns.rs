@@ -10,9 +10,9 @@ pub(in crate::coordinator) const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
 pub(in crate::coordinator) const LAST_RETRY: Duration = Duration::from_secs(60);
 /// Columns that wait for another try. A generator that fails everywhere has the others set aside at their first failure.
-const MOST_RETRIED: usize = 4_096;
+const MAX_RETRIED: usize = 4_096;
 /// Columns that are set aside and of which the reason is still known: the last ones.
-const MOST_LISTED: usize = 64;
+const MAX_LISTED: usize = 64;
 /// Bytes of a reason that are kept.
 const LONGEST_REASON: usize = 400;
 
@@ -70,7 +70,7 @@ impl Failures {
         if attempts >= most_attempts || !self.has_room() {
             self.set_aside.mark_completed(column);
             self.listed.retain(|failed| failed.column != column);
-            if self.listed.len() == MOST_LISTED {
+            if self.listed.len() == MAX_LISTED {
                 self.listed.remove(0);
             }
             self.listed.push(FailedColumn { column, attempts, error, given_up: true });
@@ -86,10 +86,10 @@ impl Failures {
 
     /// Makes room by forgetting who may be tried again and has not failed since; says whether there is room.
     fn has_room(&mut self) -> bool {
-        if self.retried.len() >= MOST_RETRIED && self.waiting < self.retried.len() {
+        if self.retried.len() >= MAX_RETRIED && self.waiting < self.retried.len() {
             self.retried.retain(|_, retried| retried.due.is_some());
         }
-        self.retried.len() < MOST_RETRIED
+        self.retried.len() < MAX_RETRIED
     }
 
     fn forget_retry(&mut self, column: ColumnPos) -> Option<Retried> {
@@ -171,7 +171,7 @@ impl Failures {
             let Retried { attempts, error, .. } = retried.clone();
             FailedColumn { column: *column, attempts, error, given_up: false }
         });
-        self.listed.iter().rev().cloned().chain(waiting).take(MOST_LISTED).collect()
+        self.listed.iter().rev().cloned().chain(waiting).take(MAX_LISTED).collect()
     }
 }
 
@@ -234,14 +234,14 @@ mod tests {
         for x in 0..20_000 {
             failures.note(at(x), &reason, Duration::ZERO, 5);
         }
-        assert_eq!(failures.waiting(), MOST_RETRIED);
-        assert_eq!(failures.set_aside(), 20_000 - MOST_RETRIED as u64);
-        assert_eq!(failures.list().len(), MOST_LISTED);
+        assert_eq!(failures.waiting(), MAX_RETRIED);
+        assert_eq!(failures.set_aside(), 20_000 - MAX_RETRIED as u64);
+        assert_eq!(failures.list().len(), MAX_LISTED);
         assert!(failures.list().iter().all(|failed| failed.error.len() <= LONGEST_REASON + 3));
         assert!(failures.set_aside.memory() < 100_000);
         // Those that are tried again make room.
-        assert_eq!(failures.take_due(seconds(1)).len(), MOST_RETRIED);
+        assert_eq!(failures.take_due(seconds(1)).len(), MAX_RETRIED);
         assert_eq!(failures.note(at(30_000), "no", seconds(1), 5).retry_in, Some(seconds(1)));
-        assert_eq!(failures.retry_all().len(), 1 + 20_000 - MOST_RETRIED);
+        assert_eq!(failures.retry_all().len(), 1 + 20_000 - MAX_RETRIED);
     }
 }

@@ -23,16 +23,16 @@ const TILE_SIZE: usize = 64;
 const TILE_AREA: usize = TILE_SIZE * TILE_SIZE;
 const VERSION: u64 = 1;
 /// The runs of a tile, at most: a boundless world of nothing but stripes must not take all memory.
-const MOST_RUNS: usize = 1 << 24;
+const MAX_RUNS: usize = 1 << 24;
 
 /// The opaque runs of 64 x 64 block columns: a [batch](crate::space::BatchPos) of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpacityTile {
+pub struct BatchOpacity {
     /// x slowest.
     columns: Vec<HeightSet>,
 }
 
-impl Default for OpacityTile {
+impl Default for BatchOpacity {
     /// Nothing is opaque.
     fn default() -> Self {
         Self { columns: vec![HeightSet::new(); TILE_AREA] }
@@ -64,7 +64,7 @@ pub enum OpacityError {
     },
 }
 
-impl OpacityTile {
+impl BatchOpacity {
     /// The opaque heights at `x`, `z`, in blocks from the tile's lowest corner.
     ///
     /// # Panics
@@ -234,7 +234,7 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, OpacityError> {
         if columns == 0 || columns > (TILE_AREA - counts.len()) as u64 {
             return Err(invalid(begin, "expected 4,096 block columns in all"));
         }
-        if runs > MOST_RUNS as u64 {
+        if runs > MAX_RUNS as u64 {
             return Err(invalid(begin, "there are more runs than anybody needs"));
         }
         counts.resize(counts.len() + columns as usize, count as usize);
@@ -275,7 +275,7 @@ mod tests {
         block.index() == 1
     }
 
-    fn bytes(tile: &OpacityTile) -> Vec<u8> {
+    fn bytes(tile: &BatchOpacity) -> Vec<u8> {
         let mut bytes = Vec::new();
         tile.encode(&mut bytes);
         bytes
@@ -297,8 +297,8 @@ mod tests {
 
     #[test]
     fn level_ground_takes_a_few_bytes_and_hills_a_byte_a_block_column() {
-        let mut level = OpacityTile::default();
-        let mut hills = OpacityTile::default();
+        let mut level = BatchOpacity::default();
+        let mut hills = BatchOpacity::default();
         for x in 0..TILE_SIZE {
             for z in 0..TILE_SIZE {
                 level.columns[index(x, z)].insert(-64..63);
@@ -308,12 +308,12 @@ mod tests {
         }
         assert!(bytes(&level).len() < 24, "{}", bytes(&level).len());
         assert!(bytes(&hills).len() < TILE_AREA * 5 / 4, "{}", bytes(&hills).len());
-        assert_eq!(OpacityTile::decode(&bytes(&hills)), Ok(hills));
+        assert_eq!(BatchOpacity::decode(&bytes(&hills)), Ok(hills));
     }
 
     #[test]
     fn questions_are_answered_from_the_runs() {
-        let mut tile = OpacityTile::default();
+        let mut tile = BatchOpacity::default();
         let column = ColumnPos::new(-3, 6);
         tile.set_chunk(column, 0, &Chunk::uniform(BlockId::new(1)), is_opaque);
         tile.set_chunk(column, 1, &Chunk::uniform(GLASS), is_opaque);
@@ -328,17 +328,17 @@ mod tests {
 
     #[test]
     fn heights_reach_the_edges() {
-        let mut tile = OpacityTile::default();
+        let mut tile = BatchOpacity::default();
         for y in [i64::MIN >> 4, i64::MAX >> 4] {
             tile.set_chunk(ColumnPos::new(0, 0), y, &Chunk::uniform(BlockId::new(1)), is_opaque);
         }
         assert!(tile.is_opaque(0, 0, i64::MIN..i64::MIN + 16));
-        assert_eq!(OpacityTile::decode(&bytes(&tile)), Ok(tile));
+        assert_eq!(BatchOpacity::decode(&bytes(&tile)), Ok(tile));
     }
 
     #[test]
     fn errors_say_what_and_where() {
-        let error = |bytes: &[u8]| OpacityTile::decode(bytes).unwrap_err().to_string();
+        let error = |bytes: &[u8]| BatchOpacity::decode(bytes).unwrap_err().to_string();
         assert_eq!(error(&[]), "byte 0: the opacity ends too early");
         assert_eq!(error(&[2]), "byte 0: expected version 1, found 2");
         assert_eq!(error(&[1, 0, 0]), "byte 1: expected 4,096 block columns in all");
@@ -352,8 +352,8 @@ mod tests {
             "byte 8: a run is empty, or not above the one below it"
         );
         let whole = [&one_run[..], &[0, 0, 0, 0]].concat();
-        assert_eq!(OpacityTile::decode(&whole).unwrap().highest(0, 0), Some(0));
-        (0..whole.len()).for_each(|end| assert!(OpacityTile::decode(&whole[..end]).is_err()));
+        assert_eq!(BatchOpacity::decode(&whole).unwrap().highest(0, 0), Some(0));
+        (0..whole.len()).for_each(|end| assert!(BatchOpacity::decode(&whole[..end]).is_err()));
     }
 
     proptest! {
@@ -361,7 +361,7 @@ mod tests {
 
         #[test]
         fn a_tile_agrees_with_a_set_of_blocks(chunks in vec((0..4_i64, 0..4_i64, -2..2_i64, any_chunk()), 0..12)) {
-            let mut tile = OpacityTile::default();
+            let mut tile = BatchOpacity::default();
             let mut model: BTreeMap<(usize, usize), BTreeSet<i64>> = BTreeMap::new();
             for (x, z, y, chunk) in chunks {
                 tile.set_chunk(ColumnPos::new(x - 4, z + 8), y, &chunk, is_opaque);
@@ -375,7 +375,7 @@ mod tests {
                 let expected = model.get(&(x, z)).cloned().unwrap_or_default();
                 prop_assert!(tile.opaque(x, z).iter().eq(expected));
             }
-            prop_assert_eq!(OpacityTile::decode(&bytes(&tile)), Ok(tile));
+            prop_assert_eq!(BatchOpacity::decode(&bytes(&tile)), Ok(tile));
         }
     }
 }

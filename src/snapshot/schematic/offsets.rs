@@ -10,7 +10,7 @@ const MARGIN: f64 = 2.0;
 
 /// Offset and origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Placement {
+pub(super) struct Offsets {
     /// The minimum corner - the origin.
     pub offset: Option<[i32; 3]>,
     /// The origin in its world.
@@ -19,7 +19,7 @@ pub(super) struct Placement {
     pub may_be_absolute: bool,
 }
 
-impl Placement {
+impl Offsets {
     /// Reads both, and takes them out of the metadata. `file` is the `Offset` of the file. Where `WEOffset` is there and no
     /// origin, a program wrote version 3 in the way of version 2.
     pub fn take(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {

@@ -1,7 +1,7 @@
 //! How a chunk keeps the components of its blocks.
 
 use super::cell_set::CellSet;
-use crate::block::{ComponentId, ComponentLayout};
+use crate::block::{BlockComponentId, BlockComponentLayout};
 use std::sync::Arc;
 
 /// The components of a chunk's blocks: an array for each component and layer that has any, by component and then layer.
@@ -11,7 +11,7 @@ pub(super) struct Components(Vec<ComponentArray>);
 /// One component of the blocks in one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ComponentArray {
-    id: ComponentId,
+    id: BlockComponentId,
     layer: u8,
     cells: CellSet,
     values: Values,
@@ -20,7 +20,7 @@ pub(super) struct ComponentArray {
 /// A value, and where it is in a chunk.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedValue<'a> {
-    pub id: ComponentId,
+    pub id: BlockComponentId,
     pub layer: u8,
     pub cell: u16,
     pub value: Value<'a>,
@@ -51,26 +51,26 @@ impl Components {
         self.0.iter().map(|array| array.cells.len()).sum()
     }
 
-    pub fn get(&self, id: ComponentId, layer: u8, cell: usize) -> Option<&[u8]> {
+    pub fn get(&self, id: BlockComponentId, layer: u8, cell: usize) -> Option<&[u8]> {
         let place = self.place(id, layer).ok()?;
         self.0[place].get(cell)
     }
 
     /// The arrays of a component, one a layer.
-    pub fn arrays(&self, id: ComponentId) -> &[ComponentArray] {
+    pub fn arrays(&self, id: BlockComponentId) -> &[ComponentArray] {
         let start = self.0.partition_point(|array| array.id < id);
         let length = self.0[start..].partition_point(|array| array.id == id);
         &self.0[start..start + length]
     }
 
     /// All components of a block, by ascending number.
-    pub fn of_block(&self, layer: u8, cell: usize) -> impl Iterator<Item = (ComponentId, &[u8])> {
+    pub fn of_block(&self, layer: u8, cell: usize) -> impl Iterator<Item = (BlockComponentId, &[u8])> {
         let arrays = self.0.iter().filter(move |array| array.layer == layer);
         arrays.filter_map(move |array| Some((array.id, array.get(cell)?)))
     }
 
     /// Every value's component, layer and cell.
-    pub fn places(&self) -> impl Iterator<Item = (ComponentId, u8, usize)> {
+    pub fn places(&self) -> impl Iterator<Item = (BlockComponentId, u8, usize)> {
         self.0.iter().flat_map(|array| array.cells.iter().map(|cell| (array.id, array.layer, cell)))
     }
 
@@ -95,7 +95,7 @@ impl Components {
     }
 
     /// Sets a value, which has the length that the layout says.
-    pub fn set(&mut self, layout: ComponentLayout, layer: u8, cell: usize, value: &[u8]) {
+    pub fn set(&mut self, layout: BlockComponentLayout, layer: u8, cell: usize, value: &[u8]) {
         let place = self.place(layout.id, layer).unwrap_or_else(|place| {
             self.0.insert(place, ComponentArray::new(layout, layer));
             place
@@ -128,19 +128,19 @@ impl Components {
         self.0.capacity() * size_of::<ComponentArray>() + arrays.sum::<usize>()
     }
 
-    fn place(&self, id: ComponentId, layer: u8) -> Result<usize, usize> {
+    fn place(&self, id: BlockComponentId, layer: u8) -> Result<usize, usize> {
         self.0.binary_search_by_key(&(id, layer), |array| (array.id, array.layer))
     }
 }
 
 impl ComponentArray {
-    fn new(layout: ComponentLayout, layer: u8) -> Self {
+    fn new(layout: BlockComponentLayout, layer: u8) -> Self {
         Self { id: layout.id, layer, cells: CellSet::new(), values: Values::new(layout) }
     }
 
     /// Takes the values in the order of the cells, which must ascend.
     pub fn from_ascending<'a>(
-        layout: ComponentLayout,
+        layout: BlockComponentLayout,
         layer: u8,
         cells: &[u16],
         values: impl Iterator<Item = &'a [u8]>,
@@ -194,20 +194,20 @@ impl ComponentArray {
         }
     }
 
-    fn layout(&self) -> ComponentLayout {
-        ComponentLayout { id: self.id, size: self.size().map(|size| size as u32) }
+    fn layout(&self) -> BlockComponentLayout {
+        BlockComponentLayout { id: self.id, size: self.size().map(|size| size as u32) }
     }
 }
 
 impl Values {
-    fn new(layout: ComponentLayout) -> Self {
+    fn new(layout: BlockComponentLayout) -> Self {
         match layout.size {
             Some(size) => Self::Fixed { size: size as usize, bytes: Vec::new() },
             None => Self::Variable(Vec::new()),
         }
     }
 
-    fn collect<'a>(layout: ComponentLayout, count: usize, values: impl Iterator<Item = &'a [u8]>) -> Self {
+    fn collect<'a>(layout: BlockComponentLayout, count: usize, values: impl Iterator<Item = &'a [u8]>) -> Self {
         match layout.size {
             Some(size) => {
                 let mut bytes = Vec::with_capacity(size as usize * count);
