@@ -200,9 +200,9 @@ impl Desk<'_> {
     fn revert_arena(&mut self, arenas: &mut ArenaDesk, snapshots: &Snapshots, name: &str) -> Result<(), ArenaError> {
         let now = self.clock.now;
         let (entry, stored) = arenas.book.revertible(name, now)?;
-        let ArenaSettings { order, entities, after_crash, timeout, .. } = entry.arena.settings;
+        let ArenaSettings { sequence, entities, after_crash, timeout, .. } = entry.arena.settings;
         let restore = RestoreSnapshot::new(entry.arena.dimension, stored);
-        let job = snapshots.jobs().restore(RestoreSnapshot { order, entities, after_crash, ..restore });
+        let job = snapshots.jobs().restore(RestoreSnapshot { sequence, entities, after_crash, ..restore });
         entry.stage = Stage::Reverting { job, until: now.saturating_add(timeout), is_late: false };
         self.tell_arena(arenas, name);
         Ok(())
@@ -246,7 +246,7 @@ impl Desk<'_> {
                     entry.stage = Stage::Ready;
                 }
                 self.tell_arena(arenas, &name);
-                let error = ArenaError::Failed { name: name.clone(), source };
+                let error = ArenaError::Failed { name: name.clone(), source: source.into() };
                 self.publisher.event(ArenaRefused { name, order: ArenaOrder::Remove, error });
             }
         }
@@ -269,7 +269,7 @@ impl Desk<'_> {
                 _ if is_late => {
                     Some(ArenaError::TimedOut { name: name.clone(), timeout: entry.arena.settings.timeout })
                 }
-                Some(source) => Some(ArenaError::Failed { name: name.clone(), source }),
+                Some(source) => Some(ArenaError::Failed { name: name.clone(), source: source.into() }),
                 None => None,
             };
             self.tell_arena(arenas, &name);
@@ -301,7 +301,7 @@ impl Desk<'_> {
                     );
                 }
                 let source = error.unwrap_or(SnapshotJobError::Cancelled);
-                let error = ArenaError::Failed { name: name.clone(), source };
+                let error = ArenaError::Failed { name: name.clone(), source: source.into() };
                 self.publisher.event(ArenaRefused { name, order: ArenaOrder::Create, error });
             }
         }

@@ -1,10 +1,10 @@
-//! In which order chunks are restored.
+//! In which sequence chunks are restored.
 
 use crate::space::{BlockBox, ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// In which order the chunks of a box are restored.
+/// In which sequence the chunks of a box are restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RestoreSequence {
     /// Chunk height by chunk height, the lowest first.
@@ -27,11 +27,11 @@ pub struct RestoreItem {
     pub phase: u64,
 }
 
-/// Why the chunks of a box cannot be put in order.
+/// Why the chunks of a box cannot be put in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SequenceError {
     /// It reaches more columns than can be sorted in memory.
-    #[error("the box reaches {columns} columns, and at most {most} can be put in order", most = RestoreSequence::MAX_COLUMNS)]
+    #[error("the box reaches {columns} columns, and at most {most} can be put in a sequence", most = RestoreSequence::MAX_COLUMNS)]
     TooManyColumns {
         /// How many.
         columns: u128,
@@ -39,7 +39,7 @@ pub enum SequenceError {
 }
 
 impl RestoreSequence {
-    /// Boxes of more columns are not put in order: 2048 by 2048.
+    /// Boxes of more columns are not put in a sequence: 2048 by 2048.
     const MAX_COLUMNS: u128 = 1 << 22;
 
     /// All chunks that the box reaches, each once, and those of a phase after those of the ones before. Takes memory in
@@ -101,8 +101,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn items(order: RestoreSequence, area: &BlockBox) -> Vec<RestoreItem> {
-        order.items(area).unwrap().collect()
+    fn items(sequence: RestoreSequence, area: &BlockBox) -> Vec<RestoreItem> {
+        sequence.items(area).unwrap().collect()
     }
 
     fn area(min: [i64; 3], max: [i64; 3]) -> BlockBox {
@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn layers_come_one_after_the_other() {
         let area = area([0, -1, 0], [1, 1, 0]);
-        let heights = |order| items(order, &area).iter().map(|item| (item.chunk.y, item.phase)).collect::<Vec<_>>();
+        let heights =
+            |sequence| items(sequence, &area).iter().map(|item| (item.chunk.y, item.phase)).collect::<Vec<_>>();
         assert_eq!(heights(RestoreSequence::BottomUp), [(-1, 0), (-1, 0), (0, 1), (0, 1), (1, 2), (1, 2)]);
         assert_eq!(heights(RestoreSequence::TopDown), [(1, 0), (1, 0), (0, 1), (0, 1), (-1, 2), (-1, 2)]);
     }
@@ -142,8 +143,9 @@ mod tests {
             Some(SequenceError::TooManyColumns { columns: 1 << 120 })
         );
         let tall = BlockBox { min: BlockPos::new(0, i64::MIN, 0), max: BlockPos::new(0, i64::MAX, 0) };
-        for (order, first) in [(RestoreSequence::BottomUp, i64::MIN >> 4), (RestoreSequence::TopDown, i64::MAX >> 4)] {
-            assert_eq!(order.items(&tall).unwrap().next().map(|item| item.chunk.y), Some(first));
+        for (sequence, first) in [(RestoreSequence::BottomUp, i64::MIN >> 4), (RestoreSequence::TopDown, i64::MAX >> 4)]
+        {
+            assert_eq!(sequence.items(&tall).unwrap().next().map(|item| item.chunk.y), Some(first));
         }
         let empty = BlockBox { min: BlockPos::new(1, 0, 0), max: BlockPos::new(0, 9, 9) };
         assert_eq!(items(RestoreSequence::Nearest(ColumnPos::new(0, 0)), &empty), []);
@@ -159,8 +161,8 @@ mod tests {
             let expected: BTreeSet<_> =
                 columns.iter().flat_map(|column| (min.y..=max.y).map(|y| column.chunk(y))).collect();
             let near = RestoreSequence::Nearest(ColumnPos::new(1, 1));
-            for order in [RestoreSequence::BottomUp, RestoreSequence::TopDown, RestoreSequence::Outwards, near] {
-                let items = items(order, &area);
+            for sequence in [RestoreSequence::BottomUp, RestoreSequence::TopDown, RestoreSequence::Outwards, near] {
+                let items = items(sequence, &area);
                 prop_assert_eq!(items.len(), expected.len());
                 prop_assert_eq!(items.iter().map(|item| item.chunk).collect::<BTreeSet<_>>(), expected.clone());
                 prop_assert!(items.is_sorted_by_key(|item| item.phase));

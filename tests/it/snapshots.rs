@@ -169,7 +169,7 @@ fn a_part_a_filter_and_an_order_restore_what_they_say() {
     // From the bottom up: what is higher is never there before what is lower.
     clear(&mut app, BlockId::AIR);
     let job = jobs(&app)
-        .restore(RestoreSnapshot { order: Some(RestoreSequence::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
+        .restore(RestoreSnapshot { sequence: Some(RestoreSequence::BottomUp), ..RestoreSnapshot::new(id, snapshot) });
     let mut seen = Vec::new();
     for _ in 0..30 {
         app.update();
@@ -436,7 +436,7 @@ fn a_box_may_be_as_high_as_it_likes_and_who_despawns_a_job_cancels_it() {
     update(&mut app, 3);
     assert_eq!(block_at(app.world_mut(), dimension, at(3, 60, 3)), Some(BlockId::AIR));
     let ordered =
-        RestoreSnapshot { order: Some(RestoreSequence::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
+        RestoreSnapshot { sequence: Some(RestoreSequence::TopDown), ..RestoreSnapshot::new(id, snapshot.clone()) };
     let refused = jobs(&app).restore(ordered);
     assert_eq!(ended(&mut app, refused).progress.state, SnapshotJobState::Failed);
 

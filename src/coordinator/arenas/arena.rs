@@ -34,8 +34,8 @@ impl Arena {
 /// How an arena is reverted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArenaSettings {
-    /// In which order; `None` for all columns as soon as may be.
-    pub order: Option<RestoreSequence>,
+    /// In which sequence; `None` for all columns as soon as may be.
+    pub sequence: Option<RestoreSequence>,
     /// What becomes of entities.
     pub entities: EntityRestore,
     /// What becomes of a revert that the end of the process cuts short.
@@ -50,7 +50,7 @@ impl Default for ArenaSettings {
     /// All columns at once; entities are replaced; a revert goes on after a crash; 5 s of cooldown, 30 s of timeout.
     fn default() -> Self {
         Self {
-            order: None,
+            sequence: None,
             entities: EntityRestore::default(),
             after_crash: AfterCrash::default(),
             cooldown: Duration::from_secs(5),
@@ -166,7 +166,7 @@ pub enum ArenaError {
         /// The name.
         name: String,
         /// What is wrong.
-        source: ArenaDamage,
+        source: Box<ArenaDamage>,
     },
     /// It took longer than it may.
     #[error("arena {name} was not reverted within {timeout:?}")]
@@ -182,7 +182,7 @@ pub enum ArenaError {
         /// The name.
         name: String,
         /// Why.
-        source: SnapshotJobError,
+        source: Box<SnapshotJobError>,
     },
 }
 

@@ -87,7 +87,7 @@ impl ArenaBook {
             return Err(ArenaError::Name { name: name() });
         }
         if let Some(damage) = self.damaged.get(&key(&arena.name)) {
-            return Err(ArenaError::Damaged { name: name(), source: damage.clone() });
+            return Err(ArenaError::Damaged { name: name(), source: damage.clone().into() });
         }
         if self.entries.contains_key(&key(&arena.name)) {
             return Err(ArenaError::Exists { name: name() });
@@ -120,7 +120,7 @@ impl ArenaBook {
                 Err(ArenaError::CoolingDown { name, left: until.saturating_sub(now) })
             }
             (_, Some(stored)) => Ok((entry, stored)),
-            (_, None) => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" } }),
+            (_, None) => Err(ArenaError::Damaged { name, source: ArenaDamage::Missing { what: "snapshot" }.into() }),
         }
     }
 
@@ -140,7 +140,7 @@ impl ArenaBook {
 
     fn idle(&mut self, name: &str) -> Result<&mut Entry, ArenaError> {
         if let Some(damage) = self.damaged.get(&key(name)) {
-            return Err(ArenaError::Damaged { name: name.to_owned(), source: damage.clone() });
+            return Err(ArenaError::Damaged { name: name.to_owned(), source: damage.clone().into() });
         }
         let Some(entry) = self.entries.get_mut(&key(name)) else {
             return Err(ArenaError::Unknown { name: name.to_owned() });

@@ -13,7 +13,7 @@ const ENTITIES: [(EntityRestore, &str); 3] =
     [(EntityRestore::Replace, "replace"), (EntityRestore::Add, "add"), (EntityRestore::Keep, "keep")];
 const AFTER_CRASH: [(AfterCrash, &str); 3] =
     [(AfterCrash::Continue, "continue"), (AfterCrash::Undo, "undo"), (AfterCrash::Leave, "leave")];
-const ORDERS: [(Option<RestoreSequence>, &str); 4] = [
+const SEQUENCES: [(Option<RestoreSequence>, &str); 4] = [
     (None, "none"),
     (Some(RestoreSequence::BottomUp), "bottom-up"),
     (Some(RestoreSequence::TopDown), "top-down"),
@@ -21,15 +21,15 @@ const ORDERS: [(Option<RestoreSequence>, &str); 4] = [
 ];
 
 pub fn write(arena: &Arena) -> OwnerData {
-    let ArenaSettings { order, entities, after_crash, cooldown, timeout } = &arena.settings;
-    let order = match order {
+    let ArenaSettings { sequence, entities, after_crash, cooldown, timeout } = &arena.settings;
+    let sequence = match sequence {
         Some(RestoreSequence::Nearest(ColumnPos { x, z })) => format!("nearest {x} {z}"),
-        other => word(&ORDERS, other),
+        other => word(&SEQUENCES, other),
     };
     let milliseconds = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).to_string();
     [
         ("arena", arena.name.clone()),
-        ("order", order),
+        ("order", sequence),
         ("entities", word(&ENTITIES, entities)),
         ("after-crash", word(&AFTER_CRASH, after_crash)),
         ("cooldown-ms", milliseconds(cooldown)),
@@ -47,9 +47,11 @@ pub fn read(data: &OwnerData, dimension: DimensionId, area: BlockBox) -> Result<
         let text = text(name)?;
         text.parse().map(Duration::from_millis).map_err(|_| wrong(name, text))
     };
-    let order = text("order")?;
+    let sequence = text("order")?;
     let settings = ArenaSettings {
-        order: of_word(&ORDERS, order).or_else(|| nearest(order).map(Some)).ok_or_else(|| wrong("order", order))?,
+        sequence: of_word(&SEQUENCES, sequence)
+            .or_else(|| nearest(sequence).map(Some))
+            .ok_or_else(|| wrong("order", sequence))?,
         entities: of_word(&ENTITIES, text("entities")?).ok_or_else(|| wrong("entities", &data["entities"]))?,
         after_crash: of_word(&AFTER_CRASH, text("after-crash")?)
             .ok_or_else(|| wrong("after-crash", &data["after-crash"]))?,
@@ -80,11 +82,11 @@ mod tests {
     #[test]
     fn settings_come_back_and_what_cannot_be_read_is_named() {
         let area = BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(9, 9, 9));
-        let orders = ORDERS.map(|(order, _)| order).into_iter();
-        let orders = orders.chain([Some(RestoreSequence::Nearest(ColumnPos::new(i64::MIN, 7)))]);
-        for (number, order) in orders.enumerate() {
+        let sequences = SEQUENCES.map(|(sequence, _)| sequence).into_iter();
+        let sequences = sequences.chain([Some(RestoreSequence::Nearest(ColumnPos::new(i64::MIN, 7)))]);
+        for (number, sequence) in sequences.enumerate() {
             let settings = ArenaSettings {
-                order,
+                sequence,
                 entities: ENTITIES[number % 3].0,
                 after_crash: AFTER_CRASH[(number + 1) % 3].0,
                 cooldown: Duration::from_millis(number as u64),

@@ -17,8 +17,8 @@ pub enum SnapshotJobError {
         /// The most that are possible.
         limit: u128,
     },
-    /// The box is too high to be restored in an order.
-    #[error("a restore in an order reaches at most {limit} chunk heights")]
+    /// The box is too high to be restored in a sequence.
+    #[error("a restore in a sequence reaches at most {limit} chunk heights")]
     TooManyHeights {
         /// The most that are possible.
         limit: u64,

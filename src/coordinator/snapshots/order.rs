@@ -72,8 +72,8 @@ pub struct RestoreSnapshot {
     pub area: Option<BlockBox>,
     /// Which blocks take part.
     pub filter: BlockFilter,
-    /// In which order, phase by phase, each when the one before is done; `None` for all columns as soon as may be.
-    pub order: Option<RestoreSequence>,
+    /// In which sequence, phase by phase, each when the one before is done; `None` for all columns as soon as may be.
+    pub sequence: Option<RestoreSequence>,
     /// What becomes of entities.
     pub entities: EntityRestore,
     /// What becomes of it if the process ends before it is done.
@@ -154,7 +154,7 @@ impl RestoreSnapshot {
             snapshot: snapshot.into(),
             area: None,
             filter: BlockFilter::default(),
-            order: None,
+            sequence: None,
             entities: EntityRestore::default(),
             after_crash: AfterCrash::default(),
         }

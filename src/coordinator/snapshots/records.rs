@@ -38,7 +38,7 @@ struct Record {
     dimension: DimensionId,
     area: Option<BlockBox>,
     filter: BlockFilter,
-    order: Option<RestoreSequence>,
+    sequence: Option<RestoreSequence>,
     entities: EntityRestore,
     after_crash: AfterCrash,
     /// The folder of the snapshot, from that of all snapshots if it is in there; `None` if it is beside the record.
@@ -125,12 +125,12 @@ impl RestoreRecords {
         let mut bytes = Vec::new();
         let file = File::open(path.join(RECORD)).map_err(|error| failed(&error))?;
         file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-        let Record { dimension, area, filter, order, entities, after_crash, snapshot } =
+        let Record { dimension, area, filter, sequence, entities, after_crash, snapshot } =
             decode(&bytes).map_err(|error| failed(&error))?;
         let folder = snapshot.map_or_else(|| path.join(SNAPSHOT), |folder| self.snapshots.join(folder));
         let stored = StoredSnapshot::open(&folder).map_err(|error| failed(&error))?;
         let snapshot = SnapshotSource::Stored(Arc::new(stored));
-        Ok(RestoreSnapshot { dimension, snapshot, area, filter, order, entities, after_crash })
+        Ok(RestoreSnapshot { dimension, snapshot, area, filter, sequence, entities, after_crash })
     }
 }
 
@@ -164,9 +164,9 @@ pub fn write(
             Some(inside.map_or_else(|| std::path::absolute(stored.folder()), |inside| Ok(inside.to_owned())))
         }
     };
-    let RestoreSnapshot { dimension, snapshot: _, area, filter, order, entities, after_crash } = restore.clone();
+    let RestoreSnapshot { dimension, snapshot: _, area, filter, sequence, entities, after_crash } = restore.clone();
     let snapshot = snapshot.transpose().map_err(&failed)?;
-    let record = Record { dimension, area, filter, order, entities, after_crash, snapshot };
+    let record = Record { dimension, area, filter, sequence, entities, after_crash, snapshot };
     let bytes = encode(&record).map_err(|reason| failed(io::Error::other(reason)))?;
     let write = || {
         let mut file = File::create(unfinished.join(RECORD))?;

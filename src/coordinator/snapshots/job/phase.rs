@@ -88,7 +88,7 @@ pub(super) fn restore_phases(
 ) -> Result<Vec<Phase>, SnapshotJobError> {
     let has = |column: &ColumnPos| snapshot.column(*column).is_some();
     let columns: Vec<ColumnPos> = area.columns().filter(has).collect();
-    let mut phases = match (restore.order, area.chunk_heights()) {
+    let mut phases = match (restore.sequence, area.chunk_heights()) {
         (_, None) => Vec::new(),
         (None, Some(heights)) => {
             vec![Phase::Blocks(columns.iter().map(|column| (*column, heights.clone())).collect())]
@@ -96,8 +96,8 @@ pub(super) fn restore_phases(
         (Some(_), Some(heights)) if heights.start().abs_diff(*heights.end()) >= MAX_HEIGHTS => {
             return Err(SnapshotJobError::TooManyHeights { limit: MAX_HEIGHTS });
         }
-        (Some(order), Some(_)) => {
-            let items = order.items(area)?;
+        (Some(sequence), Some(_)) => {
+            let items = sequence.items(area)?;
             let items: Vec<RestoreItem> = items.filter(|item| has(&item.chunk.column())).collect();
             items.chunk_by(|a, b| a.phase == b.phase).map(phase_of).collect()
         }
