@@ -313,7 +313,7 @@ events! {
     }
     /// A [`ControlRegion`] that comes to nothing.
     ControlRefused {
-        /// What was asked for. One that waited for the end of a tick names the region that has taken over, if one has.
+        /// What was asked for. A halt that waited for the end of a tick names the region of that tick.
         request: ControlRegion,
         /// Why it is not done.
         error: ControlError,

@@ -2,7 +2,7 @@
 
 pub(super) mod panic;
 
-use super::clocks::control::{ControlError, ControlRegion, RegionOrder};
+use super::clocks::control::{ControlError, ControlRegion};
 use super::desk::Desk;
 use super::dimension::Stage;
 use super::dispatch::Running;
@@ -256,18 +256,20 @@ impl Desk<'_> {
         }
     }
 
-    /// Halts a region as a panic would, at once or when it comes back.
-    pub fn halt_by_order(&mut self, id: DimensionId, region: RegionId) {
+    /// Halts a region as a panic would, at once or when it comes back: the one that was asked for, or its successor.
+    pub fn halt_by_order(&mut self, request: ControlRegion, region: RegionId) {
+        let id = request.dimension;
         if let Some(running) = self.deadlines.running.get_mut(&(id, region)) {
             running.slot.is_to_halt = true;
             return;
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.regionizer.data(region).is_none_or(|slot| slot.halted.is_some()) {
-            return;
+        match dimension.regionizer.data(region) {
+            None => return self.refuse_control(request, ControlError::Gone),
+            Some(slot) if slot.halted.is_some() => return,
+            Some(_) => {}
         }
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else {
-            let request = ControlRegion { dimension: id, region, order: RegionOrder::Halt };
             return self.refuse_control(request, ControlError::Merging);
         };
         let mut parked = mem::take(slot.parked.get());

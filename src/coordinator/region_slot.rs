@@ -94,6 +94,9 @@ impl RegionSlot {
 
     /// One that may tick is due no later than its period from now; one that makes single steps at once.
     pub fn hasten(&mut self, time: &DimensionTime, now: Duration) {
+        if !self.may_tick(time) {
+            return;
+        }
         let latest = match self.control.paused || time.settings.paused {
             true => now,
             false => now.saturating_add(time.real_period(self.control.ticks_per_second)),

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// A column of one of the dimensions.
 pub(super) type ColumnKey = (DimensionId, ColumnPos);
 
-/// Knows which chunks need a new mesh. A column's turn comes when the eight around it are there.
+/// Knows which chunks need a new mesh. A column's turn comes when the eight around it are there. Once it has come, the column is
+/// finished though some of them go: half a column would be drawn both by its chunks and from afar.
 #[derive(Default)]
 pub(super) struct MeshQueue {
     columns: FxHashMap<ColumnKey, Tracked>,
@@ -35,6 +36,8 @@ struct Tracked {
     neighbors: usize,
     stale: Stale,
     running: BTreeSet<i64>,
+    /// Some of its meshes were begun: it is finished, whatever goes from beside it.
+    is_begun: bool,
     entities: BTreeMap<i64, Entity>,
 }
 
@@ -72,6 +75,7 @@ impl MeshQueue {
                     neighbors,
                     stale: Stale::All,
                     running: default(),
+                    is_begun: false,
                     entities: default(),
                 };
                 self.columns.insert(key, tracked);
@@ -193,6 +197,7 @@ impl MeshQueue {
             stale.remove(&y);
         }
         tracked.running.insert(y);
+        tracked.is_begun = true;
         let load = tracked.load;
         self.refresh(key);
         load
@@ -221,8 +226,9 @@ impl MeshQueue {
         if self.columns.get(&key).is_some_and(Tracked::is_settled) {
             self.drawn_changes += u64::from(self.drawn.insert(key));
         }
+        let is_drawn = self.drawn.contains(&key);
         let is_ready = self.columns.get(&key).is_some_and(|tracked| {
-            tracked.neighbors == AROUND.len()
+            (tracked.neighbors == AROUND.len() || tracked.is_begun && !is_drawn)
                 && match &tracked.stale {
                     Stale::All => true,
                     Stale::Some(stale) => stale.difference(&tracked.running).next().is_some(),
@@ -240,7 +246,7 @@ impl Tracked {
     /// Whether every mesh is that of the newest blocks.
     fn is_settled(&self) -> bool {
         let is_new = matches!(&self.stale, Stale::Some(stale) if stale.is_empty());
-        is_new && self.running.is_empty() && self.neighbors == AROUND.len()
+        is_new && self.running.is_empty()
     }
 
     fn stale_count(&self) -> usize {
@@ -361,6 +367,18 @@ mod tests {
         let before = queue.drawn_changes();
         queue.unload(key(1, 1)).for_each(drop);
         assert!(!queue.is_drawn(key(1, 1)) && queue.drawn_changes() != before);
+    }
+
+    #[test]
+    fn a_column_that_was_begun_is_finished_though_one_beside_it_goes() {
+        let mut queue = loaded(3);
+        let [first, ..] = queue.waiting(key(1, 1))[..] else { panic!("three chunks") };
+        let load = queue.begin(key(1, 1), first);
+        queue.unload(key(0, 0)).for_each(drop);
+        queue.finish(key(1, 1), first, load);
+        assert!(!queue.is_drawn(key(1, 1)));
+        assert_eq!(settle(&mut queue).len(), 2);
+        assert!(queue.is_drawn(key(1, 1)));
     }
 
     #[test]

@@ -27,7 +27,6 @@ mod verify;
 mod tests;
 
 use super::{StoreError, WorldOpenError};
-use crate::work::Stop;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -65,11 +64,4 @@ pub enum UpkeepError {
     /// It was told to stop, and nothing of it is left.
     #[error("it was stopped")]
     Cancelled,
-}
-
-impl UpkeepError {
-    /// Between two steps of work of which nothing is left if it is stopped.
-    fn if_stopped(stop: &Stop) -> Result<(), Self> {
-        if stop.is_stopped() { Err(Self::Cancelled) } else { Ok(()) }
-    }
 }

@@ -22,7 +22,8 @@ pub struct StepDimension {
 ///
 /// It holds for the region with this id, or for the one that took over from it in a merge a moment ago. Parts that split
 /// off begin as the region is; what merges keeps the orders of the region that goes on, and is paused only if both are.
-/// A region that has not ticked yet has no say in that. [`ControlRefused`] answers what comes to nothing.
+/// A region that has not ticked yet has no say in that. [`ControlRefused`] answers what comes to nothing, and
+/// nothing answers what is so already.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct ControlRegion {
     /// Its dimension.
@@ -40,7 +41,7 @@ pub enum RegionOrder {
     Pause,
     /// Tick again.
     Resume,
-    /// Tick so many times while it is paused.
+    /// Tick so many times while it is paused; one that runs ticks anyway.
     Step(u32),
     /// Tick so many times a second of its dimension's clock; `None` for the dimension's rate.
     TickRate(Option<f64>),
@@ -110,7 +111,7 @@ impl Desk<'_> {
             return self.refuse_control(control, ControlError::Gone);
         };
         match order {
-            RegionOrder::Halt => return self.halt_by_order(id, region),
+            RegionOrder::Halt => return self.halt_by_order(control, region),
             RegionOrder::Pause => {
                 slot.control.paused = true;
                 slot.control.steps = 0;

@@ -1,5 +1,6 @@
 //! What the end of a region's task means for the regionizer.
 
+use crate::coordinator::clocks::control::{ControlRegion, RegionOrder};
 use crate::coordinator::desk::Desk;
 use crate::coordinator::dispatch::Running;
 use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
@@ -106,8 +107,9 @@ impl Desk<'_> {
         let is_to_halt = mem::take(&mut slot.is_to_halt);
         self.give_back(id, region, slot);
         if is_to_halt && let Some(dimension) = self.dimensions.open.get(&id) {
-            let region = dimension.successor(region);
-            self.halt_by_order(id, region);
+            let request = ControlRegion { dimension: id, region, order: RegionOrder::Halt };
+            let successor = dimension.successor(region);
+            self.halt_by_order(request, successor);
         }
     }
 

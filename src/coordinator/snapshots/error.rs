@@ -26,9 +26,9 @@ pub enum SnapshotJobError {
     /// The dimension is not open, or was closed meanwhile.
     #[error("{0} is not open")]
     NotOpen(DimensionId),
-    /// The chunks cannot be put in order.
+    /// The chunks cannot be put in a sequence.
     #[error(transparent)]
-    Order(#[from] SequenceError),
+    Sequence(#[from] SequenceError),
     /// A stored snapshot cannot be read or written.
     #[error(transparent)]
     Stored(#[from] StoredSnapshotError),

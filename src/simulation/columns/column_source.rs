@@ -52,7 +52,7 @@ pub enum ColumnError {
         limit: u64,
     },
     /// It was asked for, and nobody answered.
-    #[error("column {0} was asked for, and nothing came of it: its region may have halted")]
+    #[error("column {0} was asked for, and nothing came of it")]
     Unanswered(ColumnPos),
 }
 

@@ -58,13 +58,17 @@ pub fn salvage_world(
 pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &Stop) -> Result<Backup, UpkeepError> {
     let new = NewWorld::begin(path)?;
     let restored = RocksStore::restore(backups, number, &new.database)?;
-    UpkeepError::if_stopped(stop)?;
+    end_if_stopped(stop)?;
     let store = Arc::new(RocksStore::open_to_read(&new.database)?);
     drop(WorldStore::open_existing(&crate::storage::StorageConfig::Custom(store), Access::Read)?);
     new.copy_snapshots(Some(snapshot_files::of_backup(backups, restored.number)))?;
-    UpkeepError::if_stopped(stop)?;
+    end_if_stopped(stop)?;
     new.finish()?;
     Ok(restored)
+}
+
+fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
+    if stop.is_stopped() { Err(UpkeepError::Cancelled) } else { Ok(()) }
 }
 
 /// A world that is being put together. Without [`finish`](Self::finish) nothing is left of it.
