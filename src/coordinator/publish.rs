@@ -89,28 +89,25 @@ impl Publisher {
     pub fn loaded(&mut self, dimension: DimensionId, blocks: Column) {
         let column = blocks.pos();
         let is_new = self.columns.insert((dimension, column));
-        self.column(dimension, column, ColumnUpdate::Loaded { blocks, is_new });
+        self.news.update_column((dimension, column), ColumnUpdate::Loaded { blocks, is_new });
     }
 
     pub fn unloaded(&mut self, dimension: DimensionId, column: ColumnPos) {
         if self.columns.remove(&(dimension, column)) {
-            self.column(dimension, column, ColumnUpdate::Unloaded);
+            self.news.update_column((dimension, column), ColumnUpdate::Unloaded);
         }
     }
 
     /// A part is added to a column.
     pub fn extended(&mut self, dimension: DimensionId, part: Column) {
-        self.column(dimension, part.pos(), ColumnUpdate::Changed { lost: HeightSet::new(), gained: part });
+        self.news
+            .update_column((dimension, part.pos()), ColumnUpdate::Changed { lost: HeightSet::new(), gained: part });
     }
 
     /// A part is cut from a column.
     pub fn cut(&mut self, dimension: DimensionId, column: ColumnPos, lost: &HeightSet) {
         let gained = Column::partial(column, HeightSet::new());
-        self.column(dimension, column, ColumnUpdate::Changed { lost: lost.clone(), gained });
-    }
-
-    fn column(&mut self, dimension: DimensionId, column: ColumnPos, update: ColumnUpdate) {
-        self.news.update_column((dimension, column), update);
+        self.news.update_column((dimension, column), ColumnUpdate::Changed { lost: lost.clone(), gained });
     }
 
     pub fn chunks(&mut self, dimension: DimensionId, changed: Vec<(ChunkPos, Arc<Chunk>)>) {

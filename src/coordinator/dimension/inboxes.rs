@@ -26,11 +26,7 @@ impl Dimension {
         if recalled.is_empty() {
             return Vec::new();
         }
-        let ids = |record: &storage::EntityRecord| {
-            let children: Vec<_> = record.children.iter().filter_map(|child| child.id).collect();
-            children.into_iter().chain([record.id])
-        };
-        let ids: FxHashSet<Uuid> = loaded.entities.iter().flat_map(ids).collect();
+        let ids: FxHashSet<Uuid> = loaded.entities.iter().flat_map(storage::EntityRecord::ids).collect();
         recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
     }
 

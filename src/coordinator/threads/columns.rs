@@ -3,7 +3,6 @@
 use super::Threads;
 use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::order_queue::Urgency;
-use crate::generation::{self, GenerateRequest};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn, RegionHome};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;
@@ -108,9 +107,7 @@ impl Source {
         match self {
             Self::Store => Ok(read.into()),
             Self::Generator => {
-                let request = GenerateRequest { column, heights: ground.heights.clone(), blocks: &ground.blocks };
-                let failed = |source| ColumnError::Generate { column, source };
-                let made = caught(column, || generation::generate(&*ground.generator, &request).map_err(failed))?;
+                let made = caught(column, || ground.make(column, ground.heights.clone()))?;
                 Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())
             }
             Self::Parts { heights, may_generate } => {

@@ -101,7 +101,7 @@ impl Listeners {
             let mut ground = Ungiven { completed: &mut *completed, given: &mut *given };
             let nearest = search.nearest(&mut ground, &mut self.appeared, disc.center, disc.radius, None);
             let Some((batch, _)) = nearest else { break };
-            let mask = disc.mask_of(batch, ground.look(batch));
+            let mask = disc.mask_of(batch, ground.wanted(batch));
             let mut in_range = BatchColumns::nearest_first(batch, mask, disc.center);
             let before = columns.len();
             columns.extend(in_range.by_ref().take(left));
@@ -154,11 +154,11 @@ impl Searched for Ungiven<'_> {
         !self.completed.full_in(TILE, completed) | given
     }
 
-    fn columns(&self, (completed, given): Self::Square, index: u32) -> u16 {
+    fn wanted_of(&self, (completed, given): Self::Square, index: u32) -> u16 {
         self.completed.completed_of(completed, index) & !self.given.completed_of(given, index)
     }
 
-    fn look(&mut self, batch: BatchPos) -> u16 {
+    fn wanted(&mut self, batch: BatchPos) -> u16 {
         self.completed.look(batch) & !self.given.look(batch)
     }
 }

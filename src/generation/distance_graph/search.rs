@@ -39,10 +39,10 @@ pub(super) trait Searched {
     fn mixed(&self, tile: Self::Square) -> u64;
 
     /// Such columns of a tile's batch.
-    fn columns(&self, tile: Self::Square, index: u32) -> u16;
+    fn wanted_of(&self, tile: Self::Square, index: u32) -> u16;
 
     /// Such columns of any batch.
-    fn look(&mut self, batch: BatchPos) -> u16;
+    fn wanted(&mut self, batch: BatchPos) -> u16;
 }
 
 /// Missing and unclaimed columns.
@@ -73,12 +73,12 @@ impl Searched for Tree {
     }
 
     #[inline]
-    fn columns(&self, tile: Square, index: u32) -> u16 {
+    fn wanted_of(&self, tile: Square, index: u32) -> u16 {
         self.available_of(tile, index)
     }
 
     #[inline]
-    fn look(&mut self, batch: BatchPos) -> u16 {
+    fn wanted(&mut self, batch: BatchPos) -> u16 {
         self.available(batch)
     }
 }
@@ -224,7 +224,7 @@ impl<G: Searched> Walk<'_, G> {
                 let index = column | row << 3;
                 let batch = BatchPos::new(corner.x + i64::from(column), corner.z + i64::from(row));
                 if mixed >> index & 1 == 1 {
-                    match self.disc.nearest_of(batch, self.ground.columns(square, index)) {
+                    match self.disc.nearest_of(batch, self.ground.wanted_of(square, index)) {
                         Some(nearest) => distance_squared = nearest,
                         None => continue,
                     }
@@ -326,7 +326,7 @@ impl Frontier {
     /// Something of the batch appeared.
     #[inline]
     pub fn put_back(&mut self, batch: BatchPos, ground: &mut impl Searched) {
-        if let Some(distance_squared) = self.disc().nearest_of(batch, ground.look(batch)) {
+        if let Some(distance_squared) = self.disc().nearest_of(batch, ground.wanted(batch)) {
             self.put_back_at(batch, distance_squared);
         }
     }
@@ -365,7 +365,7 @@ impl Frontier {
                 return None;
             }
             let batch = candidate.batch(center);
-            let nearest = disc.nearest_of(batch, ground.look(batch));
+            let nearest = disc.nearest_of(batch, ground.wanted(batch));
             if nearest == Some(candidate.distance_squared) {
                 return Some((batch, candidate.distance_squared));
             }

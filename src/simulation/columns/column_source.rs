@@ -312,7 +312,8 @@ impl ColumnSource {
         self.read_repaired(&store, column, read).map_err(|source| ColumnError::Store { column, source })
     }
 
-    fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
+    /// A column as the generator makes it, at these heights of blocks.
+    pub fn make(&self, column: ColumnPos, heights: Range<i64>) -> Result<Column, ColumnError> {
         let request = GenerateRequest { column, heights, blocks: &self.blocks };
         generate(&*self.generator, &request).map_err(|source| ColumnError::Generate { column, source })
     }
