@@ -113,8 +113,8 @@ impl TerranePlugin {
     }
 
     /// How much snapshot jobs may take of the world.
-    pub fn with_snapshots(mut self, settings: SnapshotConfig) -> Self {
-        self.config.snapshots = settings;
+    pub fn with_snapshots(mut self, config: SnapshotConfig) -> Self {
+        self.config.snapshots = config;
         self
     }
 
@@ -133,8 +133,8 @@ impl TerranePlugin {
     }
 
     /// When chunks that nobody needs move to colder tiers of the store, and when they come back.
-    pub fn with_tiers(mut self, settings: TierConfig) -> Self {
-        self.config.tiers = settings;
+    pub fn with_tiers(mut self, config: TierConfig) -> Self {
+        self.config.tiers = config;
         self
     }
 

@@ -297,10 +297,10 @@ fn take_events(desk: &mut Desk, snapshots: &mut Snapshots) {
 impl Desk<'_> {
     /// Orders what the job wants now; says whether it has come to its end.
     fn advance(&mut self, job: &mut Job) -> bool {
-        let (now, settings) = (self.clock.now, &self.config.snapshots);
-        let limits = Limits { columns: settings.columns.max(1), loading: settings.loading.max(1) };
-        let share = (!self.config.mode.is_lockstep()).then_some(settings.tick_share);
-        let budget = WorkBudget { share, chunks: settings.chunks.max(1) };
+        let (now, config) = (self.clock.now, &self.config.snapshots);
+        let limits = Limits { columns: config.columns.max(1), loading: config.loading.max(1) };
+        let share = (!self.config.mode.is_lockstep()).then_some(config.tick_share);
+        let budget = WorkBudget { share, chunks: config.chunks.max(1) };
         loop {
             let mut world =
                 Surroundings { dimensions: &mut self.dimensions, directory: &self.directory, saves: &self.saves };

@@ -18,13 +18,13 @@ struct Hall {
     id: DimensionId,
 }
 
-fn hall(disk: &Disk, folder: &Path, settings: SnapshotConfig) -> Hall {
-    hall_with(disk, folder, settings, |_| {})
+fn hall(disk: &Disk, folder: &Path, config: SnapshotConfig) -> Hall {
+    hall_with(disk, folder, config, |_| {})
 }
 
-fn hall_with(disk: &Disk, folder: &Path, settings: SnapshotConfig, register: impl FnOnce(&mut App)) -> Hall {
-    let settings = SnapshotConfig { folder: Some(folder.to_owned()), ..settings };
-    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshots(settings), register);
+fn hall_with(disk: &Disk, folder: &Path, config: SnapshotConfig, register: impl FnOnce(&mut App)) -> Hall {
+    let config = SnapshotConfig { folder: Some(folder.to_owned()), ..config };
+    let (mut app, dimension, id) = world_with(disk.plugin().with_snapshots(config), register);
     listen::<ArenaCreated>(&mut app);
     listen::<ArenaReverted>(&mut app);
     listen::<ArenaRemoved>(&mut app);
@@ -299,8 +299,8 @@ fn a_world_whose_arenas_or_restores_cannot_be_listed_is_not_opened() {
     for what in ["arenas", "restores"] {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join(what), "no folder").unwrap();
-        let settings = SnapshotConfig { folder: Some(folder.path().to_owned()), ..SnapshotConfig::default() };
-        let mut app = game(Disk::default().plugin().with_snapshots(settings));
+        let config = SnapshotConfig { folder: Some(folder.path().to_owned()), ..SnapshotConfig::default() };
+        let mut app = game(Disk::default().plugin().with_snapshots(config));
         start(&mut app);
         app.update();
         assert_eq!(app.should_exit(), Some(AppExit::error()), "{what}");

@@ -354,8 +354,8 @@ fn a_pre_generation_is_paused_resumed_and_cancelled() {
 
 #[test]
 fn a_snapshot_job_is_shown_and_cancelled() {
-    let settings = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
-    let (mut app, dimension) = two_regions(lockstep().with_snapshots(settings));
+    let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
+    let (mut app, dimension) = two_regions(lockstep().with_snapshots(config));
     listen::<SnapshotJobEnded>(&mut app);
     let id = dimension_id(&app, dimension);
     click(&mut app, "jobs");

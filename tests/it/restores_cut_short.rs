@@ -35,8 +35,8 @@ impl Machine {
     /// Saves each tick, and restores a column in each.
     fn plugin(&self) -> TerranePlugin {
         let folder = Some(self.folder.path().to_owned());
-        let settings = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
-        self.disk.plugin().with_snapshots(settings).with_autosave_period(Duration::ZERO)
+        let config = SnapshotConfig { chunks: 1, folder, ..SnapshotConfig::default() };
+        self.disk.plugin().with_snapshots(config).with_autosave_period(Duration::ZERO)
     }
 
     /// Restores that are remembered.

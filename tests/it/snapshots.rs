@@ -287,8 +287,8 @@ fn what_follows_an_entity_without_being_its_child_is_captured_and_comes_back_wit
 #[test]
 fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
     let updates = |loading| {
-        let settings = SnapshotConfig { loading, ..SnapshotConfig::default() };
-        let (mut app, _, id) = world(lockstep().with_snapshots(settings));
+        let config = SnapshotConfig { loading, ..SnapshotConfig::default() };
+        let (mut app, _, id) = world(lockstep().with_snapshots(config));
         let far = BlockBox::new(at(1_600, 0, 0), at(1_600 + 79, 15, 79));
         let job = jobs(&app).capture(CaptureSnapshot::new(id, far));
         let mut updates = 0;
@@ -306,8 +306,8 @@ fn no_more_ground_is_loaded_for_a_job_at_a_time_than_it_may() {
 
 #[test]
 fn a_job_takes_no_more_of_a_tick_than_it_may_and_can_be_cancelled() {
-    let settings = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
-    let (mut app, dimension, id) = world(lockstep().with_snapshots(settings));
+    let config = SnapshotConfig { columns: 64, chunks: 2, ..SnapshotConfig::default() };
+    let (mut app, dimension, id) = world(lockstep().with_snapshots(config));
     let stone = id_of(app.world(), "terrane:stone");
     let area = BlockBox::new(at(-16, 48, -16), at(31, 79, 31));
     let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));

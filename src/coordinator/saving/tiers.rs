@@ -75,7 +75,7 @@ pub struct TierStatistics {
 #[derive(Default)]
 struct Step {
     now: Duration,
-    settings: TierConfig,
+    config: TierConfig,
     moves: Vec<(ChunkGroup, Tier)>,
     /// It names what may move next.
     looks: bool,
@@ -117,7 +117,7 @@ impl Step {
         let is_adopting = !store.adopt_groups(STEP)?;
         let mut candidates = Vec::new();
         let mut remaining = 0;
-        for (tier, after) in [(Tier::Hot, self.settings.warm_after), (Tier::Warm, self.settings.cold_after)] {
+        for (tier, after) in [(Tier::Hot, self.config.warm_after), (Tier::Warm, self.config.cold_after)] {
             if after < Duration::MAX {
                 let until = self.now.checked_sub(after);
                 candidates.extend(store.cooling_groups(tier, until, STEP)?);
@@ -162,7 +162,7 @@ pub(in crate::coordinator) fn tend_tiers(mut desk: Desk, mut tiers: ResMut<Tiers
 impl Desk<'_> {
     fn ask_for_step(&mut self, tiers: &mut Tiers) {
         let now = self.clock.now;
-        let mut step = Step { now: self.store.0.play_time(), settings: self.config.tiers.clone(), ..Step::default() };
+        let mut step = Step { now: self.store.0.play_time(), config: self.config.tiers.clone(), ..Step::default() };
         if now >= tiers.next_at {
             step.looks = true;
             step.moves = mem::take(&mut tiers.decided);

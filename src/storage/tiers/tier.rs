@@ -1,4 +1,4 @@
-//! The tiers, and the settings of what moves between them.
+//! The tiers, and the configuration of what moves between them.
 
 use crate::storage::Family;
 use serde::{Deserialize, Serialize};
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn where_a_group_belongs_follows_from_time_and_then_distance() {
-        let settings = TierConfig::default();
+        let config = TierConfig::default();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        let tier = |idle: u64, distance| settings.tier(minutes(1_000), Some(minutes(1_000 - idle)), distance);
+        let tier = |idle: u64, distance| config.tier(minutes(1_000), Some(minutes(1_000 - idle)), distance);
         for distance in [None, Some(0), Some(u64::MAX)] {
             assert_eq!(tier(0, distance), Tier::Hot);
             assert_eq!(tier(9, distance), Tier::Hot);
@@ -129,17 +129,17 @@ mod tests {
         assert_eq!([None, Some(0), Some(1_024)].map(|distance| tier(10, distance)), [Tier::Warm; 3]);
         assert_eq!(tier(10, Some(1_025)), Tier::Cold);
         // A group that seems to have been accessed in the future is not idle.
-        assert_eq!(settings.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
+        assert_eq!(config.tier(minutes(5), Some(minutes(50)), None), Tier::Hot);
         // One that nobody ever needed is cold from the beginning.
-        assert_eq!(settings.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
-        let never = TierConfig { warm_after: Duration::MAX, ..settings };
+        assert_eq!(config.tier(Duration::ZERO, None, Some(0)), Tier::Cold);
+        let never = TierConfig { warm_after: Duration::MAX, ..config };
         assert_eq!(never.tier(minutes(1 << 40), Some(Duration::ZERO), Some(u64::MAX)), Tier::Hot);
         assert_eq!(never.tier(minutes(1), None, None), Tier::Hot);
     }
 
     #[test]
     fn by_default_32_mib_are_moved_in_a_second_and_what_is_saved_becomes_hot() {
-        let settings = TierConfig::default();
-        assert_eq!((settings.bytes_per_second, settings.promotion), (32 << 20, Promotion::OnSave));
+        let config = TierConfig::default();
+        assert_eq!((config.bytes_per_second, config.promotion), (32 << 20, Promotion::OnSave));
     }
 }

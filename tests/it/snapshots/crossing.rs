@@ -8,8 +8,8 @@ const ROW: BlockBox = BlockBox { min: at(-80, 0, 0), max: at(95, 31, 15) };
 
 /// A world in lockstep that captures one column at a time; walkers may turn round at both ends of the row.
 fn walked_world(turns: bool) -> (App, Entity, DimensionId) {
-    let settings = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
-    let mut app = game(lockstep().with_snapshots(settings));
+    let config = SnapshotConfig { columns: 1, ..SnapshotConfig::default() };
+    let mut app = game(lockstep().with_snapshots(config));
     listen::<SnapshotJobEnded>(&mut app);
     app.add_region_plugins(move |region| {
         if turns {

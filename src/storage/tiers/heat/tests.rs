@@ -101,7 +101,7 @@ fn groups_cool_down_in_the_order_of_their_last_access() {
 
 #[test]
 fn ten_minutes_and_an_hour_pass_on_the_clock() {
-    let (store, settings) = (TestStore::default(), TierConfig::default());
+    let (store, config) = (TestStore::default(), TierConfig::default());
     let world = store.world();
     world.set_session_time(MINUTE);
     save(&world, &batch([0], 1));
@@ -110,9 +110,9 @@ fn ten_minutes_and_an_hour_pass_on_the_clock() {
         world.set_session_time(minute * MINUTE);
         let now = world.play_time();
         for tier in [Tier::Hot, Tier::Warm] {
-            let until = now.saturating_sub(if tier == Tier::Hot { settings.warm_after } else { settings.cold_after });
+            let until = now.saturating_sub(if tier == Tier::Hot { config.warm_after } else { config.cold_after });
             let due = world.cooling_groups(tier, Some(until), 10).unwrap();
-            let moves: Vec<_> = due.iter().map(|due| (due.group, settings.tier(now, due.accessed, None))).collect();
+            let moves: Vec<_> = due.iter().map(|due| (due.group, config.tier(now, due.accessed, None))).collect();
             world.move_groups(&moves).unwrap();
         }
         tiers.push(world.tier(group(0)).unwrap().unwrap());
