@@ -70,9 +70,9 @@ pub mod prelude {
     pub use crate::space::{BatchPos, BlockBox, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, SectionPos};
     pub use crate::storage::{Promotion, StorageConfig, TierConfig};
     pub use crate::view::{
-        AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved,
-        ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity, Backlog,
-        BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
+        AfterCrash, Arena, ArenaCommands, ArenaCreated, ArenaDamage, ArenaError, ArenaOrder, ArenaRefused,
+        ArenaRemoved, ArenaReverted, ArenaSettings, ArenaState, ArenaStatus, Arenas, AskChunks, AskError, AskOpacity,
+        Backlog, BackupFailed, BackupWorld, BlockRefused, CaptureSnapshot, ChunkState, ChunkSyncClient, ChunkSyncPeer,
         ChunksAnswer, ColumnChanged, ColumnFailed, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, ControlError,
         ControlPregeneration, ControlRefused, ControlRegion, Coupling, Dimension, DimensionClock, DimensionClosed,
         DimensionFailed, DimensionGeneration, DimensionOpen, DimensionOpened, DimensionRemoved, DimensionStatistics,
