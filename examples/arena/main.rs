@@ -1,6 +1,6 @@
 //! An arena that explosions tear down while bots run through it, and that is restored, round after round.
 //!
-//! `cargo run --example arena --all-features` runs it, with `-- --help` it lists what it can do.
+//! `cargo run --example arena` runs it, with `-- --help` it lists what it can do.
 //!
 //! | file | what it shows |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Terrain to the horizon: 12 columns around the camera are loaded, 128 are seen.
 //!
-//! `cargo run --example horizon --all-features` runs it, with `-- --help` it lists what it can do.
+//! `cargo run --example horizon` runs it, with `-- --help` it lists what it can do.
 //!
 //! | file | what it shows |
 //! |---|---|

@@ -11,7 +11,7 @@ const LAKE: f32 = 314.0;
 /// The map's file, wherever the example is started.
 pub fn file() -> PathBuf {
     let asset = Path::new("assets/jacksboro_fault_dem.png");
-    let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).join(asset);
+    let in_project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(asset);
     if in_project.exists() { in_project } else { asset.to_owned() }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     setup::machine()?;
     let cargo = Cargo::from_environment();
-    let run = ["run", "--package", "bevy_terrane", "--example", "jacksboro", "--all-features", "--"];
+    let run = ["run", "--package", "terrane-examples", "--example", "jacksboro", "--"];
     let mut command = cargo.command(&run);
     if cfg!(unix) && std::env::var_os("XDG_RUNTIME_DIR").is_none() {
         // Vulkan drivers look for a Wayland display there, and complain where it is not set.
