@@ -61,8 +61,9 @@
 //!
 //! Sections are stored as bits of *tiles*, squares of 8 x 8 sections. Adding or removing a column looks at the tiles
 //! around it, however large the region is. A merge relabels the tiles of the smaller side, whichever of the two goes
-//! on; a removal of dead sections or a split walks the tiles of one region. Nothing depends on the order of a hash map:
-//! the same calls give the same ids, events and iteration orders.
+//! on; a removal of dead sections or a split walks the tiles of one region. Pending merges belong to the waiting region,
+//! whichever that is: the longer of two lists is kept, so n of them cost O(n log^2 n) until the last one is done. Nothing
+//! depends on the order of a hash map: the same calls give the same ids, events and iteration orders.
 
 mod config;
 mod invariants;
@@ -187,11 +188,8 @@ pub enum TickEnd {
         /// The regions that split off, ready too; most often none.
         split_off: Vec<RegionId>,
     },
-    /// It must not tick: the first of these to end its tick absorbs it.
-    Transient {
-        /// The ticking regions that it waits for, ascending.
-        waits_for: Vec<RegionId>,
-    },
+    /// It must not tick: the first of the regions that it [waits for](Regionizer::waits_for) absorbs it.
+    Transient,
     /// It had no section left and is gone, with its data.
     Dead,
 }

@@ -76,7 +76,7 @@ pub(super) fn watch(mut desk: Desk) {
     for (id, region, running_for, step) in hung {
         let column = desk.columns_of(id, region).first().copied();
         let open = desk.dimensions.open.get(&id);
-        let waiting = open.map(|open| open.regionizer.awaited_by(region).to_vec()).unwrap_or_default();
+        let waiting = open.map(|open| open.regionizer.awaited_by(region)).unwrap_or_default();
         let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
         let waits = waiting.iter().map(|region| format!(", {region} waits for it")).collect::<String>();
         warn!("{region} of {id}{place} hangs: {running_for:.1?} in {step}{waits}");

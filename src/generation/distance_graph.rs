@@ -250,7 +250,8 @@ impl DistanceGraph {
     ///
     /// That is what [`find_work`](Self::find_work) would still hand out if every claim was released: 0 if and only if
     /// nothing in range is missing. Takes time in proportion to the nodes in range and to r^(2/3), or to the
-    /// radius if that is below 2^13. Stops at `u64::MAX`.
+    /// radius if that is below 2^13. Beyond a radius of 2^27 the rim is counted in coarser squares, so that the time stays
+    /// bounded and the count is too high by less than a millionth. Stops at `u64::MAX`.
     pub fn count_missing_in_range(&self, center: ColumnPos, radius: u32) -> u64 {
         self.count(center, radius, Grain::Batches)
     }

@@ -31,22 +31,27 @@ impl<D> Regionizer<D> {
             ensure(alive != self.free_regions.contains(&slot), || format!("slot {slot} of {id} is free and in use"))?;
             let has_data = matches!(region.state, RegionState::Ready | RegionState::Transient);
             ensure(region.data.is_some() == has_data, || format!("{id} is {}, data: {}", region.state, !has_data))?;
-            let waits = !region.waits_for.is_empty();
-            ensure(waits == (region.state == RegionState::Transient), || {
-                format!("{id} is {} and waits for {:?}", region.state, region.waits_for)
+            ensure(region.wait.is_some() == (region.state == RegionState::Transient), || {
+                format!("{id} is {} and has pending merges {:?}", region.state, region.wait)
             })?;
             ensure(region.awaited_by.is_empty() || region.state == RegionState::Ticking, || {
                 format!("{id} is {} and awaited by {:?}", region.state, region.awaited_by)
             })?;
-            let sorted = region.waits_for.is_sorted_by(|a, b| a < b) && region.awaited_by.is_sorted_by(|a, b| a < b);
-            ensure(sorted, || format!("{id} has pending merges out of order"))?;
-            for &other in &region.waits_for {
-                ensure(self.awaited_by(other).contains(&id), || format!("{id} waits for {other}, one way only"))?;
+            for wait in region.awaited_by.iter().filter_map(|wait| self.waits.get(wait)) {
+                ensure(wait.ticking.contains(&id), || format!("{id} is awaited by {}, one way only", wait.region))?;
             }
-            for &other in &region.awaited_by {
-                ensure(self.waits_for(other).contains(&id), || format!("{id} is awaited by {other}, one way only"))?;
-            }
+            let lost = region.awaited_by.iter().find(|wait| !self.waits.contains_key(wait));
+            ensure(lost.is_none(), || format!("{id} is awaited by {lost:?}, which is not listed"))?;
             ensure(!alive || region.ground.sections > 0, || format!("{id} has no sections"))?;
+        }
+        for (name, wait) in &self.waits {
+            let waiting = self.slots.get(&wait.region).map(|&slot| &self.regions[slot as usize]);
+            let known = waiting.is_some_and(|region| region.wait == Some(*name)) && !wait.ticking.is_empty();
+            ensure(known, || format!("pending merges of {} are not its own, or none", wait.region))?;
+            let slots = wait.ticking.iter().map(|id| self.slots.get(id));
+            let listed =
+                |slot: Option<&u32>| slot.is_some_and(|&at| self.regions[at as usize].awaited_by.contains(name));
+            ensure(slots.into_iter().all(listed), || format!("{} waits one way only", wait.region))?;
         }
         ensure(self.slots.len() + self.free_regions.len() == self.regions.len(), || "a slot is lost".to_owned())
     }
@@ -130,8 +135,8 @@ impl<D> Regionizer<D> {
             ensure(alive != section.dead, || format!("{pos} is marked dead: {}", section.dead))?;
             for there in self.around(pos, config.section_merge_radius) {
                 let Some(other) = sections.get(&there) else { continue };
-                let pending = self.waits_for(section.region).contains(&other.region)
-                    || self.waits_for(other.region).contains(&section.region);
+                let waits = |one, other| self.waits_for(one).any(|awaited| awaited == other);
+                let pending = waits(section.region, other.region) || waits(other.region, section.region);
                 ensure(section.region == other.region || pending, || {
                     format!("{pos} of {} and {there} of {} are near", section.region, other.region)
                 })?;
@@ -150,7 +155,7 @@ impl<D> Regionizer<D> {
                     continue;
                 }
                 names.insert(id, start);
-                found.extend(self.waits_for(id).iter().chain(self.awaited_by(id)));
+                found.extend(self.waits_for(id).chain(self.awaited_by(id)));
             }
         }
         names

@@ -149,7 +149,7 @@ impl Model {
         let region = self.regions.get_mut(&id).expect("it is alive");
         if !region.waits_for.is_empty() {
             region.state = RegionState::Transient;
-            return TickEnd::Transient { waits_for: region.waits_for.iter().copied().collect() };
+            return TickEnd::Transient;
         }
         region.state = RegionState::Ready;
         let (all, dead) = (self.sections(id), self.dead_sections(id));
@@ -308,7 +308,7 @@ impl Trial {
         for (&id, region) in &model.regions {
             assert_eq!(regionizer.state(id), Some(region.state), "{id}");
             assert_eq!(witness.0[&id], Some(region.state), "{id}");
-            assert!(regionizer.waits_for(id).iter().eq(&region.waits_for), "{id}");
+            assert!(regionizer.waits_for(id).eq(region.waits_for.iter().copied()), "{id}");
             let sections = model.sections(id);
             let data = regionizer.data(id).or(ticking.get(&id)).expect("data is in or out");
             assert_eq!((&data.tokens, &data.sections), (&region.data, &sections), "{id}");

@@ -7,6 +7,7 @@ use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Wi
 use super::{RegionData, RegionEvent, RegionId, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd};
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::mem;
 use thiserror::Error;
 
@@ -45,11 +46,23 @@ pub(super) struct Region<D> {
     pub state: RegionState,
     /// None while it ticks.
     pub data: Option<D>,
-    /// The ticking regions that it is to merge with, ascending.
-    pub waits_for: Vec<RegionId>,
-    /// The transient regions that merge into it when its tick ends, ascending.
-    pub awaited_by: Vec<RegionId>,
+    /// Its pending merges, if it waits for any region.
+    pub wait: Option<WaitId>,
+    /// The pending merges into it, which become due when its tick ends.
+    pub awaited_by: BTreeSet<WaitId>,
     pub ground: Holdings,
+}
+
+/// Names pending merges: the region that waited first.
+pub(super) type WaitId = RegionId;
+
+/// Pending merges of one region. They stay what they are when the region is absorbed, so that a long list passes from
+/// region to region at no cost.
+pub(super) struct Wait {
+    /// The region that waits now.
+    pub region: RegionId,
+    /// The ticking regions that it is to merge with; never empty.
+    pub ticking: BTreeSet<RegionId>,
 }
 
 /// A tile in reach of a column that is being added.
@@ -67,6 +80,7 @@ pub struct Regionizer<D> {
     pub(super) regions: Vec<Region<D>>,
     pub(super) free_regions: Vec<u32>,
     pub(super) slots: FxHashMap<RegionId, u32>,
+    pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
     events: Vec<RegionEvent>,
     reached: Vec<Reached>,
@@ -117,6 +131,7 @@ impl<D: RegionData> Regionizer<D> {
             regions: Vec::new(),
             free_regions: Vec::new(),
             slots: FxHashMap::default(),
+            waits: FxHashMap::default(),
             next_id: RegionId(0),
             events: Vec::new(),
             reached: Vec::new(),
@@ -207,18 +222,19 @@ impl<D: RegionData> Regionizer<D> {
         };
         let region = &mut self.regions[slot as usize];
         region.data = Some(data);
-        let merging = mem::take(&mut region.awaited_by);
+        let due = mem::take(&mut region.awaited_by);
+        let mut merging: Vec<_> = due.iter().filter_map(|wait| Some(self.waits.get(wait)?.region)).collect();
+        merging.sort_unstable();
         for waiting in &merging {
             if let Some(&waiting) = self.slots.get(waiting) {
                 slot = self.absorb(waiting, slot);
             }
         }
         let region = &mut self.regions[slot as usize];
-        if !region.waits_for.is_empty() {
+        if region.wait.is_some() {
             region.state = RegionState::Transient;
-            let waits_for = region.waits_for.clone();
             self.events.push(RegionEvent::Transient(id));
-            return Ok(TickEnd::Transient { waits_for });
+            return Ok(TickEnd::Transient);
         }
         region.state = RegionState::Ready;
         let Holdings { sections, dead_sections: dead, .. } = region.ground;
@@ -286,7 +302,7 @@ impl<D: RegionData> Regionizer<D> {
         let region = &mut self.regions[target as usize];
         let before = region.state;
         // A region that waits never becomes ready here: it keeps what it waits for.
-        region.state = if region.waits_for.is_empty() { RegionState::Ready } else { RegionState::Transient };
+        region.state = if region.wait.is_none() { RegionState::Ready } else { RegionState::Transient };
         match region.state {
             RegionState::Ready if created => self.events.push(RegionEvent::Ready(region.id)),
             RegionState::Transient if created || before == RegionState::Ready => {
@@ -381,8 +397,8 @@ impl<D: RegionData> Regionizer<D> {
                     id,
                     state,
                     data: Some(data),
-                    waits_for: Vec::new(),
-                    awaited_by: Vec::new(),
+                    wait: None,
+                    awaited_by: BTreeSet::new(),
                     ground: Holdings::default(),
                 });
                 self.regions.len() as u32 - 1
@@ -398,7 +414,7 @@ impl<D: RegionData> Regionizer<D> {
         let region = &mut self.regions[slot as usize];
         region.state = RegionState::Dead;
         region.data = None;
-        region.waits_for.clear();
+        region.wait = None;
         region.awaited_by.clear();
         region.ground.tiles.clear();
         (region.ground.sections, region.ground.dead_sections, region.ground.columns) = (0, 0, 0);
@@ -408,9 +424,43 @@ impl<D: RegionData> Regionizer<D> {
 
     /// Makes the merge of `waiting`, which is not ticking, into the ticking region `ticking` pending.
     fn wait(&mut self, waiting: u32, ticking: u32) {
-        let (from, into) = (self.regions[waiting as usize].id, self.regions[ticking as usize].id);
-        insert_sorted(&mut self.regions[waiting as usize].waits_for, into);
-        insert_sorted(&mut self.regions[ticking as usize].awaited_by, from);
+        let region = &mut self.regions[waiting as usize];
+        let id = *region.wait.get_or_insert(region.id);
+        let wait = self.waits.entry(id).or_insert(Wait { region: region.id, ticking: BTreeSet::new() });
+        let ticking = &mut self.regions[ticking as usize];
+        wait.ticking.insert(ticking.id);
+        ticking.awaited_by.insert(id);
+    }
+
+    /// Hands pending merges over to the region in slot `target`, which absorbed the one that waited: of its own list and
+    /// this one the shorter joins the longer. Its merge with itself is done.
+    fn inherit_wait(&mut self, inherited: WaitId, target: u32) {
+        let into = &mut self.regions[target as usize];
+        let (id, own) = (into.id, into.wait.take());
+        let count = |wait| self.waits.get(&wait).map_or(0, |wait| wait.ticking.len());
+        let (longer, shorter) = match own {
+            Some(own) if count(own) > count(inherited) => (own, Some(inherited)),
+            own => (inherited, own),
+        };
+        let joining = shorter.and_then(|name| Some((name, self.waits.remove(&name)?.ticking)));
+        let Some(wait) = self.waits.get_mut(&longer) else { return };
+        if let Some((was, joining)) = joining {
+            for ticking in joining.into_iter().filter(|&ticking| ticking != id) {
+                if let Some(&slot) = self.slots.get(&ticking) {
+                    let awaited_by = &mut self.regions[slot as usize].awaited_by;
+                    awaited_by.remove(&was);
+                    awaited_by.insert(longer);
+                }
+                wait.ticking.insert(ticking);
+            }
+        }
+        wait.ticking.remove(&id);
+        wait.region = id;
+        if wait.ticking.is_empty() {
+            self.waits.remove(&longer);
+        } else {
+            self.regions[target as usize].wait = Some(longer);
+        }
     }
 
     /// Merges `source`, which is not ticking, into `target`, at a cost of the smaller one's tiles. Answers the target's
@@ -430,7 +480,7 @@ impl<D: RegionData> Regionizer<D> {
         let from = &mut self.regions[source as usize];
         let (from_id, data) = (from.id, from.data.take());
         let moved = mem::take(&mut from.ground);
-        let waits_for = mem::take(&mut from.waits_for);
+        let wait = from.wait.take();
 
         let into = &mut self.regions[target as usize];
         let into_id = into.id;
@@ -448,24 +498,12 @@ impl<D: RegionData> Regionizer<D> {
             into.merge(from_id, data);
         }
 
-        for &id in &waits_for {
-            if let Some(&ticking) = self.slots.get(&id) {
-                self.regions[ticking as usize].awaited_by.retain(|&waiting| waiting != from_id);
-                if id != into_id {
-                    self.wait(target, ticking);
-                }
-            }
+        if let Some(wait) = wait {
+            self.inherit_wait(wait, target);
         }
         self.regions[source as usize].ground = moved;
-        self.regions[source as usize].waits_for = waits_for;
         self.free(source);
         self.events.push(RegionEvent::Merged { from: from_id, into: into_id });
         target
-    }
-}
-
-fn insert_sorted(ids: &mut Vec<RegionId>, id: RegionId) {
-    if let Err(place) = ids.binary_search(&id) {
-        ids.insert(place, id);
     }
 }

@@ -93,7 +93,7 @@ fn everything(world: &World) -> String {
         let dead: Vec<_> = world.dead_sections(id).collect();
         let columns: Vec<_> = world.columns(id).collect();
         let counts = (world.section_count(id), world.dead_section_count(id), world.column_count(id));
-        let pending = (world.waits_for(id), world.awaited_by(id));
+        let pending = (world.waits_for(id).collect::<Vec<_>>(), world.awaited_by(id));
         let owners: Vec<_> = sections.iter().map(|&section| world.region_at_section(section)).collect();
         format!(
             "{id} {:?} {:?} {sections:?} {dead:?} {columns:?} {counts:?} {pending:?} {owners:?}\n",

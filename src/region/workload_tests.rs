@@ -5,6 +5,7 @@ mod workload;
 use super::*;
 use crate::space::ColumnPos;
 use std::sync::LazyLock;
+use std::time::Instant;
 use workload::{Change, Random, Walk, apply, begin_all, end_all, regionizer, square, tick_all};
 
 static SCATTERED: LazyLock<Walk> = LazyLock::new(|| Walk::on_square_of(20_000));
@@ -174,4 +175,63 @@ fn ticks_that_overlap_give_one_result_in_any_order() {
         (1..ids.len()).rev().for_each(|i| ids.swap(i, random.below(i as u32 + 1) as usize));
     });
     assert_eq!(dense, shuffled);
+}
+
+/// A column in this section of the standard configuration.
+fn column_in(x: usize, z: i64) -> ColumnPos {
+    ColumnPos::new(4 * x as i64, 4 * z)
+}
+
+/// One transient region along so many ticking ones, which then end their ticks one after the other.
+fn one_waits_for_many(count: usize) {
+    let mut regionizer = regionizer();
+    for n in 0..count {
+        regionizer.add_column(column_in(8 * n, 0)).expect("it is absent");
+    }
+    let ticking = begin_all(&mut regionizer);
+    assert_eq!(ticking.len(), count);
+    for n in 0..2 * count - 1 {
+        regionizer.add_column(column_in(4 * n, 5)).expect("it is absent");
+    }
+    let waiting = regionizer.region_at(column_in(0, 5)).expect("it was added");
+    assert_eq!((regionizer.region_count(), regionizer.waits_for(waiting).count()), (count + 1, count));
+    end_all(&mut regionizer, &ticking);
+    assert_eq!(regionizer.regions(), ticking[count - 1..]);
+    assert_eq!(regionizer.column_count(ticking[count - 1]), 3 * count - 1);
+}
+
+/// So many transient regions between two long ones that tick.
+fn many_wait_for_two(count: usize) {
+    let mut regionizer = regionizer();
+    for x in 0..4 * count {
+        for z in [0, 10] {
+            regionizer.add_column(column_in(4 * x, z)).expect("it is absent");
+        }
+    }
+    let ticking = begin_all(&mut regionizer);
+    assert_eq!(ticking.len(), 2);
+    for n in 0..count {
+        regionizer.add_column(column_in(16 * n, 5)).expect("it is absent");
+    }
+    assert_eq!((regionizer.region_count(), regionizer.awaited_by(ticking[0]).len()), (count + 2, count));
+    end_all(&mut regionizer, &ticking);
+    assert_eq!(regionizer.regions(), ticking[1..]);
+    assert_eq!(regionizer.column_count(ticking[1]), 9 * count);
+}
+
+#[test]
+fn pending_merges_cost_about_as_much_each_however_many_there_are() {
+    let fastest = |work: fn(usize), count| {
+        let time = || {
+            let start = Instant::now();
+            work(count);
+            start.elapsed()
+        };
+        (0..3).map(|_| time()).min().unwrap_or_default()
+    };
+    for work in [one_waits_for_many, many_wait_for_two] {
+        let (few, many) = (fastest(work, 1000), fastest(work, 16_000));
+        // If each cost as much as there are, this would be 256 times as long.
+        assert!(many < 64 * few, "1,000: {few:?}, 16,000: {many:?}");
+    }
 }

@@ -19,7 +19,7 @@ fn exceeds(disc: &Disc, without: u64) -> bool {
 /// All columns of the disc.
 pub(super) fn all_columns(disc: &Disc) -> u128 {
     if disc.radius > MAX_RADIUS_BY_ROWS {
-        disc.columns_in_all(Grain::Columns)
+        disc.columns_in_all(Grain::Columns.shift())
     } else {
         disc.columns_in_range(disc.bounds(), Grain::Columns)
     }
@@ -53,7 +53,8 @@ impl Count<'_> {
         // Empty land is counted in stretches between the roots, since a wide disc spans more roots than can be visited.
         if self.disc.radius > MAX_RADIUS_BY_ROWS {
             let in_root = |&(key, _): &(_, _)| self.disc.columns_in_range(area(key).rect(), self.grain);
-            return total + self.disc.columns_in_all(self.grain) - roots.iter().map(in_root).sum::<u128>();
+            return total + self.disc.columns_in_all(self.grain.shift() + self.coarser())
+                - roots.iter().map(in_root).sum::<u128>();
         }
         let bounds = self.disc.bounds();
         let shift = Area::shift(ROOT);
@@ -79,6 +80,11 @@ impl Count<'_> {
         }
         stretch(next_z, bounds.max_z >> shift, min_x, max_x);
         total
+    }
+
+    /// In a disc of more than 2^27 columns' radius the rim is counted in squares of more columns, so that no count takes long.
+    fn coarser(&self) -> u32 {
+        (u32::BITS - self.disc.radius.leading_zeros()).saturating_sub(27)
     }
 
     fn missing_in(&self, area: Area, square: Square) -> u64 {

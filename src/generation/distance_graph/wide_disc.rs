@@ -4,12 +4,12 @@
 //! r^(2/3) edges, and the points below an edge are counted by a formula. From a corner of the hull the next edge is the
 //! one that falls least; it is found as the Stern-Brocot tree is searched, in strides.
 
-use super::disc::{Disc, Grain};
+use super::disc::Disc;
 
 impl Disc {
-    /// Like [`Self::columns_in_range`] of all there is, in time in proportion to r^(2/3).
-    pub fn columns_in_all(&self, grain: Grain) -> u128 {
-        let shift = grain.shift();
+    /// Like [`Self::columns_in_range`] of all there is, in squares of 2^`shift` columns' edge, and in time in proportion to
+    /// (r / edge)^(2/3).
+    pub fn columns_in_all(&self, shift: u32) -> u128 {
         // Besides the row that the centre is in: the squares on either side, by the gap of the nearest and their number.
         let sides = |center: i64| {
             let place = center & ((1 << shift) - 1);

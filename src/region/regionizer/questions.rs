@@ -1,5 +1,7 @@
 //! What a regionizer can be asked. Nothing is changed by it.
 
+#[cfg(test)]
+use super::Wait;
 use super::{Region, Regionizer};
 use crate::region::section_tile::{SectionTile, SectionTilePos};
 use crate::region::{RegionId, RegionState, RegionizerConfig};
@@ -108,23 +110,24 @@ impl<D> Regionizer<D> {
     }
 
     /// The ticking regions that a transient region waits for, ascending.
-    pub fn waits_for(&self, id: RegionId) -> &[RegionId] {
-        self.region(id).map_or(&[], |region| &region.waits_for)
+    pub fn waits_for(&self, id: RegionId) -> impl Iterator<Item = RegionId> {
+        let wait = self.region(id).and_then(|region| self.waits.get(&region.wait?));
+        wait.into_iter().flat_map(|wait| wait.ticking.iter().copied())
     }
 
     /// The transient regions that a ticking region absorbs when its tick ends, ascending.
-    pub fn awaited_by(&self, id: RegionId) -> &[RegionId] {
-        self.region(id).map_or(&[], |region| &region.awaited_by)
+    pub fn awaited_by(&self, id: RegionId) -> Vec<RegionId> {
+        let waits = self.region(id).into_iter().flat_map(|region| &region.awaited_by);
+        let mut waiting: Vec<_> = waits.filter_map(|wait| Some(self.waits.get(wait)?.region)).collect();
+        waiting.sort_unstable();
+        waiting
     }
 
     /// All merges that are pending, as (transient, ticking), ascending.
     #[cfg(test)]
     pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
-        let mut pending: Vec<_> = self
-            .regions
-            .iter()
-            .flat_map(|region| region.waits_for.iter().map(move |&ticking| (region.id, ticking)))
-            .collect();
+        let of_one = |wait: &Wait| wait.ticking.iter().map(|&ticking| (wait.region, ticking)).collect::<Vec<_>>();
+        let mut pending: Vec<_> = self.waits.values().flat_map(of_one).collect();
         pending.sort_unstable();
         pending
     }

@@ -38,6 +38,12 @@ const NEEDS: &[Need] = &[
         window: false,
         found: Machine::has_vulkan_driver,
     },
+    Need {
+        purpose: "Python, for the test of docs/world-format.md",
+        package: "python3",
+        window: false,
+        found: |machine| machine.has_program("python3"),
+    },
     window("libX11.so.6", "libx11-6", |machine| machine.has_library("libX11.so.6")),
     window("libX11-xcb.so.1", "libx11-xcb1", |machine| machine.has_library("libX11-xcb.so.1")),
     window("libXcursor.so.1", "libxcursor1", |machine| machine.has_library("libXcursor.so.1")),
@@ -61,7 +67,7 @@ mod tests {
     use super::*;
     use crate::setup::machine::tests::Tree;
 
-    const ALWAYS: [&str; 4] = ["g++", "libclang-dev", "libvulkan1", "mesa-vulkan-drivers"];
+    const ALWAYS: [&str; 5] = ["g++", "libclang-dev", "libvulkan1", "mesa-vulkan-drivers", "python3"];
     const WINDOW: [&str; 6] = ["libx11-6", "libx11-xcb1", "libxcursor1", "libxi6", "libxrandr2", "libxkbcommon-x11-0"];
 
     fn wanted(tree: &Tree, variables: &[(&str, &str)]) -> Vec<&'static str> {
@@ -85,6 +91,7 @@ mod tests {
     fn only_what_is_missing_is_wanted() {
         let tree = Tree::new(&[
             "usr/bin/c++",
+            "usr/bin/python3",
             "usr/lib/x86_64-linux-gnu/libvulkan.so.1",
             "usr/lib/x86_64-linux-gnu/libXi.so.6",
             "usr/lib/x86_64-linux-gnu/libX11.so.6",
@@ -100,6 +107,7 @@ mod tests {
     fn a_complete_machine_wants_nothing() {
         let tree = Tree::new(&[
             "usr/bin/c++",
+            "usr/bin/python3",
             "usr/lib/llvm-14/lib/libclang.so.1",
             "usr/lib/llvm-14/lib/clang/14.0.6/include/stddef.h",
             "usr/lib/aarch64-linux-gnu/libvulkan.so.1",

@@ -202,7 +202,7 @@ fn wide_discs_are_counted_without_their_rows() {
         let disc = Disc { center, radius };
         for grain in [Grain::Batches, Grain::Columns] {
             let expected = disc.columns_in_range(disc.bounds(), grain);
-            assert_eq!(disc.columns_in_all(grain), expected, "{grain:?} around {center} within {radius}");
+            assert_eq!(disc.columns_in_all(grain.shift()), expected, "{grain:?} around {center} within {radius}");
         }
     };
     for center in centers() {
@@ -237,6 +237,22 @@ fn counts_at_the_edges_stop_at_the_last_column() {
     let quarter = graph.count_missing_in_range(corner, 100_000);
     let exact = std::f64::consts::PI * 1e10 / 4.0;
     assert!((quarter as f64 / exact - 1.0).abs() < 1e-3, "{quarter}");
+}
+
+#[test]
+fn the_widest_discs_are_counted_to_a_millionth() {
+    let graph = DistanceGraph::new();
+    // From the edge and the corner a half and a quarter of the disc are seen, which fit a `u64`.
+    for (center, share, radius) in [
+        (ColumnPos::new(i64::MAX, i64::MIN), 0.25, u32::MAX),
+        (ColumnPos::new(i64::MAX, 12), 0.5, 3_000_000_000),
+        (ColumnPos::new(-7, 12), 1.0, 1 << 31),
+    ] {
+        let exact = std::f64::consts::PI * f64::from(radius).powi(2) * share;
+        for missing in [graph.count_missing_in_disc(center, radius), graph.count_missing_in_range(center, radius)] {
+            assert!((missing as f64 / exact - 1.0).abs() < 1e-6, "{missing} around {center} within {radius}");
+        }
+    }
 }
 
 #[test]
