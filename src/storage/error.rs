@@ -53,6 +53,14 @@ pub enum StoreError {
         /// What the backend said, with the file and the place in it if it knows them.
         reason: String,
     },
+    /// A file of the store is missing, or is not what was written. To open it would lose what is stored.
+    #[error("{} is damaged: {reason}", path.display())]
+    DamagedFile {
+        /// The file, or the store's folder if it is not known which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A batch was not written, because something else is stored than what it [requires](super::WriteBatch::require).
     #[error(
         "nothing was written to the world {}: another writer changed key {key:02x?} of {family} meanwhile", path.display()
@@ -111,7 +119,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether it is of something stored that is not what was written, and not of the store itself.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self, Self::Corrupt { .. } | Self::Damaged { .. })
+        matches!(self, Self::Corrupt { .. } | Self::Damaged { .. } | Self::DamagedFile { .. })
     }
 
     /// What a backend said.

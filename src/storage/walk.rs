@@ -56,6 +56,8 @@ pub(super) fn all_keys() -> Range<Vec<u8>> {
 pub(super) struct Walk<'a, P> {
     store: &'a dyn KeyValueStore,
     ranges: VecDeque<(Family, Range<Vec<u8>>)>,
+    /// The entries of the first range so far, if all of a family is to be in it and could be read.
+    seen: Option<u64>,
     /// About the bytes of all ranges.
     all: Option<u64>,
     done: Progress,
@@ -70,8 +72,9 @@ impl<'a, P: FnMut(&Progress) -> ControlFlow<()>> Walk<'a, P> {
         progress: P,
     ) -> Result<Self, StoreError> {
         let ranges = ranges.into_iter().collect();
-        let mut walk = Self { store, ranges, all: None, done: Progress::default(), progress };
+        let mut walk = Self { store, ranges, seen: None, all: None, done: Progress::default(), progress };
         walk.all = walk.bytes_left()?;
+        walk.begin_range();
         Ok(walk)
     }
 
@@ -87,10 +90,17 @@ impl<'a, P: FnMut(&Progress) -> ControlFlow<()>> Walk<'a, P> {
                 Ok(page) => {
                     match page.last() {
                         Some((last, _)) => range.start = keys::after(last),
-                        None => _ = self.ranges.pop_front(),
+                        None => {
+                            if let Some(range) = self.unseen(family)? {
+                                visit(Found::Unreadable(range))?;
+                            }
+                            self.ranges.pop_front();
+                            self.begin_range();
+                        }
                     }
                     if !page.is_empty() {
                         self.done.done += page.len() as u64;
+                        self.seen = self.seen.map(|seen| seen + page.len() as u64);
                         self.done.bytes += page.iter().map(entry_bytes).sum::<usize>() as u64;
                         visit(Found::Page(family, &page))?;
                         limit.entries = PAGE.entries.min(limit.entries * 2);
@@ -99,13 +109,10 @@ impl<'a, P: FnMut(&Progress) -> ControlFlow<()>> Walk<'a, P> {
                 // All before what cannot be read comes first.
                 Err(StoreError::Damaged { .. }) if limit.entries > 1 => limit.entries /= 2,
                 Err(StoreError::Damaged { reason, .. }) => {
-                    let (last, end) = Search { store: self.store, family, range: range.clone() }.run()?;
+                    let end = Search { store: self.store, family, range: range.clone() }.run()?;
                     let first = std::mem::replace(&mut range.start, end.clone());
-                    // A store may be able to read a value that a scan stumbles over, if only by leaving its checks to us.
-                    match self.store.get(family, &last) {
-                        Ok(Some(value)) => visit(Found::Page(family, &[(last, value)]))?,
-                        _ => visit(Found::Unreadable(UnreadableRange { family, first, end, reason }))?,
-                    }
+                    self.seen = None;
+                    visit(Found::Unreadable(UnreadableRange { family, first, end, reason }))?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -117,6 +124,22 @@ impl<'a, P: FnMut(&Progress) -> ControlFlow<()>> Walk<'a, P> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn begin_range(&mut self) {
+        self.seen = self.ranges.front().and_then(|(_, range)| (*range == all_keys()).then_some(0));
+    }
+
+    /// All of a family, if its store knows of another number of entries than were seen: an error that it did not notice.
+    fn unseen(&self, family: Family) -> Result<Option<UnreadableRange>, StoreError> {
+        let Some(seen) = self.seen else { return Ok(None) };
+        let expected = self.store.expected_entries(family)?.filter(|expected| !expected.contains(&seen));
+        Ok(expected.map(|expected| {
+            let (least, most) = expected.into_inner();
+            let reason = format!("{seen} entries were read, but its tables have {least} to {most}");
+            let Range { start: first, end } = all_keys();
+            UnreadableRange { family, first, end, reason }
+        }))
     }
 
     /// What was looked at.
@@ -142,8 +165,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The last key from which nothing can be read, and the first from which something can, or the range ends.
-    fn run(&self) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
+    /// The first key from which something can be read, or the end of the range.
+    fn run(&self) -> Result<Vec<u8>, StoreError> {
         let width = self.width();
         let mut last = number(&self.range.start, width);
         let start = last.clone();
@@ -163,7 +186,7 @@ impl Search<'_> {
             }
         }
         let behind = keys::after(&self.range.start);
-        Ok((last, end.max(behind).min(self.range.end.clone())))
+        Ok(end.max(behind).min(self.range.end.clone()))
     }
 
     /// The bytes of a key that are looked at: of a longer one the rest makes no difference worth the time.

@@ -171,7 +171,10 @@ pub enum WorldOpenError {
         path: PathBuf,
     },
     /// The database cannot be used.
-    #[error("{source}; if the disk is sound, restore the world {} from a backup", path.display())]
+    #[error(
+        "{source}; if the disk is sound, restore the world {} from a backup, or what can be read of it with `terrane salvage`",
+        path.display()
+    )]
     Database {
         /// The world's folder.
         path: PathBuf,
@@ -187,6 +190,17 @@ pub enum WorldOpenError {
         /// The world's folder.
         path: PathBuf,
     },
+}
+
+impl WorldOpenError {
+    /// Whether something of the world is missing, or not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::MarkerDamaged { .. } | Self::DatabaseMissing { .. } => true,
+            Self::Database { source, .. } => source.is_damage(),
+            _ => false,
+        }
+    }
 }
 
 impl WorldStore {

@@ -3,10 +3,13 @@
 
 #![cfg(feature = "rocksdb")]
 
+mod files;
 mod fixtures;
+mod flips;
 mod ground;
 mod kills;
 mod locked;
+mod logs;
 mod tables;
 
 use crate::support::{folder, noise};
@@ -71,6 +74,20 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = folder::files(path);
     found.retain(|path, _| !path.file_name().unwrap().to_str().unwrap().starts_with("LOG"));
     found
+}
+
+/// The files of its database of this kind, by size.
+fn database_files(path: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut found: Vec<_> =
+        files(path).into_iter().filter(|(file, _)| file.extension().is_some_and(|e| e == kind)).collect();
+    found.sort_by_key(|(_, bytes)| bytes.len());
+    found.into_iter().map(|(file, _)| file).collect()
+}
+
+/// The last round that was saved, as its entity says.
+fn stored_round(world: &WorldStore) -> Option<u32> {
+    let entity = world.entity(Uuid::from_u128(5)).unwrap()?;
+    Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
 }
 
 /// The numbers in the lines that begin with this word.

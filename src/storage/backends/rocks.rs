@@ -2,12 +2,15 @@
 
 mod backups;
 mod compaction;
+mod entries;
+mod files;
+mod log_file;
 mod reopening;
 #[cfg(test)]
 mod tests;
 
 use crate::storage::{
-    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch,
+    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys,
 };
 use reopening::{Database, Failure};
 use rocksdb::{
@@ -16,8 +19,9 @@ use rocksdb::{
     statistics::{StatsLevel, Ticker},
 };
 use std::ffi::CStr;
+use std::mem;
 use std::num::NonZeroU32;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -27,6 +31,9 @@ const BLOCK_CACHE_BYTES: usize = 128 * MEBIBYTE;
 /// Measured with terrain: 16K blocks compress a seventh better than 4K for twice the time of a point read, and
 /// most reads here are ranges.
 const BLOCK_BYTES: usize = 16 * 1024;
+/// With values that are packed already nothing is gained by larger blocks, and a flipped bit takes one value or a few that are
+/// in blob files.
+const PACKED_BLOCK_BYTES: usize = 256;
 /// A small limit flushes small files all the time and nearly doubles the bytes written.
 const WAL_BYTES: u64 = 192 * MEBIBYTE as u64;
 const ZSTD_LEVEL: i32 = 1;
@@ -37,6 +44,10 @@ const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
 ///
 /// All families share one write-ahead log, so a batch over several of them is atomic. A damaged database is reported
 /// and never repaired: RocksDB's repair may drop data that could still be read.
+///
+/// When it is dropped, everything goes from the log into tables, and a list of the files is left beside them, which the next
+/// opening compares with what is there. After a kill the log is read instead: what was synced is there, up to the torn end of
+/// the log. Any other damage of the log, and a file that is missing, keeps the database from being opened.
 ///
 /// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
 /// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile. If a damaged
@@ -60,23 +71,25 @@ impl RocksStore {
     /// Opens the database in the folder `path`, or makes one there if `create`.
     ///
     /// # Errors
-    /// RocksDB's own, as a [`StoreError::Backend`] that names the folder: for a missing or damaged file, and for a
-    /// database that is open already. Nothing in it is changed then.
+    /// [`StoreError::DamagedFile`] for a missing or damaged file, and RocksDB's own, as a [`StoreError::Backend`] that names
+    /// the folder, for instance for a database that is open already. Nothing stored is changed then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(create);
-        let database = Database::Whole(reopening::open(path, &options, true, &cache)?);
+        let database = files::open(path, create, || reopening::open(path, &options, true, &cache))?;
+        let database = Database::Whole(database);
         Ok(Self::new(path, true, cache, options, database))
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
     ///
     /// # Errors
-    /// RocksDB's own, as a [`StoreError::Backend`] that names the folder; each write is refused later on.
+    /// As of [`open`](Self::open); each write is refused later on.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(false);
-        let database = Database::StandIn(reopening::open_to_read(path, &options, &cache)?);
+        let database = files::open_to_read(path, || reopening::open_to_read(path, &options, &cache))?;
+        let database = Database::StandIn(database);
         Ok(Self::new(path, false, cache, options, database))
     }
 
@@ -164,6 +177,18 @@ impl RocksStore {
     }
 }
 
+impl Drop for RocksStore {
+    fn drop(&mut self) {
+        let database = mem::replace(self.database.get_mut().unwrap_or_else(PoisonError::into_inner), Database::Closed);
+        let has_failed = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner).is_some();
+        if let Database::Whole(database) = database
+            && !has_failed
+        {
+            files::close(database, &self.path);
+        }
+    }
+}
+
 fn database_options(create: bool) -> Options {
     let mut options = Options::default();
     options.create_if_missing(create);
@@ -188,7 +213,8 @@ fn database_options(create: bool) -> Options {
 const fn least_blob_bytes(family: Family) -> u64 {
     match family {
         Family::WarmChunks => 16 << 10,
-        Family::ColdChunks => 4 << 10,
+        // A table's checksums are of blocks, and those of a cluster of its groups.
+        Family::ColdChunks => 0,
         _ => 64 << 10,
     }
 }
@@ -201,7 +227,7 @@ const fn is_packed(family: Family) -> bool {
 fn family_options(family: Family, cache: &Cache) -> Options {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(cache);
-    table.set_block_size(BLOCK_BYTES);
+    table.set_block_size(if is_packed(family) { PACKED_BLOCK_BYTES } else { BLOCK_BYTES });
     table.set_bloom_filter(10.0, false);
     table.set_cache_index_and_filter_blocks(true);
     table.set_pin_l0_filter_and_index_blocks_in_cache(true);
@@ -242,26 +268,80 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     options
 }
 
+/// Whether what cannot be read is a value whose parts have checksums of their own, and only the value: its blob file does not
+/// have what was written, but the table says where it is.
+fn has_finer_checksums(family: Family, error: &rocksdb::Error) -> bool {
+    const OF_A_BLOB: [&str; 3] = [
+        "Corruption: Blob CRC mismatch",
+        "Corruption: Key mismatch when reading blob",
+        "Corruption: Error while decoding blob",
+    ];
+    is_packed(family) && OF_A_BLOB.iter().any(|reason| error.as_ref().starts_with(reason))
+}
+
+/// Reads without checksums, and keeps nothing of it: others would take it for checked.
+fn unchecked() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_verify_checksums(false);
+    options.fill_cache(false);
+    options
+}
+
+/// The first entries of a range. Of a value that only its parts' checksums can judge, what is there.
+fn read_page(
+    database: &DB,
+    handle: &ColumnFamily,
+    family: Family,
+    range: Range<&[u8]>,
+    limit: PageLimit,
+    fills_cache: bool,
+) -> Result<Vec<KeyValue>, rocksdb::Error> {
+    let (mut page, mut bytes) = (Vec::<KeyValue>::new(), 0);
+    // Why the next value is read without checksums.
+    let mut failed = None;
+    while !range.is_empty() {
+        let mut options = if failed.is_some() { unchecked() } else { ReadOptions::default() };
+        options.fill_cache(fills_cache && failed.is_none());
+        options.set_iterate_upper_bound(range.end);
+        let mut iterator = database.raw_iterator_cf_opt(handle, options);
+        iterator.seek(page.last().map_or(range.start.to_vec(), |(last, _)| keys::after(last)));
+        let before = page.len();
+        while page.len() < limit.entries
+            && bytes < limit.bytes
+            && let Some((key, value)) = iterator.item()
+        {
+            bytes += key.len() + value.len();
+            page.push((key.to_vec(), value.to_vec()));
+            if failed.is_some() {
+                break;
+            }
+            iterator.next();
+        }
+        // What cannot be read lies behind a page that is full.
+        if !page.is_empty() && (page.len() >= limit.entries || bytes >= limit.bytes) {
+            break;
+        }
+        match (failed.take(), iterator.status()) {
+            (None, Ok(())) => break,
+            (None, Err(error)) if has_finer_checksums(family, &error) => failed = Some(error),
+            (Some(_), Ok(())) if page.len() > before => {}
+            (Some(error), _) | (None, Err(error)) => return Err(error),
+        }
+    }
+    Ok(page)
+}
+
 impl KeyValueStore for RocksStore {
     fn path(&self) -> &Path {
         &self.path
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.with(Operation::Read, family, |database, handle| {
-            let found = database.get_cf(handle, key);
-            if let Err(error) = &found
-                && error.kind() == ErrorKind::Corruption
-                && is_packed(family)
-            {
-                // The checksum is of the whole value. With those of its parts most of it can still be used.
-                let mut unchecked = ReadOptions::default();
-                unchecked.set_verify_checksums(false);
-                if let Ok(Some(value)) = database.get_cf_opt(handle, key, &unchecked) {
-                    return Ok(Some(value));
-                }
+        self.with(Operation::Read, family, |database, handle| match database.get_cf(handle, key) {
+            Err(error) if has_finer_checksums(family, &error) => {
+                database.get_cf_opt(handle, key, &unchecked()).or(Err(error))
             }
-            found
+            found => found,
         })
     }
 
@@ -276,52 +356,20 @@ impl KeyValueStore for RocksStore {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        if range.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.with(Operation::Scan, family, |database, handle| {
-            let mut read_options = ReadOptions::default();
-            read_options.set_iterate_upper_bound(range.end);
-            let mut iterator = database.raw_iterator_cf_opt(handle, read_options);
-            let mut entries = Vec::new();
-            iterator.seek(range.start);
-            while entries.len() < limit
-                && let Some((key, value)) = iterator.item()
-            {
-                entries.push((key.to_vec(), value.to_vec()));
-                iterator.next();
-            }
-            // An iterator also ends where the data cannot be read.
-            iterator.status().map(|()| entries)
-        })
+        let limit = PageLimit { entries: limit, bytes: usize::MAX };
+        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limit, true))
     }
 
     fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
-        if range.is_empty() {
-            return Ok(Vec::new());
+        // A walk over everything must not push out of the cache what a game reads.
+        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limit, false))
+    }
+
+    fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
+        if self.is_writable {
+            return Ok(None);
         }
-        self.with(Operation::Scan, family, |database, handle| {
-            let mut read_options = ReadOptions::default();
-            read_options.set_iterate_upper_bound(range.end);
-            // A walk over everything must not push out of the cache what a game reads.
-            read_options.fill_cache(false);
-            let mut iterator = database.raw_iterator_cf_opt(handle, read_options);
-            let (mut page, mut bytes) = (Vec::new(), 0);
-            iterator.seek(range.start);
-            while page.len() < limit.entries
-                && bytes < limit.bytes
-                && let Some((key, value)) = iterator.item()
-            {
-                bytes += key.len() + value.len();
-                page.push((key.to_vec(), value.to_vec()));
-                iterator.next();
-            }
-            // Where the data cannot be read the iterator ends, too. A page that is full by then is whole.
-            match page.is_empty() || page.len() < limit.entries && bytes < limit.bytes {
-                true => iterator.status().map(|()| page),
-                false => Ok(page),
-            }
-        })
+        self.with(Operation::Measure, family, |database, handle| entries::expected(database, handle, family).map(Some))
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use crate::storage::{Operation, StoreError, keys};
 use std::fmt;
 use std::num::NonZeroU32;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -57,6 +57,14 @@ pub trait KeyValueStore: Send + Sync {
     /// About how many entries a family has and how much room they take, for statistics; `None` if nobody can tell without
     /// looking at all of them.
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
+        let _ = family;
+        Ok(None)
+    }
+
+    /// How many entries a family has at least and at most, if the store knows that without looking at them; a walk over all of
+    /// them that comes to another number did not see all. `None` if it does not know, or if entries may be written
+    /// meanwhile.
+    fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
         let _ = family;
         Ok(None)
     }
@@ -153,6 +161,10 @@ impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         (**self).approximate_family(family)
+    }
+
+    fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
+        (**self).expected_entries(family)
     }
 
     fn written_bytes(&self) -> Option<u64> {

@@ -17,12 +17,6 @@ fn process_that_is_killed() {
     }
 }
 
-/// The last round, as the entity says.
-fn stored_round(world: &WorldStore) -> Option<u32> {
-    let entity = world.entity(Uuid::from_u128(5)).unwrap()?;
-    Some(u32::from_le_bytes(entity.components[0].1[..].try_into().unwrap()))
-}
-
 /// `TERRANE_ROUNDS=10` kills 200 times.
 #[test]
 fn after_any_kill_each_acknowledged_save_is_there_in_all_families_at_once() {

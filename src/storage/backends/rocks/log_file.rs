@@ -1,0 +1,242 @@
+//! Is a file that RocksDB appends records to what was written? Its logs are such files, and its MANIFEST.
+//!
+//! RocksDB itself does not tell the torn end of a log, which a process leaves that is killed while it writes, from a damaged
+//! record: it stops reading at either, and what follows is gone. So the files are read here before it opens them.
+//!
+//! A file consists of blocks of 32 KiB, and a block of records. A record has a masked CRC-32C of its kind and its content
+//! (4 bytes), the length of its content (2 bytes, little-endian), its kind (1 byte), and its content. What does not fit
+//! into the rest of a block goes on in the next one: such a piece is a record of the kind first, middle or last. Where less
+//! than a header's room is left, a block is filled with zeros.
+//!
+//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of power
+//! the file may also end in zeros. Everything else is damage.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+
+const BLOCK: usize = 32 << 10;
+const HEADER: usize = 7;
+const FULL: u8 = 1;
+const FIRST: u8 = 2;
+const MIDDLE: u8 = 3;
+const LAST: u8 = 4;
+/// About the log itself: its compression, the sizes of timestamps, the log before it. This crate's worlds have none of these.
+const ABOUT_THE_LOG: [u8; 3] = [9, 10, 130];
+/// A batch of writes begins with the number of its first write (8 bytes) and the number of writes (4 bytes).
+const BATCH_HEADER: usize = 12;
+/// What a disk writes at once.
+const SECTOR: u64 = 512;
+/// No record ends in so many zeros from the beginning of a sector on.
+const LEAST_ZEROS: u64 = 64;
+
+/// What a file of records says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LogFile {
+    /// The numbers of the writes in it, if it is a log and has any.
+    pub writes: Option<Range<u64>>,
+    pub end: LogEnd,
+}
+
+/// How the records end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogEnd {
+    /// With the file.
+    Whole,
+    /// At this byte, with a record that was being written.
+    Torn { at: u64 },
+    /// At this byte, with a record that is not what was written.
+    Damaged { at: u64, is_followed: bool },
+}
+
+impl fmt::Display for LogEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => f.write_str("it ends with a whole record"),
+            Self::Torn { at } => write!(f, "it ends within the record at byte {at}"),
+            Self::Damaged { at, is_followed: true } => {
+                write!(f, "the record at byte {at} is not what was written, and whole records follow it")
+            }
+            Self::Damaged { at, .. } => write!(f, "the last record, at byte {at}, is not what was written"),
+        }
+    }
+}
+
+impl LogFile {
+    /// Reads a file to its end, or to the first record that cannot be read.
+    pub fn read(mut file: impl Read) -> io::Result<Self> {
+        let mut log = Self { writes: None, end: LogEnd::Whole };
+        let mut begun = None::<Begun>;
+        let (mut block, mut start) = (Vec::new(), 0);
+        while read_block(&mut file, &mut block)? {
+            let mut at = 0;
+            while at < block.len() && at + HEADER <= BLOCK {
+                let place = start + at as u64;
+                match Piece::of(&block[at..], BLOCK - at) {
+                    Piece::Whole(kind, content) if log.take(&mut begun, place, kind, content) => {
+                        at += HEADER + content.len();
+                    }
+                    piece => {
+                        let from = begun.map_or(place, |begun| begun.at);
+                        let is_cut = matches!(piece, Piece::Cut);
+                        log.end = judge(&mut file, &mut block, start, at, from, is_cut)?;
+                        return Ok(log);
+                    }
+                }
+            }
+            start += block.len() as u64;
+        }
+        if let Some(begun) = begun {
+            log.end = LogEnd::Torn { at: begun.at };
+        }
+        Ok(log)
+    }
+
+    /// Takes a piece of a record, unless it does not belong behind the one before.
+    fn take(&mut self, begun: &mut Option<Begun>, at: u64, kind: u8, content: &[u8]) -> bool {
+        let mut record = match (kind, begun.take()) {
+            (FULL | FIRST, None) => Begun { at, head: Vec::new() },
+            (MIDDLE | LAST, Some(record)) => record,
+            (kind, None) => return ABOUT_THE_LOG.contains(&kind),
+            (_, record) => {
+                *begun = record;
+                return false;
+            }
+        };
+        let missing = BATCH_HEADER - record.head.len();
+        record.head.extend_from_slice(&content[..content.len().min(missing)]);
+        match kind {
+            FULL | LAST => self.count(&record.head),
+            _ => *begun = Some(record),
+        }
+        true
+    }
+
+    fn count(&mut self, head: &[u8]) {
+        let Some((first, count)) = head.split_first_chunk::<8>() else { return };
+        let Some(count) = count.first_chunk::<4>() else { return };
+        let first = u64::from_le_bytes(*first);
+        let end = first.saturating_add(u32::from_le_bytes(*count).into());
+        self.writes = Some(self.writes.as_ref().map_or(first, |writes| writes.start)..end);
+    }
+}
+
+/// A record of which the last piece was not read yet.
+struct Begun {
+    at: u64,
+    /// Its first bytes.
+    head: Vec<u8>,
+}
+
+/// What stands at a place of a block.
+enum Piece<'a> {
+    /// A record, or a piece of one, by its kind and its content.
+    Whole(u8, &'a [u8]),
+    /// The beginning of one. The file ends within it.
+    Cut,
+    Bad,
+}
+
+impl<'a> Piece<'a> {
+    /// What `rest` begins with, at a place with `room` until the end of its block.
+    fn of(rest: &'a [u8], room: usize) -> Self {
+        let Some((header, behind)) = rest.split_first_chunk::<HEADER>() else { return Self::Cut };
+        let [a, b, c, d, low, high, kind] = *header;
+        if !(FULL..=LAST).contains(&kind) && !ABOUT_THE_LOG.contains(&kind) {
+            return Self::Bad;
+        }
+        let length = usize::from(u16::from_le_bytes([low, high]));
+        let stored = u32::from_le_bytes([a, b, c, d]);
+        let is_whole = |length: usize| masked(crc32c(&rest[HEADER - 1..HEADER + length])) == stored;
+        match behind.get(..length) {
+            Some(content) if is_whole(length) => Self::Whole(kind, content),
+            Some(_) => Self::Bad,
+            // If all of the rest is what the checksum is of, then the file does not end too early: the length is damaged.
+            None if HEADER + length <= room && !is_whole(behind.len()) => Self::Cut,
+            None => Self::Bad,
+        }
+    }
+}
+
+/// What a piece means that is cut or bad, at `at` of this block: it belongs to a record that begins at the byte `from` of the
+/// file.
+fn judge(
+    file: &mut impl Read,
+    block: &mut Vec<u8>,
+    mut start: u64,
+    at: usize,
+    from: u64,
+    is_cut: bool,
+) -> io::Result<LogEnd> {
+    let mut behind = at + 1;
+    let mut zeros = start + at as u64;
+    loop {
+        let is_whole = |at: usize| matches!(Piece::of(&block[at..], BLOCK - at), Piece::Whole(FULL..=LAST, _));
+        if (behind..block.len()).any(is_whole) {
+            return Ok(LogEnd::Damaged { at: from, is_followed: true });
+        }
+        if let Some(last) = block[behind.saturating_sub(1)..].iter().rposition(|byte| *byte != 0) {
+            zeros = start + (behind.saturating_sub(1) + last) as u64 + 1;
+        }
+        start += block.len() as u64;
+        behind = 0;
+        if !read_block(file, block)? {
+            break;
+        }
+    }
+    let is_torn = is_cut || start >= zeros.next_multiple_of(SECTOR) + LEAST_ZEROS;
+    Ok(if is_torn { LogEnd::Torn { at: from } } else { LogEnd::Damaged { at: from, is_followed: false } })
+}
+
+/// The next block, or what there is of it; `false` at the end of the file.
+fn read_block(file: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
+    block.clear();
+    file.take(BLOCK as u64).read_to_end(block)?;
+    Ok(!block.is_empty())
+}
+
+/// The checksum as it is stored: RocksDB masks it, since the content may have checksums of the same kind in it.
+const fn masked(checksum: u32) -> u32 {
+    checksum.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// CRC-32C of bytes, eight at a time.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let crc = eights.iter().fold(u32::MAX, |crc, eight| {
+        let word = u64::from_le_bytes(*eight) ^ u64::from(crc);
+        (0..8).fold(0, |crc, byte| crc ^ TABLES[7 - byte][usize::from((word >> (8 * byte)) as u8)])
+    });
+    !rest.iter().fold(crc, |crc, byte| crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)])
+}
+
+/// For each byte what it does to the checksum, and what it does if so many others follow.
+static TABLES: [[u32; 256]; 8] = tables();
+
+const fn tables() -> [[u32; 256]; 8] {
+    let mut tables = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            crc = crc >> 1 ^ (crc & 1) * 0x82f6_3b78;
+            bit += 1;
+        }
+        tables[0][byte] = crc;
+        byte += 1;
+    }
+    let mut table = 1;
+    while table < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let crc: u32 = tables[table - 1][byte];
+            tables[table][byte] = crc >> 8 ^ tables[0][(crc & 0xff) as usize];
+            byte += 1;
+        }
+        table += 1;
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests;
