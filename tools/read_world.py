@@ -25,7 +25,7 @@ KINDS |= {"P": lambda r: r.raw(r.field("W")).decode("utf-8"), "T": lambda r: r.r
 # Several fields by digit: position, place in a block, viewer, component, place, child, block, type, tick, column, loss.
 GROUPS = {"1": "iii", "2": "fff", "3": "www", "4": "ty", "5": "u12", "6": "?w?y?5?3*4", "7": "t*u", "8": "tw?w", "9": "hwu"}
 GROUPS |= {"x": "ii", "z": "?xt", "e": "wu"}
-# In front of a letter, ? is an option and * a list.
+# In front of a letter, ? is an option and * a list; a is an area, the one choice with fields.
 RECORDS = {"header": "wuu", "play time": "d", "last dimension": "u", "dimension": "utwu", "heat": "u?e"}
 RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu"}
 IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None}
