@@ -20,6 +20,8 @@ mod values;
 mod commit;
 mod damage;
 mod dimensions;
+#[cfg(all(test, feature = "rocksdb"))]
+mod documented;
 mod error;
 #[cfg(any(feature = "rocksdb", test))]
 mod folder;

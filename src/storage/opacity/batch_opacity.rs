@@ -8,7 +8,7 @@
 //! |---|---|
 //! | version | 1 |
 //! | counts | runs in turn: how many block columns in a row have as many runs, and how many runs; until there are 4,096 |
-//! | bottoms | for each run, lowest first: the difference between its lowest block and that of the run at the same place of the block column before, of the first to 0; a 0 is followed by the number of further 0s |
+//! | bottoms | for each run, lowest first: the difference between its lowest block and that of the run at the same place of the last block column before that had so many, else of the run below it, of the very first to 0; a 0 is followed by the number of further 0s |
 //! | lengths | the same for how many blocks it has, less 1 |
 
 use crate::block::BlockId;

@@ -118,3 +118,18 @@ impl WorldStore {
         Ok(upgraded.unwrap_or(decoded.chunk))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_that_of_the_types_that_are_not_opaque() {
+        let fingerprint = |opaque: &[bool]| OpaqueBlocks(opaque.to_vec()).fingerprint();
+        let expected = crc32fast::hash(&[0, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(fingerprint(&[false, true, false]), expected);
+        assert_eq!(fingerprint(&[false, true, false, true]), expected, "an opaque type that came later");
+        assert_ne!(fingerprint(&[false, true, false, false]), expected);
+        assert_ne!(fingerprint(&[false, false, true]), expected);
+    }
+}

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 const BLOCKS: &str = "blocks";
 const COMPONENTS: &str = "components";
 const ENTITY_TYPES: &str = "entity_types";
-/// A list that every world has, and that is always empty.
+/// A list that every world has, that is empty in new ones, and that means nothing.
 const STRUCTURES: &str = "structures";
 
 /// The keys of all lists.
