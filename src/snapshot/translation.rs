@@ -63,6 +63,8 @@ pub(super) use outward::Outward;
 const LONGEST: u64 = u16::MAX as u64;
 /// What a column of a snapshot takes at the most, besides chunks and entities.
 const COLUMN_BYTES: u64 = 160;
+/// What an entity takes at the most, besides its values.
+const ENTITY_BYTES: u64 = 320;
 
 /// How snapshots and schematics become each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,12 +225,16 @@ impl Snapshot {
         snapshot.columns.extend(area.columns().map(|pos| (pos, ColumnSnapshot::default())));
         for (number, entity) in (0..).zip(&schematic.entities) {
             match inward.entity(entity, number, dimension, &area) {
-                Some(entity) => snapshot.add_entity(entity.column(), entity),
+                Some(entity) => {
+                    let values = entity.components.iter().map(|(name, value)| name.len() + value.len());
+                    inward.take_memory(ENTITY_BYTES + values.sum::<usize>() as u64)?;
+                    snapshot.add_entity(entity.column(), entity);
+                }
                 None => inward.report.entities += 1,
             }
         }
         inward.report.has_biomes = schematic.biomes.is_some();
-        inward.add_block_entities(schematic.block_entities);
+        inward.add_block_entities(schematic.block_entities)?;
         for (pos, chunk) in schematic.blocks.into_chunks() {
             if let Some(chunk) = inward.chunk(pos, chunk)? {
                 snapshot.columns.entry(pos.column()).or_default().chunks.push((pos.y, chunk));

@@ -267,7 +267,15 @@ fn schematics_of_any_bytes_are_read_or_refused_and_what_is_read_can_be_written()
     // Reading takes half of it, reading what was written as much again.
     fuzz("schematic", 24 * MEBIBYTE, seeds.as_flattened(), |bytes| {
         for salvage in [false, true] {
-            let Ok((schematic, report)) = Schematic::read(bytes, &ReadOptions { limits, salvage }) else { continue };
+            let (schematic, report) = match Schematic::read(bytes, &ReadOptions { limits, salvage }) {
+                Ok(read) => read,
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(text.len() <= 1024 && !text.contains(char::is_control), "{text:?}");
+                    assert!(text.starts_with("byte "), "{text}");
+                    continue;
+                }
+            };
             assert!(salvage || report.damage.is_none());
             assert!(report.blocks <= schematic.blocks.volume());
             for version in [2, 3] {

@@ -111,6 +111,72 @@ fn what_a_small_file_can_take_is_limited() {
     }
 }
 
+/// A file of one block, and then a list of so many compounds under this name.
+fn with_items(name: &str, count: u32, item: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut write = |bytes: &[u8]| encoder.write_all(bytes).unwrap();
+    write(b"\x0a\0\x09Schematic\x02\0\x05Width\0\x01\x02\0\x06Height\0\x01\x02\0\x06Length\0\x01");
+    write(b"\x0a\0\x07Palette\x03\0\x03a:b\0\0\0\0\0\x07\0\x09BlockData\0\0\0\x01\0\x09\0");
+    write(&[name.len() as u8]);
+    write(name.as_bytes());
+    write(b"\x0a");
+    write(&count.to_be_bytes());
+    (0..count).for_each(|number| write(&item(number)));
+    write(b"\0");
+    encoder.finish().unwrap()
+}
+
+/// A block entity at a place, with these values besides.
+fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
+    let head = [&b"\x0b\0\x03Pos\0\0\0\x03"[..], &x.to_be_bytes(), &[0; 8], b"\x08\0\x02Id\0\x07a:chest"];
+    [&head.concat(), data, b"\0"].concat()
+}
+
+/// The limit is that of what is held, whatever it is: no more is ever taken, and not much less is refused.
+#[test]
+fn the_limit_of_memory_is_that_of_what_is_held() {
+    const LIMIT: usize = 24 << 20;
+    let limits = SchematicLimits { memory: LIMIT as u64, ..SchematicLimits::default() };
+    let list = |count: u32| [&b"\x0b\0\x01a"[..], &count.to_be_bytes(), &vec![7; 4 * count as usize]].concat();
+    let values = |count: u16| (0..count).flat_map(|_| *b"\x01\0\x01a\x07").collect::<Vec<u8>>();
+    let files = [
+        ("places alone", with_items("BlockEntities", 500_000, |x| block_entity(x, b""))),
+        ("a byte each", with_items("BlockEntities", 500_000, |x| block_entity(x, b"\x01\0\x01a\x07"))),
+        ("a compound each", with_items("BlockEntities", 300_000, |x| block_entity(x, b"\x0a\0\x01a\0"))),
+        ("many values each", with_items("BlockEntities", 9_000, |x| block_entity(x, &values(60)))),
+        ("numbers", with_items("BlockEntities", 30, |x| block_entity(x, &list(1 << 18)))),
+        ("values of no meaning", with_items("Own", 500_000, |_| b"\x01\0\x01a\x07\0".to_vec())),
+        ("empty compounds", with_items("Own", 2_000_000, |_| vec![0])),
+    ];
+    for (what, file) in files {
+        let mut strict = None;
+        let peak =
+            peak_bytes(|| strict = Some(Schematic::read(&file[..], &ReadOptions { limits, salvage: false }).err()));
+        assert!(
+            matches!(strict, Some(Some(SchematicError::TooLarge { what: "bytes of memory", .. }))),
+            "{what}: {strict:?}"
+        );
+        // The least that the allocator takes for each value is not seen here.
+        assert!((LIMIT / 3..LIMIT + MEGABYTE).contains(&peak), "{what}: refused at {peak} bytes");
+        let peak = peak_bytes(|| {
+            let (_, report) = Schematic::read(&file[..], &ReadOptions { limits, salvage: true }).unwrap();
+            assert!(report.damage.is_some() && report.blocks == 1, "{what}");
+        });
+        assert!(peak < LIMIT + MEGABYTE, "{what}: salvaged with {peak} bytes");
+    }
+}
+
+#[test]
+fn what_is_left_out_takes_nothing() {
+    let file = with_items("BlockEntities", 1_000_000, |_| vec![0]);
+    let limits = SchematicLimits { memory: 1 << 20, ..SchematicLimits::default() };
+    let peak = peak_bytes(|| {
+        let (schematic, report) = Schematic::read(&file[..], &ReadOptions { limits, salvage: false }).unwrap();
+        assert_eq!((schematic.block_entities.len(), report.malformed), (0, 1_000_000));
+    });
+    assert!(peak < MEGABYTE, "reading took {peak} bytes");
+}
+
 /// A file that another program made. They are no part of the project: they are in the folder `TERRANE_SCHEMATICS`, or in
 /// `../shared/schematics`. Tests of them are ignored; `cargo xtask test` runs them where there are such files.
 pub fn real_file(name: &str) -> std::path::PathBuf {

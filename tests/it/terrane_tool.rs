@@ -12,7 +12,7 @@ use crate::support::*;
 use bevy_terrane::block::BlockRecord;
 use bevy_terrane::chunk::Chunk;
 use bevy_terrane::prelude::*;
-use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic, WriteOptions};
+use bevy_terrane::snapshot::schematic::{BlockEntity, ReadOptions, Schematic, WriteOptions};
 use bevy_terrane::space::TilePos;
 use bevy_terrane::storage::upkeep::copy_store;
 use bevy_terrane::storage::{
@@ -418,6 +418,13 @@ fn a_box_is_exported_and_imported_elsewhere() {
         |more: &[&str]| try_run(&[&["schematic", "import", path, file_path, "-d", "overworld"], more].concat(), false);
     let same = import(&[]).unwrap();
     assert_eq!((&same.json["chunks"], &same.json["known_entities"]), (&0.into(), &1.into()), "it is there already");
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("link.schem");
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
+        assert!(export(link.to_str().unwrap(), false).unwrap_err().contains("exists already"));
+        assert!(link.is_symlink());
+    }
     let elsewhere = import(&["--at", "-40,1,-40"]).unwrap();
     assert_eq!(
         (&elsewhere.json["new_types"], &elsewhere.json["entities"]),
@@ -441,7 +448,10 @@ fn a_box_is_exported_and_imported_elsewhere() {
     // Of a damaged file whole layers are taken, and only if that is asked for.
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(import(&["--at", "-40,1,-40"]).unwrap_err().contains("too early"));
+    let refused = import(&["--at", "-40,1,-40"]).unwrap();
+    assert!(ending(&refused) == "damaged" && refused.text.contains("too early"), "{}", refused.text);
+    assert!(refused.text.contains("nothing was changed; --salvage takes"), "{}", refused.text);
+    assert_eq!(ending(&run(&["schematic", "info", file_path])), "damaged");
     let salvaged = import(&["--at", "-40,1,-40", "--salvage"]).unwrap();
     let layers = salvaged.json["layers"].as_u64().unwrap();
     assert!(ending(&salvaged) == "damaged" && (5..30).contains(&layers), "{}", salvaged.text);
@@ -567,6 +577,49 @@ fn info_of_a_schematic_tells_what_is_in_it_and_what_is_wrong_with_it() {
     assert!(matches!(ending(&run(&["schematic", "info", path])), "damaged"));
     fs::write(&file, b"no schematic").unwrap();
     assert!(try_run(&["schematic", "info", path], false).unwrap_err().contains("expected gzip or a compound"));
+}
+
+#[test]
+fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let [world, file] = ["world", "house.schem"].map(|name| folder.path().join(name));
+    make_world(&world, 5);
+    name_blocks(&world);
+    let mut schematic = Schematic::new([20, 3, 4]);
+    let chest = |id: &str| BlockEntity { position: [1, 0, 0], id: id.into(), data: Default::default() };
+    schematic.block_entities = vec![chest("a:chest"), chest("Nothing")];
+    let mut bytes = Vec::new();
+    schematic.write(&mut bytes, &WriteOptions { level: 0, ..WriteOptions::default() }).unwrap();
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
+    // The second has no name.
+    let at = plain.windows(13).position(|window| window == b"\x08\0\x02Id\0\x07Nothing".get(..13).unwrap()).unwrap();
+    plain[at + 3] = b'i';
+    plain[at + 4] = b'D';
+    fs::write(&file, &plain).unwrap();
+    let file = file.to_str().unwrap();
+    let info = run(&["schematic", "info", file]);
+    assert_eq!(
+        (ending(&info), &info.json["malformed"], &info.json["block_entities"]),
+        ("finished", &1.into(), &1.into())
+    );
+    assert!(info.text.contains("BlockEntities[1].Id is missing"), "{}", info.text);
+    let import = |more: &[&str]| {
+        let line = ["schematic", "import", world.to_str().unwrap(), file, "-d", "overworld", "--at", "-5,8,0"];
+        run(&[&line[..], more].concat())
+    };
+    let kept = import(&[]);
+    assert_eq!((ending(&kept), &kept.json["kept_entities"]), ("finished", &1.into()));
+    assert!(
+        kept.text.contains("1 entities were in the box already") && kept.text.contains("--replace-entities"),
+        "{}",
+        kept.text
+    );
+    assert!(kept.text.contains("BlockEntities[1].Id is missing"), "{}", kept.text);
+    let replaced = import(&["--replace-entities"]);
+    assert_eq!((&replaced.json["kept_entities"], &replaced.json["removed_entities"]), (&0.into(), &1.into()));
+    assert!(replaced.text.contains("1 entities that were in the box were removed"), "{}", replaced.text);
+    assert_eq!(import(&["--replace-entities"]).json["removed_entities"], 0);
 }
 
 #[test]

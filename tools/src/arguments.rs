@@ -182,6 +182,10 @@ pub struct ImportArguments {
     /// Leave out ground that was never generated, instead of refusing all of it
     #[arg(long)]
     pub only_generated: bool,
+
+    /// Remove the entities that are in the box, instead of leaving them where they are. Players stay
+    #[arg(long)]
+    pub replace_entities: bool,
 }
 
 /// What of a world is exported.

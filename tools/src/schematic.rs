@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Kinds of blocks that are listed as text; JSON has all.
 const MAX_KINDS: usize = 12;
+/// Characters of a name that are shown.
+const MAX_NAME: usize = 128;
 
 pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -19,11 +21,36 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     let (schematic, report) = match Schematic::read_with(source, &options, &mut |_| stop.go_on()) {
         Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(Outcome::stopped("stopped")),
-        Err(error) => return Err(failed(&error).into()),
+        Err(error) => return refused(file, &error, ""),
     };
     let end = End::of(true, report.damage.is_none());
     let kinds = kinds(&schematic);
     Ok(Outcome::new(end, text(&schematic, &report, &kinds, on_disk), as_json(&schematic, &report, &kinds, on_disk)))
+}
+
+/// How a command ends that cannot read a file: it finds damage, unless the file is none of these at all, or cannot be read by
+/// the system either.
+pub fn refused(file: &Path, error: &SchematicError, hint: &str) -> Result<Outcome> {
+    let text = format!("{}: {error}{hint}", file.display());
+    match error {
+        SchematicError::Io { .. } | SchematicError::NotASchematic { .. } | SchematicError::Version { .. } => {
+            Err(text.into())
+        }
+        error => Ok(Outcome::new(End::Damaged, format!("damaged: {text}\n"), json!({ "damage": error.to_string() }))),
+    }
+}
+
+/// A name out of a file, as it can be shown.
+fn shown(name: &str) -> String {
+    name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect()
+}
+
+/// What was left out as it makes no sense.
+pub fn malformed_text(report: &ReadReport) -> String {
+    report.first_malformed.as_ref().map_or(String::new(), |first| {
+        let count = report.malformed;
+        format!("note: {count} block entities or entities make no sense, and were left out; the first: {first}\n")
+    })
 }
 
 /// How many blocks of each kind there are, the most first. Kinds that do not occur are left out.
@@ -64,7 +91,8 @@ fn text(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_di
         text += &at.map_or(String::new(), |[x, y, z]| format!("{what} [{x}, {y}, {z}]\n"));
     }
     let rest = if kinds.len() > MAX_KINDS { ", .." } else { "" };
-    let listed: Vec<String> = kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
+    let listed: Vec<String> =
+        kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {}", shown(name))).collect();
     text += &format!("{} kinds of blocks: {}{rest}\n", kinds.len(), listed.join(", "));
     let biomes = schematic.biomes.as_ref().map_or(0, |biomes| biomes.palette.len());
     let (block_entities, entities) = (schematic.block_entities.len(), schematic.entities.len());
@@ -76,6 +104,7 @@ fn text(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on_di
     ] {
         text += &if holds { format!("note: {what}\n") } else { String::new() };
     }
+    text += &malformed_text(report);
     if let Some(damage) = &report.damage {
         text += &format!("damaged: {damage}\n{} blocks could be read\n", report.blocks);
     }
@@ -101,6 +130,8 @@ fn as_json(schematic: &Schematic, report: &ReadReport, kinds: &[(&str, u64)], on
         "lacks_checksum": report.lacks_checksum,
         "has_trailing_bytes": report.has_trailing_bytes,
         "stray_block_entities": report.stray_block_entities,
+        "malformed": report.malformed,
+        "first_malformed": report.first_malformed.as_ref().map(ToString::to_string),
         "damage": report.damage.as_ref().map(ToString::to_string),
     })
 }

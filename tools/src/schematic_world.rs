@@ -3,6 +3,7 @@
 use super::arguments::{Axis, ExportArguments, ImportArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
+use super::schematic::{malformed_text, refused};
 use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
 use bevy_terrane::snapshot::schematic::{
@@ -21,9 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let ExportArguments { world, file, dimension, from, to, version, level } = arguments;
-    if file.exists() {
-        return Err(format!("{} exists already", file.display()).into());
-    }
+    expect_nothing(file)?;
     let store = open(world, Access::Read)?;
     let closed = closed_world(&store, dimension)?;
     let area = BlockBox::new(*from, *to);
@@ -61,13 +60,23 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(End::Well, text, json))
 }
 
+/// A link is something too, wherever it leads.
+fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
+    match fs::symlink_metadata(file) {
+        Ok(_) => Err(format!("{} exists already", file.display())),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Writes the file under another name until it is whole.
 fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop) -> Result<ControlFlow<()>> {
     let name = file.file_name().ok_or_else(|| format!("{} names no file", file.display()))?;
     let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
     let mut display = Display::new("writing", "blocks", stop);
     let mut write = || {
-        let mut sink = BufWriter::new(File::create(&unfinished)?);
+        // What a crash left. A link would lead elsewhere.
+        let _ = fs::remove_file(&unfinished);
+        let mut sink = BufWriter::new(File::create_new(&unfinished)?);
         schematic.write_with(&mut sink, options, &mut |progress| display.show(progress))?;
         sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         Ok::<(), SchematicWriteError>(())
@@ -75,9 +84,9 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
     let written = write();
     drop(display);
     let finished = match written {
-        Ok(()) => {
+        Ok(()) => expect_nothing(file).and_then(|()| {
             fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
-        }
+        }),
         Err(SchematicWriteError::Cancelled) => Ok(ControlFlow::Break(())),
         Err(error) => Err(failed(file, &error)),
     };
@@ -100,15 +109,25 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     );
     drop(display);
     let (schematic, read) = match read {
+        Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(stopped()),
-        read => read.map_err(|error| failed(file, &error))?,
+        Err(error) => {
+            let hint = "; nothing was changed; --salvage takes the layers of blocks that can be read";
+            return refused(file, &error, if arguments.salvage { "; nothing was changed" } else { hint });
+        }
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
     let at = at.ok_or_else(|| format!("{} does not say where it was: say --at X,Y,Z", file.display()))?;
     let flip = arguments.flip.map_or(Flip::None, |axis| if axis == Axis::X { Flip::X } else { Flip::Z });
     let turn = Turn::new(arguments.turn, flip);
     let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
-    let options = SchematicImport { at, turn, leaves_ungenerated: arguments.only_generated, layers };
+    let options = SchematicImport {
+        at,
+        turn,
+        leaves_ungenerated: arguments.only_generated,
+        replaces_entities: arguments.replace_entities,
+        layers,
+    };
     // The same file at the same place has the same entities, also when the command is given again.
     let seed = seed(source.hash.finalize(), at, turn);
     let translation = TranslationOptions { seed, ..TranslationOptions::default() };
@@ -125,7 +144,9 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
         imported => imported?,
     };
     let end = End::of(report.finished, read.damage.is_none());
-    Ok(Outcome::new(end, import_text(&report, &read, layers), import_json(&report, &read, layers)))
+    let replaced = arguments.replace_entities;
+    let text = import_text(&report, &read, layers, replaced);
+    Ok(Outcome::new(end, text, import_json(&report, &read, layers, replaced)))
 }
 
 /// Layers of blocks of which all was read.
@@ -135,17 +156,22 @@ fn whole_layers(schematic: &Schematic, report: &ReadReport) -> u32 {
     u32::try_from(layers).unwrap_or(height).min(height)
 }
 
-fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>) -> String {
+fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>, replaced: bool) -> String {
     let SchematicImportReport {
         columns,
         chunks,
         entities,
         known_entities,
+        others,
         ungenerated,
         new_types,
         translation,
         finished,
     } = report;
+    let of_others = match replaced {
+        true => "entities that were in the box were removed",
+        false => "entities were in the box already, and stay there: --replace-entities removes them",
+    };
     let mut text = format!("{chunks} chunks in {columns} columns were changed, and {entities} entities written\n");
     if !finished {
         text += "it was stopped: the same command does the rest\n";
@@ -157,6 +183,7 @@ fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option
     for (count, what) in [
         (*ungenerated, "columns or chunks were never generated, and left out"),
         (*known_entities, "entities are in the world already"),
+        (*others, of_others),
         (*new_types, "types of blocks are new in the world"),
         (*placeholders, "blocks have no name that a world could know, and became placeholders"),
         (*block_entities, "block entities have no block that takes them, and were left out"),
@@ -165,16 +192,25 @@ fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option
     ] {
         text += &if count > 0 { format!("note: {count} {what}\n") } else { String::new() };
     }
+    text += &malformed_text(read);
     text + if *has_biomes { "note: biomes have no place in a world\n" } else { "" }
 }
 
-fn import_json(report: &SchematicImportReport, read: &ReadReport, layers: Option<u32>) -> serde_json::Value {
+fn import_json(
+    report: &SchematicImportReport,
+    read: &ReadReport,
+    layers: Option<u32>,
+    replaced: bool,
+) -> serde_json::Value {
     let left_out = &report.translation;
+    let (kept, removed) = if replaced { (0, report.others) } else { (report.others, 0) };
     json!({
         "columns": report.columns,
         "chunks": report.chunks,
         "entities": report.entities,
         "known_entities": report.known_entities,
+        "kept_entities": kept,
+        "removed_entities": removed,
         "ungenerated": report.ungenerated,
         "new_types": report.new_types,
         "placeholders": left_out.placeholders,
@@ -183,7 +219,9 @@ fn import_json(report: &SchematicImportReport, read: &ReadReport, layers: Option
             "entities": left_out.entities,
             "components": left_out.components,
             "biomes": left_out.has_biomes,
+            "malformed": read.malformed,
         },
+        "first_malformed": read.first_malformed.as_ref().map(ToString::to_string),
         "damage": read.damage.as_ref().map(ToString::to_string),
         "layers": layers,
     })

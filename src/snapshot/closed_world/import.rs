@@ -9,15 +9,27 @@ use crate::snapshot::{BlockFilter, BlockTurns, ColumnSnapshot, PlaceError, Reloc
 use crate::space::{BatchPos, BlockBox, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
 use crate::storage::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use crate::work::{Progress, Tell};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Columns of a snapshot, by batches.
 type Batches<'a> = BTreeMap<BatchPos, Vec<(ColumnPos, &'a ColumnSnapshot)>>;
 
+/// What comes into the world.
+struct Import<'a> {
+    snapshot: &'a Snapshot,
+    is_sparse: bool,
+    replaces_entities: bool,
+    /// The stable ids of all that it brings.
+    brought: FxHashSet<Uuid>,
+}
+
 impl ClosedWorld<'_> {
-    /// Puts a schematic into the world: blocks take the place of those that are there, entities come to those that are there.
+    /// Puts a schematic into the world: blocks take the place of those that are there, entities come to those that are there,
+    /// or take their place as well if the options say so.
     ///
     /// Each square of 4 x 4 columns is one atomic commit, and no more than that is in memory besides the schematic. So a crash
     /// leaves some of the squares changed, each as a whole; the same import again does the rest.
@@ -58,8 +70,11 @@ impl ClosedWorld<'_> {
             self.store.save_registry_lists(&lists)?;
         }
         let total = batches.len() as u64;
+        let brought = snapshot.entities().flat_map(EntityRecord::ids).collect();
+        let replaces_entities = options.replaces_entities;
+        let import = Import { snapshot: &snapshot, is_sparse, replaces_entities, brought };
         for (done, (batch, columns)) in (1..).zip(batches) {
-            self.put_batch(&snapshot, batch, &columns, is_sparse, &mut report)?;
+            self.put_batch(&import, batch, &columns, &mut report)?;
             if progress(&Progress::of(done, total)).is_break() && done < total {
                 self.store.sync()?;
                 return Ok(report);
@@ -101,17 +116,18 @@ impl ClosedWorld<'_> {
 
     fn put_batch(
         &self,
-        snapshot: &Snapshot,
+        import: &Import<'_>,
         batch: BatchPos,
         columns: &[(ColumnPos, &ColumnSnapshot)],
-        is_sparse: bool,
         report: &mut SchematicImportReport,
     ) -> Result<()> {
+        let Import { snapshot, is_sparse, .. } = *import;
         let mut save = SaveBatch::default();
         let stored = match is_sparse {
             true => self.sparse_columns(snapshot, columns, &mut save, report)?,
             false => self.dense_columns(batch, columns, report)?,
         };
+        import.take_others(&stored, &mut save, report);
         for LoadedColumn { mut column, block_ticks, .. } in stored {
             let pos = column.pos();
             report.columns += 1;
@@ -135,7 +151,7 @@ impl ClosedWorld<'_> {
                 self.put_entity(entity, snapshot.area(), &mut save, report)?;
             }
         }
-        report.entities += save.entities.len() as u64;
+        report.entities += save.entities.values().flatten().count() as u64;
         report.chunks += self.store.commit(&save, Durability::Process)?.chunks as u64;
         Ok(())
     }
@@ -207,6 +223,21 @@ impl ClosedWorld<'_> {
         }
         save.entities.insert(entity.id, Some(entity.clone()));
         Ok(())
+    }
+}
+
+impl Import<'_> {
+    /// Counts the entities that are in the box and do not come with it, and removes them if that is wanted.
+    fn take_others(&self, stored: &[LoadedColumn], save: &mut SaveBatch, report: &mut SchematicImportReport) {
+        let is_other = |entity: &&EntityRecord| {
+            self.snapshot.area().contains(entity.block) && !entity.ids().any(|id| self.brought.contains(&id))
+        };
+        for other in stored.iter().flat_map(|column| &column.entities).filter(is_other) {
+            report.others += 1;
+            if self.replaces_entities {
+                save.entities.insert(other.id, None);
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::snapshot::{Flip, Snapshot};
 use crate::space::{BlockBox, ChunkPos};
 use crate::storage::{
     DimensionOrigin, Durability, RegistryLists, SaveBatch, StorageConfig, StoredBlockTick, mark_stored,
+    player_component,
 };
 use crate::work::Progress;
 use std::ops::ControlFlow;
@@ -193,6 +194,32 @@ fn in_a_sparse_dimension_the_chunks_that_a_box_fills_are_generated_by_it() {
     assert_eq!(part.column.loaded(), Some(&(1..3).into()), "air is there as well");
     let partly = import(&SchematicImport { leaves_ungenerated: true, ..options(24) }).unwrap();
     assert_eq!((partly.ungenerated, partly.chunks), (4, 1));
+}
+
+#[test]
+fn entities_that_are_there_stay_or_are_replaced() {
+    let (store, dimension) = world();
+    let world = ClosedWorld::new(&store, dimension).unwrap();
+    let beside = crate::storage::EntityRecord { dimension, ..entity(8, at(5, 30, 5)) };
+    let player = crate::storage::EntityRecord {
+        dimension,
+        components: vec![player_component("Alice")],
+        ..entity(9, at(6, 3, 6))
+    };
+    let all = [entity(7, at(5, 3, 5)).id, beside.id, player.id];
+    let save =
+        SaveBatch { entities: [(beside.id, Some(beside)), (player.id, Some(player))].into(), ..Default::default() };
+    store.commit(&save, Durability::Process).unwrap();
+    let is_there = || all.map(|id| store.entity(id).unwrap().is_some());
+    let kept = import(&world, &here(at(0, 1, 0))).unwrap();
+    assert_eq!((kept.others, kept.entities, is_there()), (1, 1, [true; 3]));
+    let replacing = SchematicImport { replaces_entities: true, ..here(at(0, 1, 0)) };
+    let replaced = import(&world, &replacing).unwrap();
+    assert_eq!((replaced.others, replaced.entities, replaced.known_entities), (1, 0, 1), "its own stays");
+    assert_eq!(is_there(), [false, true, true]);
+    assert_eq!(import(&world, &replacing).unwrap().others, 0);
+    let cows = export(&world, &BlockBox::new(at(0, 1, 0), at(19, 4, 19))).entities;
+    assert_eq!(cows, house().entities);
 }
 
 #[test]

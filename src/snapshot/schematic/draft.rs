@@ -1,16 +1,19 @@
 //! A schematic in the making, while its file is read.
 
 use super::cells::read_cells;
-use super::entities::{block_entity, entity};
+use super::entities::{Flaw, block_entity, entity, nested};
 use super::extension::Extension;
 use super::filler::Filler;
-use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader};
-use super::offsets::Offsets;
+use super::nbt::{Budget, Compound, Nbt, NbtKind, Reader, on_heap};
+use super::offsets::{Offsets, is_inside};
 use super::palette::{self, Numbers};
 use super::spill::{Spill, SpillWriter};
-use super::{Biomes, ChunkGrid, ReadReport, Schematic, SchematicError, SchematicLimits};
+use super::{Biomes, BlockEntity, ChunkGrid, ReadReport, Schematic, SchematicEntity, SchematicError, SchematicLimits};
 use crate::work::{Progress, Tell};
 use std::io::Read;
+
+/// What an entry of a palette takes besides its name, while it is read: in a list, a set, a map, and the palette.
+const ENTRY_BYTES: usize = 160;
 
 type Result<T> = std::result::Result<T, SchematicError>;
 
@@ -19,6 +22,8 @@ pub(super) struct Draft<'a> {
     limits: &'a SchematicLimits,
     budget: &'a Budget,
     progress: Tell<'a>,
+    /// The path to the values of the schematic, and what separates it from their names.
+    path: &'static str,
     version: Option<i64>,
     data_version: Option<i32>,
     /// Width, height, length.
@@ -29,15 +34,25 @@ pub(super) struct Draft<'a> {
     is_nested: bool,
     blocks: Part<'a>,
     biomes: Part<'a>,
-    block_entities: Vec<Compound>,
-    entities: Vec<Compound>,
-    extension: Option<Compound>,
+    block_entities: Vec<BlockEntity>,
+    /// Those of them whose place may be one in the world.
+    unplaced: Vec<usize>,
+    entities: Vec<SchematicEntity>,
+    malformed: u64,
+    first_malformed: Option<SchematicError>,
+    extension: Option<PlacedExtension>,
     other: Compound,
+}
+
+/// The compound of this crate, where it begins, and the path to it.
+struct PlacedExtension {
+    offset: u64,
+    path: String,
+    compound: Compound,
 }
 
 /// A palette and cells, which come in any order.
 struct Part<'a> {
-    field: &'static str,
     /// Whether it is one layer of cells.
     is_flat: bool,
     palette: Option<(Vec<String>, Numbers)>,
@@ -50,10 +65,8 @@ enum Cells<'a> {
     Read(Filler<'a>),
 }
 
-impl<'a> Part<'a> {
-    fn new(field: &'static str) -> Self {
-        Self { field, is_flat: false, palette: None, cells: Cells::None }
-    }
+impl Part<'_> {
+    const NONE: Self = Self { is_flat: false, palette: None, cells: Cells::None };
 }
 
 impl<'a> Draft<'a> {
@@ -62,16 +75,20 @@ impl<'a> Draft<'a> {
             limits,
             budget,
             progress,
+            path: "",
             version: None,
             data_version: None,
             size: [None; 3],
             offset: None,
             metadata: Compound::new(),
             is_nested: false,
-            blocks: Part::new("the blocks"),
-            biomes: Part::new("the biomes"),
+            blocks: Part::NONE,
+            biomes: Part::NONE,
             block_entities: Vec::new(),
+            unplaced: Vec::new(),
             entities: Vec::new(),
+            malformed: 0,
+            first_malformed: None,
             extension: None,
             other: Compound::new(),
         }
@@ -80,7 +97,10 @@ impl<'a> Draft<'a> {
     /// Reads the compound of a schematic, or the one around it, after its tag and name.
     pub fn read<R: Read>(&mut self, reader: &mut Reader<'_, R>, depth: usize) -> Result<()> {
         reader.entries(depth, |reader, kind, name| match (name, kind) {
-            ("Schematic", NbtKind::Compound) if depth == 1 => self.read(reader, 2),
+            ("Schematic", NbtKind::Compound) if depth == 1 => {
+                self.path = "Schematic.";
+                self.read(reader, 2)
+            }
             _ => self.read_entry(reader, kind, name, depth),
         })
     }
@@ -93,25 +113,22 @@ impl<'a> Draft<'a> {
         depth: usize,
     ) -> Result<()> {
         match name {
-            "Version" => self.version = Some(integer(reader, kind)?),
+            "Version" => self.version = Some(version(reader, kind)?),
             "DataVersion" => self.data_version = i32::try_from(integer(reader, kind)?).ok(),
             "Width" => self.size[0] = Some(side(reader, kind)?),
             "Height" => self.size[1] = Some(side(reader, kind)?),
             "Length" => self.size[2] = Some(side(reader, kind)?),
             "Offset" => {
-                let value = reader.value(kind, depth)?;
-                let offset = value.as_position();
-                self.offset = Some(offset.ok_or_else(|| reader.wrong_type("three integers", kind))?);
+                let error = reader.wrong_type("three integers", kind);
+                self.offset = Some(reader.value(kind, depth)?.as_position().ok_or(error)?);
             }
-            "Metadata" => {
-                reader.expect(NbtKind::Compound, kind)?;
-                self.metadata = reader.compound(depth)?;
-            }
-            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" => drop(reader.value(kind, depth)?),
+            "Metadata" if kind == NbtKind::Compound => self.metadata = reader.compound(depth)?,
+            "Metadata" if kind != NbtKind::List => return reader.expect(NbtKind::Compound, kind),
+            "PaletteMax" | "PalettteMax" | "BiomePaletteMax" => self.skip(reader, kind, depth)?,
             "Palette" => self.blocks.palette = Some(palette::blocks(read_palette(reader, kind, depth, self.limits)?)),
             "BlockData" => self.read_cells(reader, kind, |draft| &mut draft.blocks)?,
-            "TileEntities" | "BlockEntities" => read_compounds(reader, kind, depth, &mut self.block_entities)?,
-            "Entities" => read_compounds(reader, kind, depth, &mut self.entities)?,
+            "TileEntities" | "BlockEntities" => self.read_block_entities(reader, kind, depth)?,
+            "Entities" => self.read_entities(reader, kind, depth)?,
             "BiomePalette" => {
                 self.biomes.palette = Some(palette::names(read_palette(reader, kind, depth, self.limits)?))
             }
@@ -119,31 +136,108 @@ impl<'a> Draft<'a> {
                 self.biomes.is_flat = true;
                 self.read_cells(reader, kind, |draft| &mut draft.biomes)?;
             }
-            "Blocks" => {
-                reader.expect(NbtKind::Compound, kind)?;
-                self.is_nested = true;
-                reader.entries(depth + 1, |reader, kind, name| match name {
-                    "Data" => self.read_cells(reader, kind, |draft| &mut draft.blocks),
-                    "Palette" | "BlockEntities" | "TileEntities" => self.read_entry(reader, kind, name, depth + 1),
-                    _ => reader.value(kind, depth + 1).map(drop),
-                })?;
-            }
+            "Blocks" => self.read_blocks(reader, kind, depth)?,
             "Biomes" => {
                 reader.expect(NbtKind::Compound, kind)?;
                 reader.entries(depth + 1, |reader, kind, name| match name {
                     "Data" => self.read_cells(reader, kind, |draft| &mut draft.biomes),
                     "Palette" => self.read_entry(reader, kind, "BiomePalette", depth + 1),
-                    _ => reader.value(kind, depth + 1).map(drop),
+                    _ => self.skip(reader, kind, depth + 1),
                 })?;
             }
-            super::extension::NAME if kind == NbtKind::Compound => self.extension = Some(reader.compound(depth)?),
+            super::extension::NAME if kind == NbtKind::Compound => {
+                let (offset, path) = (reader.offset(), reader.field());
+                self.extension = Some(PlacedExtension { offset, path, compound: reader.compound(depth)? });
+            }
             _ => {
-                reader.take(4 * size_of::<(String, Nbt)>() + name.len())?;
                 let value = reader.value(kind, depth)?;
-                self.other.0.push((name.to_owned(), value));
+                // Some programs write a list where nothing is to be said.
+                let is_empty = matches!(&value, Nbt::List(_, items) if items.is_empty());
+                if name != "Metadata" || !is_empty {
+                    reader.take(on_heap(name.len()))?;
+                    reader.make_room(&mut self.other.0, 1, u64::MAX)?;
+                    self.other.0.push((name.to_owned(), value));
+                }
             }
         }
         Ok(())
+    }
+
+    /// Reads the compound that version 3 has for blocks.
+    fn read_blocks<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
+        reader.expect(NbtKind::Compound, kind)?;
+        if !std::mem::replace(&mut self.is_nested, true) {
+            let early = self.block_entities.iter_mut();
+            early.for_each(|entity| entity.data = nested(std::mem::take(&mut entity.data)));
+        }
+        reader.entries(depth + 1, |reader, kind, name| match name {
+            "Data" => self.read_cells(reader, kind, |draft| &mut draft.blocks),
+            "Palette" | "BlockEntities" | "TileEntities" => self.read_entry(reader, kind, name, depth + 1),
+            _ => self.skip(reader, kind, depth + 1),
+        })
+    }
+
+    /// Reads a value that is not kept.
+    fn skip<R: Read>(&self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
+        self.budget.give_back(reader.value(kind, depth)?.heap_bytes());
+        Ok(())
+    }
+
+    fn read_block_entities<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
+        reader.compounds(kind, |reader, left| {
+            let is_nested = self.is_nested;
+            let whole = |(mut entity, is_old): (BlockEntity, bool)| {
+                entity.data = if is_nested { nested(entity.data) } else { entity.data };
+                (entity, is_old)
+            };
+            let held = |(entity, _): &(BlockEntity, bool)| on_heap(entity.id.len()) + entity.data.heap_bytes();
+            let read = |compound| block_entity(compound).map(whole);
+            let Some((entity, is_old)) = self.read_one(reader, depth, read, held)? else { return Ok(()) };
+            if is_old {
+                make_room(reader, &mut self.unplaced, left)?;
+                self.unplaced.push(self.block_entities.len());
+            }
+            make_room(reader, &mut self.block_entities, left)?;
+            self.block_entities.push(entity);
+            Ok(())
+        })
+    }
+
+    fn read_entities<R: Read>(&mut self, reader: &mut Reader<'_, R>, kind: NbtKind, depth: usize) -> Result<()> {
+        reader.compounds(kind, |reader, left| {
+            let held = |entity: &SchematicEntity| on_heap(entity.id.len()) + entity.data.heap_bytes();
+            let Some(entity) = self.read_one(reader, depth, entity, held)? else { return Ok(()) };
+            make_room(reader, &mut self.entities, left)?;
+            self.entities.push(entity);
+            Ok(())
+        })
+    }
+
+    /// Reads an item of a list: `None` if it makes no sense, which is counted. `held` tells how much memory is held by what was
+    /// made of it.
+    fn read_one<T, R: Read>(
+        &mut self,
+        reader: &mut Reader<'_, R>,
+        depth: usize,
+        make: impl FnOnce(Compound) -> std::result::Result<T, Flaw>,
+        held: impl FnOnce(&T) -> usize,
+    ) -> Result<Option<T>> {
+        let offset = reader.offset();
+        let compound = reader.compound(depth + 1)?;
+        let taken = compound.heap_bytes();
+        let (made, kept) = match make(compound) {
+            Ok(made) => {
+                let kept = held(&made);
+                (Some(made), kept)
+            }
+            Err(flaw) => {
+                self.malformed += 1;
+                self.first_malformed.get_or_insert_with(|| flaw.at(offset, &reader.field()));
+                (None, 0)
+            }
+        };
+        self.budget.give_back(taken.saturating_sub(kept));
+        Ok(made)
     }
 
     /// Reads cells, or puts them aside if what they mean is not known yet.
@@ -157,7 +251,7 @@ impl<'a> Draft<'a> {
         let length = reader.length()?;
         let field = reader.field();
         if let (Some(size), Some(_)) = (self.size(), &part(self).palette) {
-            self.check_volume(size)?;
+            self.check_volume(size, reader.offset())?;
             return self.fill(reader, length, &field, part);
         }
         let (offset, mut left) = (reader.offset(), length);
@@ -170,7 +264,7 @@ impl<'a> Draft<'a> {
                 return Err(SchematicError::Cancelled);
             }
         }
-        part(self).cells = Cells::Spilled(spill.finish(offset, length));
+        part(self).cells = Cells::Spilled(spill.finish(offset, field, length));
         Ok(())
     }
 
@@ -194,38 +288,34 @@ impl<'a> Draft<'a> {
         result
     }
 
-    /// Reads the cells that were put aside.
-    pub fn settle(&mut self) -> Result<()> {
-        if self.version.is_some_and(|version| !(1..=3).contains(&version)) {
-            return Err(SchematicError::Version { found: self.version.unwrap_or_default() });
-        }
+    /// Reads the cells that were put aside. `end` is where the schematic ends.
+    pub fn settle(&mut self, end: u64) -> Result<()> {
+        let missing = |what: &str| SchematicError::Missing { offset: end, field: format!("{}{what}", self.path) };
         let size = self.size().ok_or_else(|| {
-            let names = ["Width", "Height", "Length"];
-            let missing = names.iter().zip(self.size).find(|(_, side)| side.is_none());
-            SchematicError::Missing { field: missing.map_or("Width", |(name, _)| *name) }
+            let lacking = ["Width", "Height", "Length"].into_iter().zip(self.size).find(|(_, side)| side.is_none());
+            missing(lacking.map_or("Width", |(name, _)| name))
         })?;
-        self.check_volume(size)?;
-        self.settle_part(|draft| &mut draft.blocks)?;
-        self.settle_part(|draft| &mut draft.biomes)?;
+        self.check_volume(size, end)?;
         // In version 3 all of the blocks may be missing, and only all.
         let may_lack_blocks = self.version == Some(3) && !self.is_nested && self.blocks.palette.is_none();
         if matches!(self.blocks.cells, Cells::None) && !may_lack_blocks {
-            return Err(SchematicError::Missing { field: "the data of the blocks" });
+            return Err(missing(if self.is_nested { "Blocks.Data" } else { "BlockData" }));
         }
-        Ok(())
+        self.settle_part(|draft| &mut draft.blocks)?;
+        self.settle_part(|draft| &mut draft.biomes)
     }
 
     fn settle_part(&mut self, part: impl Fn(&mut Self) -> &mut Part<'a>) -> Result<()> {
         let this = part(self);
-        let field = this.field;
         match std::mem::replace(&mut this.cells, Cells::None) {
             Cells::Spilled(spill) if this.palette.is_some() => {
-                let result = self.fill(&mut spill.read(), spill.length, field, part);
+                let result = self.fill(&mut spill.read(), spill.length, &spill.field, part);
                 self.budget.give_back(spill.bytes());
                 result
             }
-            Cells::Spilled(_) if field == "the blocks" => Err(SchematicError::Missing { field: "the palette" }),
-            Cells::Spilled(_) => Err(SchematicError::Missing { field: "the palette of the biomes" }),
+            Cells::Spilled(Spill { offset, field, .. }) => {
+                Err(SchematicError::Missing { offset, field: format!("the palette of {field}") })
+            }
             other => {
                 this.cells = other;
                 Ok(())
@@ -239,16 +329,16 @@ impl<'a> Draft<'a> {
 
     /// Whether the size is known, without which nothing can be kept.
     pub fn has_size(&self) -> bool {
-        self.size().is_some_and(|size| self.check_volume(size).is_ok())
+        self.size().is_some_and(|size| self.check_volume(size, 0).is_ok())
     }
 
-    fn check_volume(&self, size: [u32; 3]) -> Result<()> {
+    fn check_volume(&self, size: [u32; 3], offset: u64) -> Result<()> {
         let (found, limit) = (ChunkGrid::new(size).volume(), self.limits.volume);
         if found <= limit {
             return Ok(());
         }
-        let field = format!("{} x {} x {} blocks", size[0], size[1], size[2]);
-        Err(SchematicError::TooLarge { offset: 0, field, what: "blocks", limit, found })
+        let field = format!("{}Width x Height x Length, {} x {} x {}", self.path, size[0], size[1], size[2]);
+        Err(SchematicError::TooLarge { offset, field, what: "blocks", limit, found })
     }
 
     /// What there is, and the first thing that is wrong with the parts that had to wait. Air where nothing was read.
@@ -273,24 +363,26 @@ impl<'a> Draft<'a> {
         if let (Some((palette, _)), Cells::Read(filler)) = (self.biomes.palette, self.biomes.cells) {
             schematic.biomes = Some(Biomes { palette, cells: filler.finish() });
         }
-        let mut result = Ok(());
-        for compound in self.block_entities {
-            result = result.and(block_entity(compound, self.is_nested).map(|entity| {
-                let is_inside = |(at, side): (&i32, u32)| u32::try_from(*at).is_ok_and(|at| at < side);
-                report.stray_block_entities += u64::from(!entity.position.iter().zip(size).all(is_inside));
-                schematic.block_entities.push(entity);
-            }));
+        for place in self.unplaced {
+            let position = &mut self.block_entities[place].position;
+            *position = placement.nearest(*position, size);
         }
-        for compound in self.entities {
-            result = result.and(entity(compound, is_version_3).map(|mut entity| {
-                placement.correct(&mut entity, size);
-                schematic.entities.push(entity);
-            }));
+        let is_stray = |entity: &&BlockEntity| !is_inside(entity.position, size);
+        report.stray_block_entities = self.block_entities.iter().filter(is_stray).count() as u64;
+        for entity in &mut self.entities {
+            if is_version_3 {
+                entity.data = nested(std::mem::take(&mut entity.data));
+            }
+            placement.correct(entity, size);
         }
-        if let Some(extension) = self.extension {
-            let extension = Extension::read(extension, self.budget);
-            result = result.and(extension.and_then(|it| it.apply(&mut schematic, numbers, self.budget)));
-        }
+        (schematic.block_entities, schematic.entities) = (self.block_entities, self.entities);
+        (report.malformed, report.first_malformed) = (self.malformed, self.first_malformed);
+        let result = match self.extension {
+            None => Ok(()),
+            Some(PlacedExtension { offset, path, compound }) => Extension::read(compound, self.budget)
+                .and_then(|extension| extension.apply(&mut schematic, numbers, self.budget))
+                .map_err(|fault| fault.at(offset, &path)),
+        };
         (schematic, result)
     }
 }
@@ -303,24 +395,35 @@ fn integer<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<i64> {
     Ok(reader.value(kind, 0)?.as_integer().unwrap_or_default())
 }
 
-/// A side of the box: a short, read unsigned.
-fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
-    match reader.expect(NbtKind::Short, kind).and_then(|()| reader.value(kind, 0))? {
-        Nbt::Short(side) => Ok((side as u16).into()),
-        _ => Err(reader.wrong_type("a short", kind)),
+fn version<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<i64> {
+    let offset = reader.offset();
+    match integer(reader, kind)? {
+        found @ 1..=3 => Ok(found),
+        found => Err(SchematicError::Version { offset, field: reader.field(), found }),
     }
 }
 
-fn read_compounds<R: Read>(
-    reader: &mut Reader<'_, R>,
-    kind: NbtKind,
-    depth: usize,
-    list: &mut Vec<Compound>,
-) -> Result<()> {
-    reader.compounds(kind, |reader| {
-        list.push(reader.compound(depth + 1)?);
-        reader.take(size_of::<Compound>() * 4)
-    })
+/// A side of the box: a short, read unsigned. Some programs write another integer.
+fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
+    const LONGEST: u64 = u16::MAX as u64;
+    let offset = reader.offset();
+    let found = match (integer(reader, kind)?, kind) {
+        (short, NbtKind::Short) => i64::from(short as u16),
+        (other, _) => other,
+    };
+    match u64::try_from(found) {
+        Ok(side @ 0..=LONGEST) => Ok(side as u32),
+        Ok(found) => {
+            let (field, what, limit) = (reader.field(), "blocks along an axis", LONGEST);
+            Err(SchematicError::TooLarge { offset, field, what, limit, found })
+        }
+        Err(_) => Err(SchematicError::Length { offset, field: reader.field(), found }),
+    }
+}
+
+/// Makes room for one of the items that are left of a list.
+fn make_room<T, R: Read>(reader: &Reader<'_, R>, items: &mut Vec<T>, left: u64) -> Result<()> {
+    reader.make_room(items, 1, (items.len() as u64).saturating_add(left))
 }
 
 /// The entries of a palette: number and name, in the order of the file.
@@ -343,7 +446,7 @@ fn read_palette<R: Read>(
         }
         let number = u32::try_from(found).ok().filter(|number| used.insert(*number));
         let number = number.ok_or_else(|| SchematicError::PaletteId { offset, field: reader.field(), found })?;
-        reader.take(4 * (name.len() + size_of::<(u32, String)>()))?;
+        reader.take(on_heap(name.len()) + ENTRY_BYTES)?;
         entries.push((number, name.to_owned()));
         Ok(())
     })?;

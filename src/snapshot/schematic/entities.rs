@@ -2,6 +2,7 @@
 
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::{SchematicError, SchematicWriteError};
+use rustc_hash::FxHashSet;
 
 /// What a block holds for programs that keep it beside the blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,42 +46,101 @@ impl BlockEntity {
     /// What [`to_bytes`](Self::to_bytes) gave, at a position.
     pub fn from_bytes(position: [i32; 3], bytes: &[u8]) -> Result<Self, SchematicError> {
         let mut compound = Compound::from_bytes(bytes)?;
-        let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of a block entity" })?;
-        Ok(Self { position, id, data: data(compound) })
+        let id = id(&mut compound).map_err(|flaw| flaw.at(0, ""))?;
+        Ok(Self { position, id, data: nested(compound) })
     }
 }
 
-/// Takes a block entity apart: position, id, data. Version 3 has the data in a compound of its own.
-pub(super) fn block_entity(mut compound: Compound, is_nested: bool) -> Result<BlockEntity, SchematicError> {
-    let position = compound.take("Pos").and_then(|pos| pos.as_position());
-    let position = position.ok_or(SchematicError::Missing { field: "Pos of a block entity" })?;
-    let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of a block entity" })?;
-    Ok(BlockEntity { position, id, data: if is_nested { data(compound) } else { compound } })
+/// Why a value is no entity.
+pub(super) struct Flaw {
+    name: &'static str,
+    expected: &'static str,
+    /// `None` if the value is missing.
+    found: Option<NbtKind>,
 }
 
-/// Takes an entity apart: position as in the file, id, data.
-pub(super) fn entity(mut compound: Compound, is_nested: bool) -> Result<SchematicEntity, SchematicError> {
-    let position = compound.take("Pos").and_then(|pos| pos.as_numbers());
-    let position = position.ok_or(SchematicError::Missing { field: "Pos of an entity" })?;
-    let id = id(&mut compound).ok_or(SchematicError::Missing { field: "Id of an entity" })?;
-    Ok(SchematicEntity { position, id, data: if is_nested { data(compound) } else { compound } })
+impl Flaw {
+    /// What is wrong with the entity that begins here, at this path.
+    pub fn at(self, offset: u64, path: &str) -> SchematicError {
+        let separator = if path.is_empty() { "" } else { "." };
+        let field = format!("{path}{separator}{}", self.name);
+        match self.found {
+            None => SchematicError::Missing { offset, field },
+            Some(found) => SchematicError::WrongType { offset, field, expected: self.expected, found: found.name() },
+        }
+    }
 }
 
-fn id(compound: &mut Compound) -> Option<String> {
+/// Takes a block entity apart: position, id, and all else as its data. Also whether it has the position as `x`, `y` and `z`, as
+/// chunks have it: some programs write it so, from the corner or as it was in the world.
+pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), Flaw> {
+    const AXES: [&str; 3] = ["x", "y", "z"];
+    let pos = compound.take("Pos");
+    let is_old = pos.is_none();
+    let position = match &pos {
+        Some(pos) => pos.as_position(),
+        None => {
+            let [x, y, z] = AXES.map(|name| i32::try_from(compound.get(name)?.as_integer()?).ok());
+            x.zip(y).zip(z).map(|((x, y), z)| [x, y, z])
+        }
+    };
+    let found = pos.as_ref().map(Nbt::kind);
+    let position = position.ok_or(Flaw { name: "Pos", expected: "three integers", found })?;
+    let id = id(&mut compound)?;
+    if is_old {
+        AXES.iter().for_each(|name| drop(compound.take(name)));
+    }
+    exact(&mut compound);
+    Ok((BlockEntity { position, id, data: compound }, is_old))
+}
+
+/// Takes an entity apart: position as in the file, id, and all else as its data.
+pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Flaw> {
+    let pos = compound.take("Pos");
+    let found = pos.as_ref().map(Nbt::kind);
+    let position = pos.and_then(|pos| pos.as_numbers());
+    let position = position.ok_or(Flaw { name: "Pos", expected: "three numbers", found })?;
+    let id = id(&mut compound)?;
+    exact(&mut compound);
+    Ok(SchematicEntity { position, id, data: compound })
+}
+
+/// Leaves no room to spare. Few values move to a place of their own size: what would be cut off theirs is too small for the next
+/// entity, and millions of such gaps are a sixth of all memory.
+fn exact(compound: &mut Compound) {
+    const FEW: usize = 64;
+    if compound.0.len() > FEW {
+        compound.0.shrink_to_fit();
+        return;
+    }
+    let mut entries = Vec::with_capacity(compound.0.len());
+    entries.append(&mut compound.0);
+    compound.0 = entries;
+}
+
+fn id(compound: &mut Compound) -> Result<String, Flaw> {
     let name = if compound.get("Id").is_some() { "Id" } else { "id" };
-    match compound.take(name)? {
-        Nbt::String(id) => Some(id),
-        _ => None,
+    let flaw = |found| Flaw { name: "Id", expected: "a string", found };
+    match compound.take(name) {
+        Some(Nbt::String(id)) => Ok(id),
+        other => Err(flaw(other.as_ref().map(Nbt::kind))),
     }
 }
 
 /// The data of version 3, and whatever is beside it.
-fn data(mut compound: Compound) -> Compound {
+pub(super) fn nested(mut compound: Compound) -> Compound {
     match compound.take("Data") {
         Some(Nbt::Compound(mut data)) => {
+            let names: FxHashSet<&str> = data.0.iter().map(|(name, _)| name.as_str()).collect();
+            compound.0.retain(|(name, _)| !names.contains(name.as_str()));
+            data.0.reserve_exact(compound.0.len());
             data.0.append(&mut compound.0);
             data
         }
-        _ => compound,
+        Some(other) => {
+            compound.0.push(("Data".to_owned(), other));
+            compound
+        }
+        None => compound,
     }
 }

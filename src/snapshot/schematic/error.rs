@@ -3,30 +3,40 @@
 use std::io;
 use thiserror::Error;
 
+/// Bytes of a text that a message quotes.
+const LONGEST_QUOTE: usize = 256;
+/// What stands for the rest of a text.
+pub(super) const REST: &str = "...";
+
 /// Why a file is no schematic that can be read. Every `offset` is in bytes of the uncompressed data, from the first one;
-/// a `field` is the path of names to the value.
+/// a `field` is the path of names to the value. Whatever the file holds, a message is of printable characters, and no longer
+/// than 1 KiB.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchematicError {
     /// The file could not be read.
-    #[error("byte {offset}: {message}")]
+    #[error("byte {offset}: {field}: {message}")]
     Io {
         /// How far it was read.
         offset: u64,
+        /// What was being read.
+        field: String,
         /// What kind of failure.
         kind: io::ErrorKind,
         /// What the system says.
         message: String,
     },
     /// The compression is damaged.
-    #[error("byte {offset}: the compressed data is damaged: {message}")]
+    #[error("byte {offset}: {field}: the compressed data is damaged: {message}")]
     Compression {
         /// How far it could be read.
         offset: u64,
+        /// What was being read.
+        field: String,
         /// What is wrong with it.
         message: String,
     },
     /// It begins like no schematic: neither with gzip nor with a compound.
-    #[error("byte 0: expected gzip or a compound, found {found:#04x}")]
+    #[error("byte 0: the file: expected gzip or a compound, found {found:#04x}")]
     NotASchematic {
         /// The first byte.
         found: u8,
@@ -94,14 +104,20 @@ pub enum SchematicError {
         found: u64,
     },
     /// Something that every schematic has is not there.
-    #[error("{field} is missing")]
+    #[error("byte {offset}: {field} is missing")]
     Missing {
-        /// Its name.
-        field: &'static str,
+        /// Where what lacks it begins; of a value of the schematic itself, where that ends.
+        offset: u64,
+        /// What is missing.
+        field: String,
     },
     /// A version that this crate cannot read.
-    #[error("expected version 1, 2 or 3, found {found}")]
+    #[error("byte {offset}: {field}: expected version 1, 2 or 3, found {found}")]
     Version {
+        /// Where it is.
+        offset: u64,
+        /// The value that says it.
+        field: String,
         /// The version found.
         found: i64,
     },
@@ -148,10 +164,12 @@ pub enum SchematicError {
         found: u64,
     },
     /// What this crate wrote besides the schematic is not as it writes it.
-    #[error("{field}: {what}")]
+    #[error("byte {offset}: {field}: {what}")]
     Extension {
+        /// Where the compound of this crate begins.
+        offset: u64,
         /// Which part.
-        field: &'static str,
+        field: String,
         /// What is wrong with it.
         what: &'static str,
     },
@@ -164,6 +182,28 @@ impl SchematicError {
     /// There is no memory left under this limit.
     pub(super) fn no_memory(offset: u64, field: impl Into<String>, limit: u64) -> Self {
         Self::TooLarge { offset, field: field.into(), what: "bytes of memory", limit, found: limit.saturating_add(1) }
+    }
+}
+
+/// Text as a message quotes it.
+pub(in crate::snapshot) fn shortened(text: &str) -> String {
+    let mut quote = String::new();
+    push_shortened(&mut quote, text, LONGEST_QUOTE);
+    quote
+}
+
+/// Adds the beginning of a text, about so many bytes of it, with what is no printable character escaped.
+pub(super) fn push_shortened(into: &mut String, text: &str, most: usize) {
+    let end = into.len() + most;
+    for character in text.chars() {
+        if into.len() >= end {
+            into.push_str(REST);
+            return;
+        }
+        match character {
+            '"' | '\'' => into.push(character),
+            _ => into.extend(character.escape_debug()),
+        }
     }
 }
 
@@ -221,6 +261,6 @@ pub enum SchematicWriteError {
 
 impl From<io::Error> for SchematicWriteError {
     fn from(error: io::Error) -> Self {
-        Self::Io { kind: error.kind(), message: error.to_string() }
+        Self::Io { kind: error.kind(), message: shortened(&error.to_string()) }
     }
 }

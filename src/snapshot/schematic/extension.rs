@@ -1,6 +1,6 @@
 //! What a file holds for this crate besides the schematic: layers above the first, and components.
 
-use super::nbt::{Budget, Compound, Nbt, NbtKind};
+use super::nbt::{Budget, Compound, Nbt, NbtKind, on_heap};
 use super::palette::{Numbers, UNKNOWN, dry};
 use super::{ChunkGrid, Schematic, SchematicError, SchematicWriteError};
 use crate::block::{BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId, BlockLayout};
@@ -11,12 +11,28 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index, cell_position
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
 const VERSION: i32 = 1;
-/// What a block above layer 0, or a component, takes at the most besides its bytes.
-const BLOCK_BYTES: usize = 64;
-/// What a chunk takes for having any.
-const CHUNK_BYTES: usize = 1024;
+/// What a value of variable size takes besides its bytes: the count of its owners.
+const VALUE_BYTES: usize = 16;
 
-type Result<T> = std::result::Result<T, SchematicError>;
+type Result<T> = std::result::Result<T, Fault>;
+
+/// Why it cannot be read.
+pub(super) enum Fault {
+    /// A part of it is not as this crate writes it.
+    Wrong(&'static str, &'static str),
+    /// There is no memory left under this limit.
+    Memory(u64),
+}
+
+impl Fault {
+    /// The error in a compound that begins here, at this path.
+    pub fn at(self, offset: u64, path: &str) -> SchematicError {
+        match self {
+            Self::Wrong(part, what) => SchematicError::Extension { offset, field: format!("{path}.{part}"), what },
+            Self::Memory(limit) => SchematicError::no_memory(offset, path, limit),
+        }
+    }
+}
 
 /// What was read of it.
 pub(super) struct Extension {
@@ -25,28 +41,37 @@ pub(super) struct Extension {
     components: Vec<(BlockComponentRecord, Vec<u8>)>,
 }
 
-const fn wrong<T>(field: &'static str, what: &'static str) -> Result<T> {
-    Err(SchematicError::Extension { field, what })
+const fn wrong<T>(part: &'static str, what: &'static str) -> Result<T> {
+    Err(Fault::Wrong(part, what))
+}
+
+/// A number of this crate's, which is never below 0; `None` if there is none.
+fn number<T: TryFrom<i64>>(compound: &Compound, name: &'static str) -> Result<Option<T>> {
+    let Some(value) = compound.get(name) else { return Ok(None) };
+    match value.as_integer().and_then(|number| T::try_from(number).ok()) {
+        Some(number) => Ok(Some(number)),
+        None => wrong(name, "it is no possible number"),
+    }
 }
 
 impl Extension {
     pub fn read(mut compound: Compound, budget: &Budget) -> Result<Self> {
         if compound.get("Version").and_then(Nbt::as_integer) != Some(VERSION.into()) {
-            return wrong("bevy_terrane.Version", "expected version 1");
+            return wrong("Version", "expected version 1");
         }
-        let palette_length = compound.get("Palette").and_then(Nbt::as_integer);
+        let palette_length = number(&compound, "Palette")?;
         let layers = match compound.take("Layers") {
             None => Vec::new(),
             Some(Nbt::ByteArray(bytes)) => bytes,
-            Some(_) => return wrong("bevy_terrane.Layers", "expected a byte array"),
+            Some(_) => return wrong("Layers", "expected a byte array"),
         };
         let components = match compound.take("Components") {
             None => Vec::new(),
             Some(Nbt::List(_, items)) => items.into_iter().map(component).collect::<Result<_>>()?,
-            Some(_) => return wrong("bevy_terrane.Components", "expected a list"),
+            Some(_) => return wrong("Components", "expected a list"),
         };
         take(budget, components.len() * size_of::<(BlockComponentRecord, Vec<u8>)>())?;
-        Ok(Self { palette_length: palette_length.and_then(|length| usize::try_from(length).ok()), layers, components })
+        Ok(Self { palette_length, layers, components })
     }
 
     /// Puts it into the schematic. `numbers` are those of the palette in the file.
@@ -68,17 +93,18 @@ impl Extension {
     }
 
     fn apply_layers(&self, schematic: &mut Schematic, numbers: &Numbers, budget: &Budget) -> Result<()> {
-        const FIELD: &str = "bevy_terrane.Layers";
+        const FIELD: &str = "Layers";
         let mut reader = Reader::new(&self.layers);
         let mut cells = Walk::new(&schematic.blocks);
         let dry: Vec<Option<u16>> = dry_states(&schematic.palette);
-        let mut touched = Vec::new();
+        let (mut touched, mut meter) = (Vec::new(), Meter::new(budget));
         while reader.left() > 0 {
             let Some((at, position, is_new)) = cells.next(&mut reader) else {
                 return wrong(FIELD, "a cell is outside");
             };
             if is_new {
-                take(budget, CHUNK_BYTES)?;
+                meter.change(&schematic.blocks, Some(at))?;
+                budget.make_room(&mut touched, 1, u64::MAX).map_err(Fault::Memory)?;
                 touched.push(at);
             }
             let chunk = schematic.blocks.chunk_mut(at);
@@ -97,12 +123,12 @@ impl Extension {
                 if place == UNKNOWN {
                     return wrong(FIELD, "a block is not in the palette");
                 }
-                take(budget, BLOCK_BYTES)?;
                 if chunk.set_block_at(position, layer, BlockId::new(place.into())).is_err() {
                     return wrong(FIELD, "the layers of a cell have a gap");
                 }
             }
         }
+        meter.change(&schematic.blocks, None)?;
         // The wet blocks that became dry are forgotten.
         touched.into_iter().for_each(|at| schematic.blocks.chunk_mut(at).compact());
         Ok(())
@@ -120,16 +146,48 @@ fn highest(blocks: &ChunkGrid, least: usize) -> Option<BlockId> {
 }
 
 fn take(budget: &Budget, bytes: usize) -> Result<()> {
-    budget.take(bytes).map_err(|limit| SchematicError::no_memory(0, NAME, limit))
+    budget.take(bytes).map_err(Fault::Memory)
+}
+
+/// Counts what chunks take that are changed one after the other: all of a chunk when the next one is begun, as no chunk has
+/// more than so many cells and layers, and values before they are put into it.
+struct Meter<'a> {
+    budget: &'a Budget,
+    /// The chunk that is being changed, what it took before, and what was counted since.
+    open: Option<([u32; 3], usize, usize)>,
+}
+
+impl<'a> Meter<'a> {
+    const fn new(budget: &'a Budget) -> Self {
+        Self { budget, open: None }
+    }
+
+    /// Counts what the last chunk took, and begins another.
+    fn change(&mut self, blocks: &ChunkGrid, next: Option<[u32; 3]>) -> Result<()> {
+        if let Some((at, before, counted)) = self.open.take() {
+            take(self.budget, blocks.own_bytes(at).saturating_sub(before + counted))?;
+        }
+        self.open = next.map(|at| (at, blocks.own_bytes(at), 0));
+        Ok(())
+    }
+
+    /// Counts a value of variable size.
+    fn value(&mut self, value: &[u8]) -> Result<()> {
+        let bytes = on_heap(value.len() + VALUE_BYTES);
+        if let Some((_, _, counted)) = &mut self.open {
+            *counted += bytes;
+        }
+        take(self.budget, bytes)
+    }
 }
 
 fn component(item: Nbt) -> Result<(BlockComponentRecord, Vec<u8>)> {
-    const FIELD: &str = "bevy_terrane.Components";
+    const FIELD: &str = "Components";
     let Nbt::Compound(mut item) = item else { return wrong(FIELD, "expected compounds") };
     let Some(Nbt::String(name)) = item.take("Name") else { return wrong(FIELD, "a name is missing") };
     let Some(Nbt::ByteArray(values)) = item.take("Values") else { return wrong(FIELD, "values are missing") };
-    let number = |name: &str| item.get(name).and_then(Nbt::as_integer).and_then(|number| u32::try_from(number).ok());
-    Ok((BlockComponentRecord { name, version: number("Version").unwrap_or_default(), size: number("Size") }, values))
+    let version = number(&item, "Version")?.unwrap_or_default();
+    Ok((BlockComponentRecord { name, version, size: number(&item, "Size")? }, values))
 }
 
 fn apply_component(
@@ -139,11 +197,14 @@ fn apply_component(
     values: &[u8],
     budget: &Budget,
 ) -> Result<()> {
-    const FIELD: &str = "bevy_terrane.Components";
+    const FIELD: &str = "Components";
     let mut reader = Reader::new(values);
-    let mut cells = Walk::new(blocks);
+    let (mut cells, mut meter) = (Walk::new(blocks), Meter::new(budget));
     while reader.left() > 0 {
         let Some((at, position, is_new)) = cells.next(&mut reader) else { return wrong(FIELD, "a cell is outside") };
+        if is_new {
+            meter.change(blocks, Some(at))?;
+        }
         let layer = reader.number().ok().and_then(|layer| u8::try_from(layer).ok());
         let length = match layout.size {
             Some(size) => Some(size.into()),
@@ -152,12 +213,14 @@ fn apply_component(
         let length = length.and_then(|length| usize::try_from(length).ok());
         let value = length.and_then(|length| reader.slice(length).ok());
         let (Some(layer), Some(value)) = (layer, value) else { return wrong(FIELD, "it ends too early") };
-        take(budget, value.len() + BLOCK_BYTES + if is_new { CHUNK_BYTES } else { 0 })?;
+        if layout.size.is_none() {
+            meter.value(value)?;
+        }
         if blocks.chunk_mut(at).set_component(layouts, position, layer, layout.id, value).is_err() {
             return wrong(FIELD, "a cell does not have the layer");
         }
     }
-    Ok(())
+    meter.change(blocks, None)
 }
 
 /// Cells in ascending order, by their distances.

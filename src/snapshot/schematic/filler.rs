@@ -1,6 +1,6 @@
 //! From the file's order of cells to chunks.
 
-use super::grid::ChunkGrid;
+use super::grid::{CHUNK_BYTES, ChunkGrid};
 use super::nbt::Budget;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 /// Numbers up to this can be made into a chunk the fast way.
 const FAST: u16 = CHUNK_VOLUME as u16;
-/// What a chunk takes besides its heap: its place in the grid, and its count of owners.
-const CHUNK_BYTES: usize = 64 + size_of::<Chunk>();
 
 /// The cells of a chunk in the order of the file: x fastest, then z, then y.
 pub(super) type FileCells = [u16; CHUNK_VOLUME];

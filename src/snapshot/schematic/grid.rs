@@ -6,6 +6,9 @@ use crate::space::{CHUNK_SIZE, ChunkPos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What a chunk takes besides its heap: its place in the grid, and its count of owners.
+pub(super) const CHUNK_BYTES: usize = 64 + size_of::<Chunk>();
+
 /// The blocks of a box as chunks: by position within the box, from 0 at its corner of the lowest coordinates. A chunk that
 /// is not there is air, and so are the cells of a chunk beyond the box.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +75,12 @@ impl ChunkGrid {
     /// Bytes on the heap that the chunks own, those that are shared counted each time.
     pub fn heap_bytes(&self) -> usize {
         self.chunks.values().map(|chunk| size_of::<Chunk>() + chunk.heap_bytes()).sum()
+    }
+
+    /// What the chunk at x, y, z within the box takes for itself alone.
+    pub(super) fn own_bytes(&self, [x, y, z]: [u32; 3]) -> usize {
+        let chunk = self.chunks.get(&[y, z, x]).filter(|chunk| Arc::strong_count(chunk) == 1);
+        chunk.map_or(0, |chunk| CHUNK_BYTES + chunk.heap_bytes())
     }
 
     fn key(&self, pos: ChunkPos) -> Option<[u32; 3]> {

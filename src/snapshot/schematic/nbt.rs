@@ -14,14 +14,20 @@
 //! [`Nbt`] is a value as a schematic keeps it, in metadata and block entities.
 
 mod bytes;
+mod memory;
+mod path;
 mod reader;
 mod text;
 mod value;
 mod writer;
 
-pub(super) use reader::{Budget, Reader};
+pub(super) use memory::{Budget, on_heap};
+pub(super) use reader::Reader;
 pub use value::{Compound, Nbt, NbtKind};
 pub(super) use writer::Writer;
 
 /// Values are not nested deeper than this, whatever the limits say: the stack is good for so many.
 pub(super) const DEEPEST: usize = 512;
+
+/// What stands for the path to nothing in particular.
+pub(super) const FILE: &str = "the file";

@@ -3,6 +3,12 @@
 use super::nbt::{Compound, Nbt};
 use super::{SchematicEntity, position};
 
+/// The compound of the metadata that tells of the program, and where the origin is.
+const WORLD_EDIT: &str = "WorldEdit";
+/// What it says of the program: some that read it do not go without.
+const PROGRAM: [&str; 3] = ["Version", "EditingPlatform", "Platforms"];
+/// This crate as such a program.
+const PLATFORM: &str = "terrane:bevy";
 /// Which names of the metadata say where the corner is, seen from the origin.
 const WORLD_EDIT_OFFSET: [&str; 3] = ["WEOffsetX", "WEOffsetY", "WEOffsetZ"];
 /// Blocks that an entity may stand beyond the box: it is the middle of its feet that is within.
@@ -20,46 +26,75 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    /// Reads both, and takes them out of the metadata. `file` is the `Offset` of the file. Where `WEOffset` is there and no
-    /// origin, a program wrote version 3 in the way of version 2.
+    /// Reads both, and takes them out of the metadata, with what this crate said of itself. `file` is the `Offset` of the file.
+    /// Where `WEOffset` is there and no origin, a program wrote version 3 in the way of version 2.
     pub fn take(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
-        let origin = if is_version_3 { take_origin(metadata) } else { None };
-        let from_origin = WORLD_EDIT_OFFSET.map(|name| metadata.get(name).and_then(Nbt::as_integer));
-        let from_origin = from_origin.map(|number| number.and_then(|number| i32::try_from(number).ok()));
-        match (file, from_origin) {
-            (Some(corner), [Some(x), Some(y), Some(z)]) => {
-                WORLD_EDIT_OFFSET.iter().for_each(|name| drop(metadata.take(name)));
-                if origin.is_some() {
-                    return Self { offset: file, origin, may_be_absolute: false };
-                }
-                let offset = [x, y, z];
-                Self { offset: Some(offset), origin: Some(difference(corner, offset)), may_be_absolute: true }
+        let offsets = Self::take_places(file, is_version_3, metadata);
+        if let Some(Nbt::Compound(world_edit)) = metadata.get_mut(WORLD_EDIT) {
+            if world_edit.get(PROGRAM[1]).and_then(Nbt::as_str) == Some(PLATFORM) {
+                PROGRAM.iter().for_each(|name| drop(world_edit.take(name)));
             }
-            _ => Self { offset: file, origin, may_be_absolute: !is_version_3 },
+            if world_edit.is_empty() {
+                metadata.take(WORLD_EDIT);
+            }
+        }
+        offsets
+    }
+
+    fn take_places(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
+        let of_program = |name: &str| metadata.get(WORLD_EDIT)?.as_compound()?.get(name)?.as_position();
+        let origin = of_program("Origin").filter(|_| is_version_3);
+        let numbers = WORLD_EDIT_OFFSET.map(|name| i32::try_from(metadata.get(name)?.as_integer()?).ok());
+        let from_origin = match numbers {
+            [Some(x), Some(y), Some(z)] => Some([x, y, z]),
+            _ => of_program("Offset").filter(|_| !is_version_3),
+        };
+        let mut forget = |name: &str| {
+            if let Some(Nbt::Compound(world_edit)) = metadata.get_mut(WORLD_EDIT) {
+                world_edit.take(name);
+            }
+        };
+        if origin.is_some() {
+            forget("Origin");
+        }
+        let (Some(corner), Some(offset)) = (file, from_origin) else {
+            return Self { offset: file, origin, may_be_absolute: !is_version_3 };
+        };
+        if !is_version_3 {
+            forget("Offset");
+        }
+        WORLD_EDIT_OFFSET.iter().for_each(|name| drop(metadata.take(name)));
+        match origin {
+            Some(_) => Self { offset: file, origin, may_be_absolute: false },
+            None => Self { offset: Some(offset), origin: Some(difference(corner, offset)), may_be_absolute: true },
         }
     }
 
     /// The `Offset` of a file, and its metadata.
     pub fn put(self, is_version_3: bool, metadata: &Compound) -> (Option<[i32; 3]>, Compound) {
         let mut metadata = metadata.clone();
-        match (self.offset, self.origin) {
-            (offset, Some(origin)) if is_version_3 => {
-                put_origin(origin, &mut metadata);
-                (offset, metadata)
-            }
-            (offset, Some(origin)) => {
-                let offset = offset.unwrap_or_default();
-                let names = WORLD_EDIT_OFFSET.iter().zip(offset);
-                names.for_each(|(name, number)| metadata.set(name, Nbt::Int(number)));
-                (Some(sum(origin, offset)), metadata)
-            }
-            (offset, None) => (offset, metadata),
+        let Some(origin) = self.origin else { return (self.offset, metadata) };
+        if is_version_3 {
+            put_program("Origin", origin, &mut metadata);
+            return (self.offset, metadata);
         }
+        let offset = self.offset.unwrap_or_default();
+        let names = WORLD_EDIT_OFFSET.iter().zip(offset);
+        names.for_each(|(name, number)| metadata.set(name, Nbt::Int(number)));
+        put_program("Offset", offset, &mut metadata);
+        (Some(sum(origin, offset)), metadata)
     }
 
     /// The corner in its world, if that is known.
     pub fn corner(self) -> Option<[i32; 3]> {
         self.origin.map(|origin| sum(origin, self.offset.unwrap_or_default()))
+    }
+
+    /// Where a block is whose place was meant as one from the corner or as one in the world, whichever is within the box; as it
+    /// is if neither is.
+    pub fn nearest(self, block: [i32; 3], size: [u32; 3]) -> [i32; 3] {
+        let moved = difference(block, self.corner().or(self.offset).unwrap_or_default());
+        if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
     }
 
     /// Makes an entity's position one from the corner. Files of versions 1 and 2 have it like that, or in the world. Where
@@ -82,21 +117,29 @@ impl Offsets {
     }
 }
 
-fn take_origin(metadata: &mut Compound) -> Option<[i32; 3]> {
-    let Some(Nbt::Compound(world_edit)) = metadata.get_mut("WorldEdit") else { return None };
-    let origin = world_edit.get("Origin")?.as_position()?;
-    world_edit.take("Origin");
-    if world_edit.is_empty() {
-        metadata.take("WorldEdit");
+/// Says a place in the way of WorldEdit 7.3: with the program, unless the metadata tells of one already.
+fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
+    let text = |text: &str| Nbt::String(text.to_owned());
+    let mut world_edit = match metadata.take(WORLD_EDIT) {
+        Some(Nbt::Compound(world_edit)) => world_edit,
+        _ => Compound::new(),
+    };
+    let is_new = world_edit.get(PROGRAM[1]).is_none();
+    if is_new {
+        let version = text(env!("CARGO_PKG_VERSION"));
+        let platform =
+            Compound(vec![("Name".to_owned(), text("bevy_terrane")), ("Version".to_owned(), version.clone())]);
+        let platforms = Compound(vec![(PLATFORM.to_owned(), Nbt::Compound(platform))]);
+        let values = [version, text(PLATFORM), Nbt::Compound(platforms)];
+        PROGRAM.iter().zip(values).for_each(|(name, value)| world_edit.set(name, value));
     }
-    Some(origin)
+    world_edit.set(name, position(at));
+    metadata.set(WORLD_EDIT, Nbt::Compound(world_edit));
 }
 
-fn put_origin(origin: [i32; 3], metadata: &mut Compound) {
-    match metadata.get_mut("WorldEdit") {
-        Some(Nbt::Compound(world_edit)) => world_edit.set("Origin", position(origin)),
-        _ => metadata.set("WorldEdit", Nbt::Compound(Compound(vec![("Origin".to_owned(), position(origin))]))),
-    }
+/// Whether a block, counted from the corner, is within the box.
+pub(super) fn is_inside(block: [i32; 3], size: [u32; 3]) -> bool {
+    block.iter().zip(size).all(|(at, side)| u32::try_from(*at).is_ok_and(|at| at < side))
 }
 
 fn sum(a: [i32; 3], b: [i32; 3]) -> [i32; 3] {

@@ -60,14 +60,16 @@ pub(super) fn names(entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
 
 fn dense(mut palette: Vec<String>, mut entries: Vec<(u32, String)>) -> (Vec<String>, Numbers) {
     entries.sort_unstable();
-    let mut places: FxHashMap<String, u16> = palette.iter().cloned().zip(0..).collect();
-    let mut numbers = Vec::with_capacity(entries.len());
-    for (number, name) in entries {
-        let place = *places.entry(name).or_insert_with_key(|name| {
-            palette.push(name.clone());
-            (palette.len() - 1) as u16
-        });
-        numbers.push((number, place));
+    let mut places: FxHashMap<&str, u16> = palette.iter().map(String::as_str).zip(0..).collect();
+    let numbers = entries.iter().map(|(number, name)| {
+        let next = places.len() as u16;
+        (*number, *places.entry(name).or_insert(next))
+    });
+    let numbers: Vec<(u32, u16)> = numbers.collect();
+    for ((_, name), (_, place)) in entries.into_iter().zip(&numbers) {
+        if usize::from(*place) == palette.len() {
+            palette.push(name);
+        }
     }
     (palette, Numbers::new(numbers.into_iter()))
 }

@@ -2,7 +2,8 @@
 
 use super::cells::CellSource;
 use super::draft::Draft;
-use super::nbt::{Budget, NbtKind, Reader};
+use super::error::shortened;
+use super::nbt::{Budget, FILE, NbtKind, Reader};
 use super::source::Source;
 use super::{ReadOptions, Schematic, SchematicError};
 use crate::work::Tell;
@@ -27,6 +28,10 @@ pub struct ReadReport {
     pub has_trailing_bytes: bool,
     /// Block entities outside of the box. They are kept.
     pub stray_block_entities: u64,
+    /// Block entities and entities that make no sense: without a place or a name. They were left out, and the rest was read.
+    pub malformed: u64,
+    /// What is wrong with the first of those, and which it is.
+    pub first_malformed: Option<SchematicError>,
 }
 
 impl<R: Read> CellSource for Reader<'_, R> {
@@ -58,14 +63,14 @@ impl Schematic {
         let budget = Budget::new(options.limits.memory);
         let opened = Source::open(source);
         let failed = |error: std::io::Error| {
-            let (kind, message) = (error.kind(), error.to_string());
-            SchematicError::Io { offset: 0, kind, message }
+            let (kind, message) = (error.kind(), shortened(&error.to_string()));
+            SchematicError::Io { offset: 0, field: FILE.to_owned(), kind, message }
         };
         let (source, first) = opened.map_err(failed)?;
         match first {
             Some(0x1F | 0x0A) => {}
             Some(found) => return Err(SchematicError::NotASchematic { found }),
-            None => return Err(SchematicError::Truncated { offset: 0, field: "the file".to_owned() }),
+            None => return Err(SchematicError::Truncated { offset: 0, field: FILE.to_owned() }),
         }
         let mut reader = Reader::new(source, &options.limits, &budget);
         let mut report = ReadReport::default();
@@ -80,7 +85,7 @@ impl Schematic {
             read.clone()?;
             ended.clone()?;
         }
-        let settled = draft.settle();
+        let settled = draft.settle(report.bytes);
         if settled == Err(SchematicError::Cancelled) || !options.salvage || !draft.has_size() {
             settled.clone()?;
         }

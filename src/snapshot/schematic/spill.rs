@@ -15,6 +15,8 @@ const BUFFER: usize = 1 << 15;
 pub(super) struct Spill {
     /// Where they begin in the file.
     pub offset: u64,
+    /// The path to them.
+    pub field: String,
     /// How many bytes they are.
     pub length: u64,
     packed: Vec<u8>,
@@ -42,8 +44,8 @@ impl<'a> SpillWriter<'a> {
         Ok(())
     }
 
-    pub fn finish(self, offset: u64, length: u64) -> Spill {
-        Spill { offset, length, packed: self.encoder.finish().unwrap_or_default() }
+    pub fn finish(self, offset: u64, field: String, length: u64) -> Spill {
+        Spill { offset, field, length, packed: self.encoder.finish().unwrap_or_default() }
     }
 }
 
@@ -58,7 +60,7 @@ impl Spill {
             decoder: DeflateDecoder::new_with_buf(&self.packed[..], vec![0; BUFFER]),
             buffer: vec![0; BUFFER].into(),
             read: 0,
-            offset: self.offset,
+            spill: self,
         }
     }
 }
@@ -68,7 +70,7 @@ pub(super) struct SpillReader<'a> {
     decoder: DeflateDecoder<&'a [u8]>,
     buffer: Box<[u8]>,
     read: u64,
-    offset: u64,
+    spill: &'a Spill,
 }
 
 impl CellSource for SpillReader<'_> {
@@ -76,13 +78,13 @@ impl CellSource for SpillReader<'_> {
         let most = self.buffer.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         let count = self.decoder.read(&mut self.buffer[..most]).unwrap_or(0);
         if count == 0 {
-            return Err(SchematicError::Truncated { offset: self.offset(), field: "the cells".to_owned() });
+            return Err(SchematicError::Truncated { offset: self.offset(), field: self.spill.field.clone() });
         }
         self.read += count as u64;
         Ok(&self.buffer[..count])
     }
 
     fn offset(&self) -> u64 {
-        self.offset + self.read
+        self.spill.offset + self.read
     }
 }

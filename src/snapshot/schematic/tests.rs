@@ -2,6 +2,7 @@
 
 mod building;
 mod hostile;
+mod other_programs;
 mod real_files;
 mod round_trip;
 

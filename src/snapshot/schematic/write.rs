@@ -20,8 +20,30 @@ use std::ops::ControlFlow;
 const BATCH: usize = 1 << 16;
 /// A palette of so many entries needs one byte a cell.
 const SINGLE: usize = 128;
-/// The version of the game's data where the game is not known.
-const UNKNOWN_DATA: i32 = -1;
+/// Names that have a meaning in the format: a file has no other values of theirs.
+const NAMES: [&str; 20] = [
+    "Schematic",
+    "Version",
+    "DataVersion",
+    "Width",
+    "Height",
+    "Length",
+    "Offset",
+    "PaletteMax",
+    "Palette",
+    "BlockData",
+    "TileEntities",
+    "BlockEntities",
+    "Entities",
+    "BiomePaletteMax",
+    "BiomePalette",
+    "BiomeData",
+    "Blocks",
+    "Biomes",
+    METADATA,
+    extension::NAME,
+];
+const METADATA: &str = "Metadata";
 
 type Result<T> = std::result::Result<T, SchematicWriteError>;
 
@@ -60,7 +82,7 @@ impl Schematic {
         if is_version_3 {
             writer.name(NbtKind::Compound, "Schematic")?;
         }
-        self.write_head(&mut writer, options.version)?;
+        let has_metadata = self.write_head(&mut writer, options.version)?;
         match is_version_3 {
             true => self.write_version_3(&mut writer, &plan, progress)?,
             false => self.write_version_2(&mut writer, &plan, progress)?,
@@ -68,7 +90,8 @@ impl Schematic {
         if !self.entities.is_empty() {
             self.write_entities(&mut writer, is_version_3)?;
         }
-        writer.entries(&self.other)?;
+        let names = NAMES.iter().copied().filter(|name| has_metadata || *name != METADATA);
+        writer.entries_beside(&names.collect::<Vec<_>>(), &self.other)?;
         if let Some(extension) = extension {
             writer.named(extension::NAME, &Nbt::Compound(extension))?;
         }
@@ -84,20 +107,28 @@ impl Schematic {
         Offsets { offset: self.offset, origin: self.origin, may_be_absolute: false }
     }
 
-    fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<()> {
+    /// What comes before the blocks. Whether there is metadata among it.
+    fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<bool> {
         writer.named("Version", &Nbt::Int(version.into()))?;
-        writer.named("DataVersion", &Nbt::Int(self.data_version.unwrap_or(UNKNOWN_DATA)))?;
+        if let Some(data_version) = self.data_version {
+            writer.named("DataVersion", &Nbt::Int(data_version))?;
+        }
         let (offset, metadata) = self.placement().put(version == 3, &self.metadata);
-        writer.named("Metadata", &Nbt::Compound(metadata))?;
+        let has_metadata = !metadata.is_empty();
+        if has_metadata {
+            writer.name(NbtKind::Compound, METADATA)?;
+            writer.entries(&metadata)?;
+            writer.end()?;
+        }
         for (name, side) in ["Width", "Height", "Length"].iter().zip(self.size()) {
             let limit = u16::MAX.into();
             let too_large = |_| too_large(name, "blocks", limit, side.into());
             writer.named(name, &Nbt::Short(u16::try_from(side).map_err(too_large)? as i16))?;
         }
-        match offset {
-            Some(offset) => writer.named("Offset", &position(offset)),
-            None => Ok(()),
+        if let Some(offset) = offset {
+            writer.named("Offset", &position(offset))?;
         }
+        Ok(has_metadata)
     }
 
     fn write_version_2<W: Write>(&self, writer: &mut Writer<W>, plan: &Plan, progress: Tell<'_>) -> Result<()> {
@@ -158,10 +189,10 @@ fn write_entity<W: Write>(writer: &mut Writer<W>, id: &str, data: &Compound, is_
     writer.text_entry("Id", id)?;
     if is_nested {
         writer.name(NbtKind::Compound, "Data")?;
-    }
-    writer.entries(data)?;
-    if is_nested {
+        writer.entries(data)?;
         writer.end()?;
+    } else {
+        writer.entries_beside(&["Pos", "Id"], data)?;
     }
     writer.end()
 }

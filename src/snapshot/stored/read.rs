@@ -69,8 +69,12 @@ impl StoredSnapshot {
         let size = [side, file.chunks * side, side];
         let volume = size.map(u64::from).iter().product();
         let limits = SchematicLimits { volume, ..SchematicLimits::default() };
-        let (schematic, _) = Schematic::read(&bytes[..], &ReadOptions { limits, salvage: false })
-            .map_err(|source| StoredSnapshotError::Schematic { column: pos, path: path(), source })?;
+        let broken = |source| StoredSnapshotError::Schematic { column: pos, path: path(), source };
+        let read = Schematic::read(&bytes[..], &ReadOptions { limits, salvage: false });
+        let (schematic, report) = read.map_err(broken)?;
+        if let Some(source) = report.first_malformed {
+            return Err(broken(source));
+        }
         let wrong = |what| StoredSnapshotError::Content { column: pos, path: path(), what };
         if schematic.size() != size {
             return Err(wrong("it has another size than the index says"));
@@ -86,7 +90,7 @@ impl StoredSnapshot {
             let entity = entity.filter(|entity| entity.column() == pos && self.index.area.contains(entity.block));
             column.entities.push(entity.ok_or_else(|| wrong("an entity is outside of the column"))?);
         }
-        inward.add_block_entities(schematic.block_entities);
+        inward.add_block_entities(schematic.block_entities).map_err(failed)?;
         for (at, chunk) in schematic.blocks.into_chunks() {
             if let Some(chunk) = inward.chunk(at, chunk).map_err(failed)? {
                 let y = file.base + at.y;

@@ -40,7 +40,7 @@ pub enum TranslationError {
     },
     /// A state is not known, and there is no block to stand for it.
     #[error(
-        "{state:?} is not in the registry, and neither is the block that stands for such states: call \
+        "\"{state}\" is not in the registry, and neither is the block that stands for such states: call \
          register_schematic_blocks"
     )]
     NoPlaceholder {

@@ -7,7 +7,7 @@ use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout,
 use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::StateTurns;
 use crate::snapshot::capture::is_air;
-use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry};
+use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, SchematicEntity, dry, shortened};
 use crate::snapshot::uniform_chunks::UniformChunks;
 use crate::space::{BlockBox, CHUNK_SIZE, ChunkPart, ChunkPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -97,11 +97,14 @@ impl<'a> Inward<'a> {
         }
     }
 
-    pub fn add_block_entities(&mut self, entities: Vec<BlockEntity>) {
+    /// Sorts them by chunks, before the chunks come.
+    pub fn add_block_entities(&mut self, entities: Vec<BlockEntity>) -> Result<()> {
+        self.take_memory(2 * size_of_val(entities.as_slice()) as u64)?;
         for entity in entities {
             let [x, y, z] = entity.position.map(|at| i64::from(at) >> 4);
             self.block_entities.entry(ChunkPos::new(x, y, z)).or_default().push(entity);
         }
+        Ok(())
     }
 
     /// The record of an entity; `None` if it is too far outside.
@@ -336,5 +339,5 @@ impl<'a> Inward<'a> {
 }
 
 fn missing(state: &[u8]) -> TranslationError {
-    TranslationError::NoPlaceholder { state: String::from_utf8_lossy(state).into_owned() }
+    TranslationError::NoPlaceholder { state: shortened(&String::from_utf8_lossy(state)) }
 }

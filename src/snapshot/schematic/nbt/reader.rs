@@ -1,39 +1,17 @@
 //! Reading NBT as a stream.
 
-use super::{Compound, DEEPEST, Nbt, NbtKind, text};
+use super::path::Path;
+use super::{Budget, Compound, DEEPEST, FILE, Nbt, NbtKind, on_heap, text};
+use crate::snapshot::schematic::error::shortened;
 use crate::snapshot::schematic::{SchematicError, SchematicLimits};
-use std::cell::Cell;
-use std::fmt::Write;
 use std::io::{self, Read};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
+/// A compound of so many entries is not copied for the sake of an exact size.
+const MANY: usize = 1 << 14;
 
 type Result<T> = std::result::Result<T, SchematicError>;
-
-/// The memory that may still be taken.
-pub(in crate::snapshot::schematic) struct Budget {
-    limit: u64,
-    left: Cell<u64>,
-}
-
-impl Budget {
-    pub fn new(limit: u64) -> Self {
-        Self { limit, left: Cell::new(limit) }
-    }
-
-    /// Counts bytes that are about to be taken. `Err` gives the limit.
-    pub fn take(&self, bytes: usize) -> std::result::Result<(), u64> {
-        let left = self.left.get().checked_sub(bytes as u64).ok_or(self.limit)?;
-        self.left.set(left);
-        Ok(())
-    }
-
-    /// Counts bytes that are no longer held.
-    pub fn give_back(&self, bytes: usize) {
-        self.left.set(self.limit.min(self.left.get().saturating_add(bytes as u64)));
-    }
-}
 
 /// Reads values one after the other through a buffer of fixed size. It takes memory for what it has read, never for a
 /// length that is declared.
@@ -48,13 +26,17 @@ pub(in crate::snapshot::schematic) struct Reader<'a, R> {
     limits: &'a SchematicLimits,
     budget: &'a Budget,
     /// To what is being read. It stays as it is where an error comes up.
-    path: String,
+    path: Path,
+    /// The values of the compounds that are being read, the innermost last: how many there will be is not known before they
+    /// end, and each compound is to take no more than it needs.
+    entries: Vec<(String, Nbt)>,
 }
 
 impl<'a, R: Read> Reader<'a, R> {
     pub fn new(source: R, limits: &'a SchematicLimits, budget: &'a Budget) -> Self {
         let buffer = vec![0; BUFFER].into();
-        Self { source, buffer, start: 0, end: 0, read: 0, limits, budget, path: String::new() }
+        let (path, entries) = (Path::default(), Vec::new());
+        Self { source, buffer, start: 0, end: 0, read: 0, limits, budget, path, entries }
     }
 
     /// Where the next byte is.
@@ -64,7 +46,8 @@ impl<'a, R: Read> Reader<'a, R> {
 
     /// The path to what is being read.
     pub fn field(&self) -> String {
-        if self.path.is_empty() { "the file".to_owned() } else { self.path.clone() }
+        let path = self.path.text();
+        if path.is_empty() { FILE.to_owned() } else { path.to_owned() }
     }
 
     pub fn into_source(self) -> R {
@@ -73,7 +56,16 @@ impl<'a, R: Read> Reader<'a, R> {
 
     /// Takes memory.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        self.budget.take(bytes).map_err(|limit| SchematicError::no_memory(self.offset(), self.field(), limit))
+        self.budget.take(bytes).map_err(|limit| self.no_memory(limit))
+    }
+
+    /// Makes room for more items of a vector that will have no more than `most`, and takes memory for it.
+    pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<()> {
+        self.budget.make_room(items, more, most).map_err(|limit| self.no_memory(limit))
+    }
+
+    pub fn no_memory(&self, limit: u64) -> SchematicError {
+        SchematicError::no_memory(self.offset(), self.field(), limit)
     }
 
     pub fn too_large(&self, what: &'static str, limit: u64, found: u64) -> SchematicError {
@@ -115,11 +107,13 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     fn failed(&self, error: io::Error) -> SchematicError {
-        let (offset, message) = (self.offset(), error.to_string());
+        let (offset, field, message) = (self.offset(), self.field(), shortened(&error.to_string()));
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.truncated(),
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => SchematicError::Compression { offset, message },
-            kind => SchematicError::Io { offset, kind, message },
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                SchematicError::Compression { offset, field, message }
+            }
+            kind => SchematicError::Io { offset, field, kind, message },
         }
     }
 
@@ -200,7 +194,7 @@ impl<'a, R: Read> Reader<'a, R> {
         let length = self.list_length()?;
         let mut numbers = Vec::new();
         for _ in 0..length {
-            self.grow(&numbers)?;
+            self.make_room(&mut numbers, 1, length)?;
             numbers.push(number(self.array()?));
         }
         Ok(numbers)
@@ -219,15 +213,22 @@ impl<'a, R: Read> Reader<'a, R> {
                 return Ok(());
             }
             let name = self.text()?;
-            let path = self.open_name(&name);
+            let path = self.path.open_name(&name);
             entry(self, kind, &name)?;
-            self.path.truncate(path);
+            self.path.close(path);
         }
     }
 
-    /// Gives the index of each item of a list of compounds, which must be read. An empty list may be of any kind.
-    pub fn compounds(&mut self, kind: NbtKind, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
-        self.expect(NbtKind::List, kind)?;
+    /// Calls for each item of a list of compounds, which must be read, and gives how many are left. An empty list may be of
+    /// any kind, and some programs write a compound in its place.
+    pub fn compounds(&mut self, kind: NbtKind, mut item: impl FnMut(&mut Self, u64) -> Result<()>) -> Result<()> {
+        let error = self.wrong_type("a list", kind);
+        if kind == NbtKind::Compound && self.tag()? == NbtKind::End {
+            return Ok(());
+        }
+        if kind != NbtKind::List {
+            return Err(error);
+        }
         let kind = self.tag()?;
         let length = self.list_length()?;
         if length > 0 && kind != NbtKind::Compound {
@@ -235,8 +236,8 @@ impl<'a, R: Read> Reader<'a, R> {
         }
         for index in 0..length {
             let path = self.open_item(kind, index);
-            item(self)?;
-            self.path.truncate(path);
+            item(self, length - index)?;
+            self.path.close(path);
         }
         Ok(())
     }
@@ -270,7 +271,7 @@ impl<'a, R: Read> Reader<'a, R> {
             NbtKind::ByteArray => Nbt::ByteArray(self.byte_array()?),
             NbtKind::String => {
                 let text = self.text()?;
-                self.take(text.len())?;
+                self.take(on_heap(text.len()))?;
                 Nbt::String(text)
             }
             NbtKind::IntArray => Nbt::IntArray(self.numbers(i32::from_be_bytes)?),
@@ -283,10 +284,13 @@ impl<'a, R: Read> Reader<'a, R> {
         let length = self.length()?;
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < length {
-            let part = self.part(length - bytes.len() as u64)?;
-            bytes.extend_from_slice(part);
-            let read = part.len();
-            self.take(read)?;
+            let left = length - bytes.len() as u64;
+            if self.is_at_end()? {
+                return Err(self.truncated());
+            }
+            let more = usize::try_from(left).unwrap_or(usize::MAX).min(self.end - self.start);
+            self.make_room(&mut bytes, more, length)?;
+            bytes.extend_from_slice(self.part(left)?);
         }
         Ok(bytes)
     }
@@ -295,10 +299,10 @@ impl<'a, R: Read> Reader<'a, R> {
         let (kind, length) = self.list_head(depth)?;
         let mut items = Vec::new();
         for index in 0..length {
-            self.grow(&items)?;
+            self.make_room(&mut items, 1, length)?;
             let path = self.open_item(kind, index);
             items.push(self.value(kind, depth + 1)?);
-            self.path.truncate(path);
+            self.path.close(path);
         }
         Ok(Nbt::List(kind, items))
     }
@@ -315,31 +319,42 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok((kind, length))
     }
 
-    /// Takes memory for one more item.
-    fn grow<T>(&self, items: &Vec<T>) -> Result<()> {
-        if items.len() < items.capacity() { Ok(()) } else { self.take(items.len().max(4) * size_of::<T>()) }
-    }
-
     /// Adds an item to the path, if it is one that has a path of its own. Gives the length that the path had.
     fn open_item(&mut self, kind: NbtKind, index: u64) -> usize {
-        let length = self.path.len();
-        if matches!(kind, NbtKind::List | NbtKind::Compound) {
-            let _ = write!(self.path, "[{index}]");
+        match kind {
+            NbtKind::List | NbtKind::Compound => self.path.open_item(index),
+            _ => self.path.text().len(),
         }
-        length
     }
 
     /// The values of a compound.
     pub fn compound(&mut self, depth: usize) -> Result<Compound> {
         self.check_depth(depth + 1)?;
-        let mut entries = Vec::new();
+        let first = self.entries.len();
         while let Some((kind, name, path)) = self.open_entry()? {
-            self.grow(&entries)?;
             let value = self.value(kind, depth + 1)?;
-            entries.push((name, value));
-            self.path.truncate(path);
+            self.add_entry(name, value)?;
+            self.path.close(path);
         }
-        Ok(Compound(entries))
+        self.close_entries(first)
+    }
+
+    fn add_entry(&mut self, name: String, value: Nbt) -> Result<()> {
+        self.budget.make_room(&mut self.entries, 1, u64::MAX).map_err(|limit| self.no_memory(limit))?;
+        self.entries.push((name, value));
+        Ok(())
+    }
+
+    /// The compound of the values from here on.
+    fn close_entries(&mut self, first: usize) -> Result<Compound> {
+        let count = self.entries.len() - first;
+        if first == 0 && count >= MANY {
+            let mut entries = std::mem::take(&mut self.entries);
+            self.budget.shrink(&mut entries);
+            return Ok(Compound(entries));
+        }
+        self.take(on_heap(count * size_of::<(String, Nbt)>()))?;
+        Ok(Compound(self.entries.drain(first..).collect()))
     }
 
     /// The kind and the name of the next value of a compound, which is added to the path, and the length that this had; `None`
@@ -350,18 +365,8 @@ impl<'a, R: Read> Reader<'a, R> {
             return Ok(None);
         }
         let name = self.text()?;
-        self.take(name.len())?;
-        let path = self.open_name(&name);
+        self.take(on_heap(name.len()))?;
+        let path = self.path.open_name(&name);
         Ok(Some((kind, name, path)))
-    }
-
-    /// Adds a name to the path. Gives the length that the path had.
-    fn open_name(&mut self, name: &str) -> usize {
-        let length = self.path.len();
-        if length > 0 {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-        length
     }
 }

@@ -136,7 +136,9 @@ impl Nbt {
     /// Three numbers of a list as doubles.
     pub(in crate::snapshot) fn as_numbers(&self) -> Option<[f64; 3]> {
         match self {
-            Self::List(_, items) => items.iter().map(Self::as_number).collect::<Option<Vec<f64>>>()?.try_into().ok(),
+            Self::List(_, items) if items.len() == 3 => {
+                items.iter().map(Self::as_number).collect::<Option<Vec<f64>>>()?.try_into().ok()
+            }
             _ => None,
         }
     }
@@ -157,12 +159,17 @@ impl Nbt {
         }
     }
 
-    /// An int array of three, or a list of three integers.
+    /// An int array of three, or a list of three numbers, which are rounded down.
     pub fn as_position(&self) -> Option<[i32; 3]> {
         match self {
             Self::IntArray(numbers) => numbers.as_slice().try_into().ok(),
-            Self::List(_, items) => {
-                let numbers = items.iter().map(|item| item.as_integer()?.try_into().ok());
+            Self::List(_, items) if items.len() == 3 => {
+                let block =
+                    |number: f64| (number.floor() == f64::from(number.floor() as i32)).then(|| number.floor() as i32);
+                let numbers = items.iter().map(|item| match item.as_integer() {
+                    Some(number) => i32::try_from(number).ok(),
+                    None => block(item.as_number()?),
+                });
                 numbers.collect::<Option<Vec<i32>>>()?.try_into().ok()
             }
             _ => None,

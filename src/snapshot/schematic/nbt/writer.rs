@@ -2,6 +2,8 @@
 
 use super::{Compound, DEEPEST, Nbt, NbtKind, text};
 use crate::snapshot::schematic::SchematicWriteError;
+use crate::snapshot::schematic::error::shortened;
+use rustc_hash::FxHashSet;
 use std::io::Write;
 
 /// Bytes that are collected before they are passed on.
@@ -56,8 +58,7 @@ impl<W: Write> Writer<W> {
         let found = self.buffer.len() - at - 2;
         let Ok(length) = u16::try_from(found) else {
             self.buffer.truncate(at);
-            let field = value.chars().take(32).collect();
-            return Err(too_large(field, "bytes of text", u16::MAX.into(), found));
+            return Err(too_large(value, "bytes of text", u16::MAX.into(), found));
         };
         self.buffer[at..at + 2].copy_from_slice(&length.to_be_bytes());
         self.pass_on()
@@ -72,7 +73,7 @@ impl<W: Write> Writer<W> {
     /// The beginning of an array or a list: how many items come.
     pub fn length(&mut self, name: &str, what: &'static str, length: usize) -> Result<()> {
         let limit = i32::MAX;
-        let number = i32::try_from(length).map_err(|_| too_large(name.to_owned(), what, limit as u64, length))?;
+        let number = i32::try_from(length).map_err(|_| too_large(name, what, limit as u64, length))?;
         self.raw(&number.to_be_bytes())
     }
 
@@ -97,12 +98,20 @@ impl<W: Write> Writer<W> {
 
     /// All values of a compound, without its end.
     pub fn entries(&mut self, compound: &Compound) -> Result<()> {
-        compound.0.iter().try_for_each(|(name, value)| self.named(name, value))
+        self.entries_beside(&[], compound)
+    }
+
+    /// The values of a compound into one that has values of these names: those, and the second of a name, are left out, as no
+    /// name may be twice in a compound. Without the end.
+    pub fn entries_beside(&mut self, names: &[&str], compound: &Compound) -> Result<()> {
+        let mut written: FxHashSet<&str> = names.iter().copied().collect();
+        let mut entries = compound.0.iter().filter(|(name, _)| written.insert(name));
+        entries.try_for_each(|(name, value)| self.named(name, value))
     }
 
     fn payload(&mut self, name: &str, value: &Nbt, depth: usize) -> Result<()> {
         if depth > DEEPEST - 8 {
-            return Err(too_large(name.to_owned(), "levels", DEEPEST as u64 - 8, depth));
+            return Err(too_large(name, "levels", DEEPEST as u64 - 8, depth));
         }
         match value {
             Nbt::Byte(number) => self.raw(&number.to_be_bytes()),
@@ -141,7 +150,7 @@ impl<W: Write> Writer<W> {
         for item in items {
             if item.kind() != kind {
                 let (expected, found) = (kind.name(), item.kind().name());
-                return Err(SchematicWriteError::MixedList { field: name.to_owned(), expected, found });
+                return Err(SchematicWriteError::MixedList { field: shortened(name), expected, found });
             }
             self.payload(name, item, depth + 1)?;
         }
@@ -149,6 +158,6 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn too_large(field: String, what: &'static str, limit: u64, found: usize) -> SchematicWriteError {
-    SchematicWriteError::TooLarge { field, what, limit, found: found as u64 }
+fn too_large(field: &str, what: &'static str, limit: u64, found: usize) -> SchematicWriteError {
+    SchematicWriteError::TooLarge { field: shortened(field), what, limit, found: found as u64 }
 }

@@ -23,7 +23,9 @@ fn what_is_no_schematic_is_refused_at_its_first_byte() {
     assert_eq!(error(b"H4sIAAAA"), SchematicError::NotASchematic { found: b'H' });
     assert!(matches!(error(&gzip(b"hello")), SchematicError::Tag { offset: 0, found: b'h', .. }));
     assert!(matches!(error(&gzip(b"")), SchematicError::Truncated { offset: 0, .. }));
-    assert_eq!(error(&file("", &[])), SchematicError::Missing { field: "Width" });
+    assert_eq!(error(&file("", &[])), SchematicError::Missing { offset: 4, field: "Width".into() });
+    let nested = [("Schematic", Nbt::Compound(Compound::new()))];
+    assert_eq!(error(&file("", &nested)).to_string(), "byte 17: Schematic.Width is missing");
 }
 
 #[test]
@@ -54,31 +56,83 @@ fn cells_that_do_not_fit_the_size_are_refused() {
 #[test]
 fn values_of_the_wrong_kind_are_named_with_their_place() {
     for (name, value) in [
-        ("Width", Nbt::Int(2)),
+        ("Width", Nbt::Float(2.0)),
         ("Version", Nbt::String("2".into())),
         ("Palette", Nbt::Int(2)),
         ("BlockData", Nbt::IntArray(vec![0; 6])),
-        ("BlockEntities", Nbt::Compound(Compound::new())),
+        ("BlockEntities", Nbt::Compound(compound(&[("a", Nbt::Int(1))]))),
         ("Entities", Nbt::List(NbtKind::Int, vec![Nbt::Int(0)])),
         ("Offset", Nbt::Int(4)),
-        ("Metadata", Nbt::List(NbtKind::End, Vec::new())),
+        ("Offset", Nbt::List(NbtKind::Double, [1.0, 1e10, 0.0].map(Nbt::Double).to_vec())),
+        ("Metadata", Nbt::Int(0)),
     ] {
         match error(&changed(name, value)) {
             SchematicError::WrongType { offset, field, .. } => assert_eq!((field.as_str(), offset > 0), (name, true)),
             other => panic!("{name}: {other}"),
         }
     }
-    let text = error(&changed("Width", Nbt::Int(2))).to_string();
-    assert!(text.ends_with(": Width: expected a short, found an int"), "{text}");
-    assert_eq!(error(&changed("Version", Nbt::Int(9))), SchematicError::Version { found: 9 });
+    let text = error(&changed("Width", Nbt::Float(2.0))).to_string();
+    assert!(text.ends_with(": Width: expected an integer, found a float"), "{text}");
+    let version = error(&changed("Version", Nbt::Int(9))).to_string();
+    assert_eq!(version, "byte 22: Version: expected version 1, 2 or 3, found 9");
+    for side in [-1, 65_536] {
+        let found = error(&changed("Width", Nbt::Int(side))).to_string();
+        assert!(found.contains(": Width: ") && found.contains(&side.to_string()), "{found}");
+    }
     for number in [-1, 1] {
         let twice = palette(&[(AIR, 1), ("a:b", number)]);
         assert!(
             matches!(error(&changed("Palette", twice)), SchematicError::PaletteId { found, .. } if found == i64::from(number))
         );
     }
-    let incomplete = Nbt::List(NbtKind::Compound, vec![Nbt::Compound(Compound::new())]);
-    assert!(matches!(error(&changed("BlockEntities", incomplete)), SchematicError::Missing { .. }));
+}
+
+#[test]
+fn an_error_names_its_place_in_few_printable_characters_whatever_the_file_says() {
+    let long = "\u{1b}[31m\u{202e}\n".repeat(6_000);
+    let mut bytes = vec![10, 0, 0];
+    for _ in 0..200 {
+        bytes.extend([10, (long.len() >> 8) as u8, long.len() as u8]);
+        bytes.extend(long.as_bytes());
+    }
+    let deep = bytes.clone();
+    let unknown_tag = [&deep[..], &[99]].concat();
+    let name = |name: &str| [&[3, (name.len() >> 8) as u8, name.len() as u8][..], name.as_bytes()].concat();
+    let twice = palette(&[("also", 1), ("\u{7}\u{9b}bell", 1)]);
+    let extension = compound(&[("Version", Nbt::Int(1)), ("Palette", Nbt::Int(-5))]);
+    let files = [
+        deep,
+        unknown_tag,
+        [&[10, 0, 0][..], &name(&long)].concat(),
+        changed("Palette", twice),
+        changed("BlockData", Nbt::ByteArray(vec![9; 6])),
+        changed("bevy_terrane", Nbt::Compound(extension)),
+        file("", &[]),
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff".to_vec(),
+        b"\x07".to_vec(),
+    ];
+    for file in files {
+        let text = error(&file).to_string();
+        assert!(text.len() <= 1024, "{} bytes", text.len());
+        assert!(text.chars().all(|character| character == ' ' || character.is_ascii_graphic()), "{text:?}");
+        let rest = text.strip_prefix("byte ").unwrap_or_else(|| panic!("no offset: {text}"));
+        let (offset, path) = rest.split_once(": ").unwrap();
+        assert!(offset.parse::<u64>().is_ok() && !path.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn the_path_to_an_error_may_be_long_and_is_kept_after_what_was_cut_off_it() {
+    let name = "a".repeat(100);
+    let mut value = Nbt::List(NbtKind::Compound, vec![Nbt::Compound(compound(&[("b", Nbt::Int(0))])); 2]);
+    for _ in 0..20 {
+        value = Nbt::Compound(compound(&[(name.as_str(), value)]));
+    }
+    let metadata = compound(&[("Deep", value), ("Short", Nbt::String("cut".into()))]);
+    let mut bytes = changed("Metadata", Nbt::Compound(metadata));
+    let at = bytes.windows(3).position(|window| window == b"cut").unwrap();
+    bytes[at] = 0xFF;
+    assert!(matches!(error(&bytes), SchematicError::Text { field, .. } if field == "Metadata.Short"));
 }
 
 #[test]
@@ -229,6 +283,12 @@ fn layers_and_components_that_make_no_sense_are_refused() {
     assert_eq!(read(&component(&[1, 0, 7, 8])).components.len(), 1);
     for values in [&[1, 0, 7][..], &[1, 1, 7, 8], &[3, 0, 7, 8], &[1]] {
         assert!(matches!(error(&component(values)), SchematicError::Extension { .. }), "{values:?}");
+    }
+    for wrong in [Nbt::Int(-5), Nbt::String("5".into())] {
+        let found = error(&extension(&[("Palette", wrong)]));
+        assert!(
+            matches!(&found, SchematicError::Extension { offset: 1.., field, .. } if field == "bevy_terrane.Palette")
+        );
     }
     let short = read(&extension(&[("Palette", Nbt::Int(1))]));
     assert_eq!(short.palette, [AIR, "a:b"], "every block that occurs keeps its name");

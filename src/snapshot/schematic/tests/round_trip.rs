@@ -271,7 +271,7 @@ fn layers_are_ignored_by_those_who_do_not_know_them_but_for_water() {
     assert_eq!(read(&written(&again, 3)), again, "what was read can be written");
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
-    let at = plain.windows(12).position(|window| window == b"bevy_terrane").unwrap();
+    let at = plain.windows(12).rposition(|window| window == b"bevy_terrane").unwrap();
     plain[at] = b'B';
     let elsewhere = read(&plain);
     assert_eq!(elsewhere.state([0, 0, 0]), Some("a:fence[east=true,waterlogged=true]"));

@@ -78,7 +78,7 @@ fn a_waterlogged_state_becomes_the_dry_one_with_water_in_it() {
     written(&snapshot, &registry).write(&mut bytes, &WriteOptions { version: 3, level: 0 }).unwrap();
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
-    let name = plain.windows(12).position(|window| window == b"bevy_terrane").unwrap();
+    let name = plain.windows(12).rposition(|window| window == b"bevy_terrane").unwrap();
     plain[name] = b'B';
     let (elsewhere, _) = Schematic::read(&plain[..], &ReadOptions::default()).unwrap();
     let seen: Vec<_> = (0..4).map(|x| elsewhere.state([x, 0, 0]).unwrap()).collect();
