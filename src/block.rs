@@ -17,6 +17,7 @@ mod block_states;
 mod block_type;
 mod component_layout;
 mod component_table;
+mod nearest_name;
 mod registry;
 mod schema;
 mod type_records;

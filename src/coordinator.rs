@@ -29,6 +29,7 @@ mod snapshots;
 mod statistics;
 mod stream;
 mod streaming;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -15,7 +15,6 @@ use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
 use crate::storage::{StorageConfig, TierConfig};
 use crate::view;
-use bevy::log::LogPlugin;
 use bevy::prelude::*;
 use setup::{Link, exit_on_failure, fail};
 use std::time::Duration;
@@ -250,11 +249,8 @@ impl Plugin for TerranePlugin {
                 Err(error) => fail(app, CoordinatorError::Threads(error).into()),
             }
         }
-        // Only now it is known whether there is a log.
-        match app.world().get_resource::<WorldFailure>() {
-            Some(failure) if app.is_plugin_added::<LogPlugin>() => error!("{failure}"),
-            Some(failure) => eprintln!("error: {failure}"),
-            None => {}
-        }
+        // Only now it is known whether there is a log, and what all plugins added.
+        setup::tell_of_systems_that_never_run(app);
+        setup::end_if_failed(app);
     }
 }

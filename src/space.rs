@@ -153,6 +153,11 @@ impl ChunkPos {
     pub const fn min_block(self) -> BlockPos {
         BlockPos::new(self.x << 4, self.y << 4, self.z << 4)
     }
+
+    /// The chunk's block in this cell.
+    pub const fn block(self, [x, y, z]: [usize; 3]) -> BlockPos {
+        BlockPos::new(self.x << 4 | x as i64, self.y << 4 | y as i64, self.z << 4 | z as i64)
+    }
 }
 
 impl ColumnPos {

@@ -43,7 +43,7 @@ pub use backends::store::{
 };
 pub use commit::CommitReport;
 pub use damage::SetAside;
-pub use dimensions::{DimensionOrigin, StoredDimension, StoredDimensionError};
+pub use dimensions::{DimensionOrigin, GeneratedBy, StoredDimension, StoredDimensionError};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::LoadedColumn;
 pub use opacity::batch_opacity::{BatchOpacity, OpacityError};
@@ -57,7 +57,7 @@ pub(crate) use tiers::heat::{CoolingCursor, CoolingGroup};
 pub use tiers::tier::{Promotion, Tier, TierConfig};
 pub use values::block_ticks::StoredBlockTick;
 pub use values::entity_record::{ChildRecord, EntityRecord, ViewerRecord};
-pub(crate) use values::players::player_component;
+pub(crate) use values::players::{FORMER_PLAYER_COMPONENT, player_component};
 pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
 pub use values::registry_lists::RegistryLists;
 pub(crate) use values::stored_chunks::StoredChunk;

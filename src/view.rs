@@ -6,6 +6,7 @@
 mod arenas;
 mod chunk_sync;
 mod dimension;
+mod expected_plugin;
 mod far_view;
 mod frame;
 mod messages;
@@ -37,6 +38,7 @@ pub use crate::coordinator::{
 pub use arenas::ArenaCommands;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, SyncCache};
 pub use dimension::{Dimension, DimensionOpen, RemoveDimension};
+pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnGone, FarColumnReceived, FarColumns, FarView};
 pub use messages::{ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded};
 pub use mirror::{Mirror, MirrorIndex};

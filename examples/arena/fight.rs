@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
 /// Somebody who runs through the arena: an entity of its region, stored with it, and seen in the main world.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "arena"]
 pub struct Bot {
     /// Its number, from 0.
     pub number: u32,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
 /// Somebody who rides through the land. It is stored with its place, and seen in the main world.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "jacksboro"]
 pub struct Bot {
     /// Its number, from 0.
     pub number: u32,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The record of a pile of blocks that stands at the entity's place.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "jacksboro"]
 pub struct Landmark {
     /// How many blocks high it is.
     pub height: u32,

@@ -8,6 +8,7 @@ mod tests;
 
 use super::block_name::check_base;
 use super::component_table::ComponentTable;
+use super::nearest_name::nearest_name;
 use super::{
     BlockComponent, BlockComponentError, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockId,
     BlockLayout, BlockName, BlockRecord, BlockSet, BlockStates, BlockType,
@@ -244,6 +245,11 @@ impl BlockRegistry {
         found.map(|ids| ids.current)
     }
 
+    /// The name of the type that is most like this one, for whoever asked for one that there is not.
+    pub fn nearest_name(&self, name: &str) -> Option<&str> {
+        nearest_name(name, self.names())
+    }
+
     /// The state of the type `base` with these properties, and of the others those of the default.
     pub fn state(&self, base: &str, properties: &[(&str, &str)]) -> Option<BlockId> {
         let change = |block, (name, value): &(&str, &str)| self.with_property(block, name, value);
@@ -261,6 +267,11 @@ impl BlockRegistry {
     pub fn with_property(&self, block: BlockId, property: &str, value: &str) -> Option<BlockId> {
         let name = BlockName::parse(self.block(block).name.clone()).ok()?;
         self.id(name.with_property(property, value)?.as_str())
+    }
+
+    /// Whether this registry has given the id out.
+    pub fn contains(&self, id: BlockId) -> bool {
+        self.entry(id).is_some()
     }
 
     /// The type with this id; one that no registry has given out shows as a placeholder.

@@ -1,4 +1,4 @@
-//! Chunks whose block types have successors, or whose components have newer versions.
+//! Chunks against a registry: block types that have successors, components with newer versions, ids that it never gave out.
 
 use super::Chunk;
 use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockUpgradeError, UpgradedBlock};
@@ -25,6 +25,19 @@ impl Chunk {
         // The palette still has what the blocks were.
         upgraded.compact();
         Ok(Some(upgraded))
+    }
+
+    /// A block with an id that the registry has not given out, and its cell. What such an id means would follow from what the
+    /// game registers next.
+    pub(crate) fn unregistered_block(&self, blocks: &BlockRegistry) -> Option<([usize; 3], BlockId)> {
+        // A palette may have blocks that no longer occur.
+        if !self.palette().iter().all(|block| blocks.contains(*block))
+            && let Some((cell, block)) = self.blocks().enumerate().find(|(_, block)| !blocks.contains(*block))
+        {
+            return Some((cell_position(cell), block));
+        }
+        let mut layered = self.layered_blocks().map(|(position, _, block)| (position, block));
+        layered.find(|(_, block)| !blocks.contains(*block))
     }
 
     fn upgrade_block(

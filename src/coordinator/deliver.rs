@@ -198,7 +198,7 @@ impl Desk<'_> {
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let attempts = failures + 1;
         let wait = wait_after(attempts);
-        bevy::log::error!("{id}: {error}; next try in {wait:?}");
+        dimension.complaints.unread.note(self.clock.now, format_args!("{id}: {error}; next try in {wait:?}"));
         dimension.failed.insert(column, (attempts, self.clock.now.saturating_add(wait)));
         if is_fetched {
             // The region has its blocks; only what else is stored of it is still to come.
@@ -239,8 +239,17 @@ impl Desk<'_> {
         let most = dimension.generation.settings.attempts;
         let Verdict { attempts, retry_in } = dimension.generation.failures.note(column, &error.to_string(), now, most);
         match retry_in {
-            Some(wait) => bevy::log::warn!("{id}: {error}; next try in {wait:?}"),
-            None => bevy::log::error!("{id}: {error}; set aside after {attempts} tries"),
+            // Each further try fails as the first one did, until it is set aside.
+            Some(wait) if attempts == 1 => {
+                dimension.complaints.retried.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+            }
+            Some(_) => {}
+            None => {
+                dimension
+                    .complaints
+                    .set_aside
+                    .note(now, format_args!("{id}: {error}; set aside after {attempts} tries"));
+            }
         }
         let given_up = retry_in.is_none();
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up });

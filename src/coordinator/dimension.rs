@@ -10,6 +10,7 @@ use super::CoordinatorConfig;
 use super::clocks::clock::DimensionTime;
 use super::pregeneration::Pregenerations;
 use super::region_slot::RegionSlot;
+use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
 use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
@@ -17,11 +18,11 @@ use super::streaming::progress::{Coverage, Progress};
 use super::streaming::sparse::SparseColumns;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
-use crate::generation::{DistanceGraph, GeneratorIdentity};
+use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnSource, DepartedColumns, Exclusive, Inbox, Letter, RegionHome, Repairs};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{self, StoreError, WorldStore};
+use crate::storage::{self, DimensionOrigin, GeneratedBy, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -67,6 +68,11 @@ pub(super) struct Dimensions {
 impl Dimensions {
     pub fn by_entity(&mut self, entity: Entity) -> Option<&mut Dimension> {
         self.open.get_mut(self.by_entity.get(&entity)?)
+    }
+
+    /// How much time has passed in each, to be saved.
+    pub fn clocks(&self) -> impl Iterator<Item = (DimensionId, Duration)> {
+        self.open.iter().map(|(id, dimension)| (*id, dimension.time.now))
     }
 
     /// Whether something is done in the store that a dimension of this name has to wait for.
@@ -142,6 +148,7 @@ pub(super) struct Dimension {
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that could not be read: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
+    pub complaints: ColumnComplaints,
     /// Columns of a halted region that a live one took over, and the commit that the store must have before.
     pub reload: BTreeMap<ColumnPos, u64>,
     /// Those of them that are being read.
@@ -182,9 +189,20 @@ impl Dimension {
             return Err(DimensionError::Heights { name, low, high });
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
-        let GeneratorIdentity { name: generator, version, seed } = spec.generator.identity();
-        let id = store.open_dimension(&name, &storage::DimensionOrigin { generator, version, seed })?;
+        let wanted = generated_by(&*spec.generator);
+        let id =
+            store.open_dimension(&name, &wanted.origin).map_err(|error| match (error, store.generated_by(&name)) {
+                (StoredDimensionError::OriginMismatch { name, .. }, Some(stored)) => {
+                    DimensionError::MadeOtherwise { name, stored: Box::new(stored), wanted: Box::new(wanted.clone()) }
+                }
+                (error, _) => error.into(),
+            })?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
+        if let Some(seed) = wanted.own_seed
+            && let Err(error) = store.note_own_seed(id, seed)
+        {
+            warn!("the seed of dimension {name:?} will not be known to messages: {error}");
+        }
         if high.abs_diff(low) > MAX_WHOLE_HEIGHT as u64 {
             store.make_sparse(id).map_err(read)?;
         }
@@ -192,10 +210,12 @@ impl Dimension {
         let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
         let viewers = store.viewers(id).map_err(read)?;
         let pregenerations = Pregenerations::restore(store.pregenerations(id).map_err(read)?, &stored);
+        let clock = stored_clock(store, id).map_err(read)?;
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let ground = ColumnSource { is_sparse, repairs: Repairs::new(config.damaged_ground), ..whole };
-        let dimension = Self { stored, pregenerations, ..Self::new(spec, regionizer, ground, config) };
+        let time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
+        let dimension = Self { stored, pregenerations, time, ..Self::new(spec, regionizer, ground, config) };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -235,6 +255,7 @@ impl Dimension {
             letters: Default::default(),
             waiting: Default::default(),
             failed: BTreeMap::new(),
+            complaints: ColumnComplaints::default(),
             reload: BTreeMap::new(),
             reloading: BTreeSet::new(),
             recalled: Default::default(),
@@ -301,6 +322,22 @@ impl Dimension {
     /// The chunk heights of the dimension.
     pub fn chunk_heights(&self) -> Range<i64> {
         self.home.ground.chunk_heights.clone()
+    }
+}
+
+fn generated_by(generator: &dyn Generator) -> GeneratedBy {
+    let GeneratorIdentity { name, version, seed } = generator.identity();
+    GeneratedBy { origin: DimensionOrigin { generator: name, version, seed }, own_seed: generator.own_seed() }
+}
+
+/// The clock of a dimension as it was saved last. One that is damaged begins anew: nothing else hangs on it.
+fn stored_clock(store: &WorldStore, id: DimensionId) -> Result<Duration, StoreError> {
+    match store.clock(id) {
+        Err(error) if error.is_damage() => {
+            warn!("{error}; it begins anew");
+            Ok(Duration::ZERO)
+        }
+        clock => Ok(clock?.unwrap_or_default()),
     }
 }
 

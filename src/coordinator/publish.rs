@@ -8,6 +8,7 @@ use super::pregeneration::PregenerationStatus;
 use super::published::{ColumnUpdate, MirrorState, Published};
 use super::saving::tiers::Tiers;
 use super::snapshots::SnapshotJobStatus;
+use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
 use crate::simulation::{BlockAccessError, Exclusive, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
@@ -28,6 +29,8 @@ pub(super) struct Publisher {
     columns: FxHashSet<(DimensionId, ColumnPos)>,
     mirrors: FxHashSet<Uuid>,
     statistics_due: Duration,
+    refused: Tally,
+    now: Duration,
 }
 
 /// The time between two statistics.
@@ -35,6 +38,7 @@ const STATISTICS_PERIOD: Duration = Duration::from_millis(250);
 
 pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
     let now = desk.clock.now;
+    desk.tell_complaints(now);
     if now >= desk.publisher.statistics_due {
         desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
         let statistics = desk.statistics(&tiers);
@@ -46,7 +50,8 @@ pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
 impl Publisher {
     pub fn new(shared: Arc<Mutex<Published>>) -> Self {
         let (columns, mirrors) = Default::default();
-        Self { news: Default::default(), shared, columns, mirrors, statistics_due: Duration::ZERO }
+        let (news, refused, now) = Default::default();
+        Self { news, shared, columns, mirrors, statistics_due: Duration::ZERO, refused, now }
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
@@ -67,9 +72,23 @@ impl Publisher {
     }
 
     /// Edits of columns that no region has any more.
-    pub fn refuse(&mut self, edits: impl IntoIterator<Item = SetBlock>) {
+    pub fn refuse_all(&mut self, edits: impl IntoIterator<Item = SetBlock>) {
         for request in edits {
-            self.event(BlockRefused { request, error: BlockAccessError::OutsideRegion(request.position) });
+            self.refuse(request, BlockAccessError::OutsideRegion(request.position));
+        }
+    }
+
+    /// An edit that is not made. The game may not listen, so it is logged too.
+    pub fn refuse(&mut self, request: SetBlock, error: BlockAccessError) {
+        self.refused.note(self.now, error);
+        self.event(BlockRefused { request, error });
+    }
+
+    /// Logs what was refused, once a second at most.
+    pub fn tell_refused(&mut self, now: Duration) {
+        self.now = now;
+        if let Some(line) = self.refused.take(now, "more edits were refused") {
+            warn!("a SetBlock was refused: {line}");
         }
     }
 

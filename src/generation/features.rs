@@ -188,6 +188,10 @@ impl GenerateLayer for Features {
         GeneratorIdentity::new("terrane:features", 1, digest.finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        Some(self.placement.own_seed())
+    }
+
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
         let reach = self.kinds.iter().map(|kind| kind.reach.horizontal).max().unwrap_or(0);
         for origin in self.placement.origins_near(column.pos(), reach) {

@@ -18,6 +18,10 @@ impl Generator for Void {
         GeneratorIdentity::new("terrane:void", 1, 0)
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        None
+    }
+
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         Ok(Column::new(request.column))
     }
@@ -62,6 +66,10 @@ impl Generator for Flat {
             digest.text(name).number(u64::from(*thickness))
         });
         GeneratorIdentity::new("terrane:flat", 1, digest.finish())
+    }
+
+    fn own_seed(&self) -> Option<u64> {
+        None
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {

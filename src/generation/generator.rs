@@ -24,6 +24,12 @@ pub trait Generator: Send + Sync + 'static {
     /// generator.
     fn identity(&self) -> GeneratorIdentity;
 
+    /// The seed as the game gave it, to be told in messages: [`identity`](Self::identity) may have a digest in its place.
+    /// `None` if the ground does not depend on one.
+    fn own_seed(&self) -> Option<u64> {
+        Some(self.identity().seed)
+    }
+
     /// Makes one column, as far as it lies within the heights asked for. Chunks that are all air are left out.
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError>;
 
@@ -56,12 +62,16 @@ impl GenerateRequest<'_> {
     }
 }
 
-/// Makes a column as it is stored and read: every block has all components of its type, also those that the generator did
-/// not set.
+/// Makes a column as it is stored and read: every block is of a registered type and has all components of that, also those
+/// that the generator did not set.
 pub(crate) fn generate(generator: &dyn Generator, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
     let mut column = generator.generate(request)?;
     let mut completed = Vec::new();
     for (y, chunk) in column.chunks() {
+        if let Some((cell, block)) = chunk.unregistered_block(request.blocks) {
+            let position = column.pos().chunk(y).block(cell);
+            return Err(GenerateError::Unregistered { generator: generator.identity().name, position, block });
+        }
         let of_chunk = |source| GenerateError::Component { chunk: column.pos().chunk(y), source };
         completed.extend(chunk.with_all_components(request.blocks).map_err(of_chunk)?.map(|chunk| (y, chunk)));
     }
@@ -100,6 +110,19 @@ pub enum GenerateError {
     UnknownBlock {
         /// The missing block's name.
         name: String,
+    },
+    /// The generator set a block to an id that no type has.
+    #[error(
+        "the generator {generator:?} set block {position} to {block}, and no type is registered under that id: take ids from \
+         `GenerateRequest::block`"
+    )]
+    Unregistered {
+        /// The generator's name.
+        generator: String,
+        /// Where it set it.
+        position: BlockPos,
+        /// The id.
+        block: BlockId,
     },
     /// The column would hold more chunks than a column may.
     #[error(

@@ -392,6 +392,10 @@ impl Generator for Heightmap {
         GeneratorIdentity::new("terrane:heightmap", 1, digest.finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        (self.seed != 0).then_some(self.seed)
+    }
+
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         let ground = self.ground(request.blocks)?;
         let (first_x, first_z) = (first_block(request.column.x), first_block(request.column.z));

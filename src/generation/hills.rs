@@ -132,6 +132,10 @@ impl Generator for Hills {
         GeneratorIdentity::new("terrane:hills", 1, digest.finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        Some(self.seed)
+    }
+
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         let ground = self.ground(request.blocks)?;
         let (x, z) = (first_block(request.column.x), first_block(request.column.z));

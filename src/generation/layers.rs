@@ -68,6 +68,11 @@ pub trait GenerateLayer: Send + Sync + 'static {
     /// Name, version and a digest of the seed and all settings: a part of the generator's identity.
     fn identity(&self) -> GeneratorIdentity;
 
+    /// The seed as the game gave it, for messages; `None` if there is none.
+    fn own_seed(&self) -> Option<u64> {
+        None
+    }
+
     /// Changes a column.
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError>;
 
@@ -137,6 +142,11 @@ impl Generator for Layers {
         let digest = self.ground.digest(Digest::new()).number(self.layers.len() as u64);
         let digest = self.layers.iter().fold(digest, |digest, layer| digest.identity(&layer.identity()));
         GeneratorIdentity::new("terrane:layers", 1, digest.finish())
+    }
+
+    /// Of the ground, or else of the first layer that has one.
+    fn own_seed(&self) -> Option<u64> {
+        self.ground.generator.own_seed().or_else(|| self.layers.iter().find_map(|layer| layer.own_seed()))
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {

@@ -129,6 +129,10 @@ impl Generator for Select {
         GeneratorIdentity::new("terrane:select", 1, digest.finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        self.first.generator.own_seed().or_else(|| self.second.generator.own_seed())
+    }
+
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
         let (x, z) = (first_block(request.column.x), first_block(request.column.z));
         let place = |at: usize| (x + (at % CHUNK_SIZE) as i64, z + (at / CHUNK_SIZE) as i64);

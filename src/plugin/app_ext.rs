@@ -3,6 +3,7 @@
 use super::setup::{Opened, Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{Mirrored, Post, Received, RegionMessage, RegionResource, Returned, SavedComponent};
+use crate::view::expect_plugin;
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -56,13 +57,14 @@ pub trait TerraneAppExt {
     /// moves from one region to another, and nobody complains.
     fn leave_region_component_behind(&mut self, type_path: &str) -> &mut Self;
 
-    /// Entities take their `T` along, and it is stored with them. An entity is stored if it has at least one such
-    /// component.
+    /// Entities take their `T` along, and it is stored with them, under its
+    /// [`TypePath`](SavedComponent). An entity is stored if it has at least one such component.
     ///
     /// A stored value that cannot be read is named in the log, and stays in the store as it is.
     fn register_saved_component<T: SavedComponent>(&mut self) -> &mut Self;
 
-    /// The same for a `T` whose stored form has a version. Stored values of older versions are migrated; if there is no
+    /// The same for a `T` whose stored form has a version, or whose type path was another before
+    /// ([`Schema::formerly`]). Stored values of older versions are migrated; if there is no
     /// migration from a version that the world has, the world is not opened: the app gets a
     /// [`WorldFailure`](super::WorldFailure). The bytes are postcard's.
     fn register_saved_component_with<T: SavedComponent>(&mut self, schema: Schema) -> &mut Self;
@@ -75,6 +77,7 @@ pub trait TerraneAppExt {
 }
 
 fn setup(app: &mut App) -> Mut<'_, Setup> {
+    expect_plugin(app.world_mut());
     app.world_mut().get_resource_or_init::<Setup>()
 }
 

@@ -4,11 +4,12 @@ use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{CoordinatorApp, CoordinatorError, MainLink, coordinator_app};
 use crate::simulation::{
-    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, SavedVersionError, SplitMix64,
+    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SavedVersionError, SplitMix64,
 };
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
 use crate::view;
 use bevy::ecs::error::FallbackErrorHandler;
+use bevy::log::LogPlugin;
 use bevy::prelude::*;
 use std::mem;
 use std::sync::Arc;
@@ -152,6 +153,28 @@ pub(super) fn fail(app: &mut App, failure: WorldFailure) {
     // What failed first is the reason for what follows.
     if !app.world().contains_resource::<WorldFailure>() {
         app.insert_resource(failure);
+    }
+}
+
+/// Without a world the app ends at its first update. What it has besides its main world does not begin: a renderer that
+/// is cut short while it compiles shaders may crash as the process ends.
+pub(super) fn end_if_failed(app: &mut App) {
+    let Some(failure) = app.world().get_resource::<WorldFailure>() else { return };
+    match app.is_plugin_added::<LogPlugin>() {
+        true => error!("{failure}"),
+        false => eprintln!("error: {failure}"),
+    }
+    app.sub_apps_mut().sub_apps.clear();
+}
+
+pub(super) fn tell_of_systems_that_never_run(app: &App) {
+    let schedules = app.world().get_resource::<Schedules>();
+    let systems = schedules.and_then(|schedules| schedules.get(RegionTick)).map_or(0, Schedule::systems_len);
+    if systems > 0 {
+        error!(
+            "{systems} systems were added to RegionTick of the app itself, where they never run: regions have worlds of \
+             their own, add them by app.add_region_plugins(|region| {{ region.add_systems(RegionTick, ...); }})"
+        );
     }
 }
 

@@ -1,6 +1,4 @@
 //! Players: entities that come with a log-in and go with a log-out, wherever they are.
-//!
-//! The file stays where it is: worlds have [`Player`] under the path of its type, as they have the saved components of games.
 
 use super::travel::components::RegionComponents;
 use super::travel::departure::{followers, place};
@@ -26,7 +24,8 @@ use uuid::Uuid;
 /// It holds ground loaded as its [`Viewer`] says. Where its region does not tick and nobody holds its ground any more, it
 /// leaves the world as if it had logged out. It hangs on no other entity: one that is made a child is set free again at the
 /// end of the tick. When it is despawned it is dead: its name is new again.
-#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TypePath)]
+#[type_path = "bevy_terrane"]
 #[require(StableId, Viewer)]
 #[component(on_discard = on_discard_player)]
 pub struct Player {
@@ -122,14 +121,13 @@ fn set_free(world: &mut World, components: &RegionComponents, player: Entity) {
 mod tests {
     use super::*;
     use crate::space::{BlockPos, DimensionId};
-    use std::any::type_name;
 
     #[test]
     fn the_store_knows_a_player_by_the_component_that_this_is() {
         let position = Position::new(DimensionId(3), BlockPos::new(1, 2, 3));
         let record = Player::new_record(Uuid::from_u128(7), "Zoë", position);
         let (name, bytes) = &record.components[0];
-        assert_eq!(name, type_name::<Player>());
+        assert_eq!(name, Player::type_path());
         assert_eq!(postcard::from_bytes::<Player>(bytes), Ok(Player { name: "Zoë".into() }));
         assert_eq!(record.player().as_deref(), Some("Zoë"));
         assert_eq!(EntityRecord { components: Vec::new(), ..record }.player(), None);

@@ -11,6 +11,7 @@ use bevy::prelude::*;
 /// coordinate would not. An entity whose position leaves its region's columns travels to the region that owns the new
 /// place, children included.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[require(StableId)]
 #[reflect(opaque)]
 #[reflect(Component, Default, Clone)]
@@ -66,6 +67,7 @@ impl Position {
 /// In the main world it stands beside a `Transform` (one unit is one block) and names its dimension; in a region world
 /// it stands beside a [`Position`], which says where it is.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[require(StableId)]
 #[reflect(Component, Clone)]
 pub struct Viewer {

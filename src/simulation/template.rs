@@ -5,14 +5,15 @@ use super::send::send;
 use super::travel::unregistered::check_components;
 use super::world::simulate;
 use super::{RegionComponents, RegionWorld};
-use crate::block::BlockRegistry;
+use crate::block::{BlockId, BlockRegistry};
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
 use bevy::ecs::schedule::{MultiThreadedExecutor, ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
 use bevy::time::TimePlugin;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The game's schedule in a region world: run once a tick, between `FixedUpdate` and `Update`.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub enum RegionSystems {
 }
 
 /// Why the region worlds cannot be made as the game wants them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionTemplateError {
     /// A region has a clock of its own, the dimension's.
     #[error(
@@ -48,11 +49,52 @@ pub enum RegionTemplateError {
          register_region_relationship for the relationship instead (ChildOf is built in)"
     )]
     Relationship(&'static str),
+    /// Of two types with one path, nobody could tell the stored values apart.
+    #[error(
+        "two saved components have the type path {0}: give one of them another, by #[type_path = \"...\"] or #[type_name = \
+         \"...\"] beside its derive of TypePath or Reflect"
+    )]
+    SavedTwice(&'static str),
+    /// A region ticks on any of the region threads, and its data goes from one to the next.
+    #[error(
+        "{0} is NonSend, and was added to the region worlds, which go from thread to thread: keep it in the main world, or \
+         make it a Resource that is Send and Sync"
+    )]
+    NonSend(String),
+    /// A region ticks on any of the region threads.
+    #[error(
+        "the system {0} of the region worlds wants to run on the main thread (NonSend, NonSendMut or NonSendMarker), and \
+         regions tick on threads of their own: add it to the main app"
+    )]
+    NonSendSystem(String),
 }
 
 /// A block registry that systems can ask for, in the main world and in regions.
 #[derive(Resource, Clone, Deref)]
 pub struct BlockTypes(pub Arc<BlockRegistry>);
+
+impl BlockTypes {
+    /// The id of the type with this name, as [`BlockRegistry::id`] gives it. In debug builds, a name that no type has is
+    /// logged once, with the name that may have been meant.
+    pub fn id(&self, name: &str) -> Option<BlockId> {
+        let found = self.0.id(name);
+        if cfg!(debug_assertions) && found.is_none() {
+            self.tell_unknown(name);
+        }
+        found
+    }
+
+    fn tell_unknown(&self, name: &str) {
+        /// So many names are told; a game may look for what it makes up.
+        const MOST: usize = 32;
+        static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST && told.insert(name.to_owned()) {
+            let nearest = self.nearest_name(name).map(|nearest| format!("; is {nearest:?} meant?"));
+            warn!("no block type is called {name:?}{}", nearest.unwrap_or_default());
+        }
+    }
+}
 
 type RegionPlugins = Arc<dyn Fn(&mut SubApp) + Send + Sync>;
 
@@ -114,7 +156,7 @@ impl RegionTemplate {
     /// Makes one region world and drops it: what is wrong with the template shows before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
-        self.build().map(drop)
+        self.build()?.check_threads()
     }
 }
 

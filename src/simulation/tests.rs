@@ -58,10 +58,12 @@ impl Regions {
     ) -> Self {
         let mut components = RegionComponents::with_builtin();
         register(&mut components);
+        let mut blocks = BlockRegistry::new();
+        blocks.register_basic_blocks();
         let template = RegionTemplate {
             plugins: vec![Arc::new(plugins)],
             components: Arc::new(components),
-            blocks: Arc::new(BlockRegistry::new()),
+            blocks: Arc::new(blocks),
             types: AppTypeRegistry::default(),
             parallel_from: usize::MAX,
             error_handler: None,

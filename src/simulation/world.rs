@@ -22,6 +22,7 @@ use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::ecs::change_detection::Tick;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{mem, ops::Range, sync::Arc, time::Duration};
 use uuid::Uuid;
 
@@ -231,6 +232,29 @@ impl RegionWorld {
         }
         let schedules = TickSchedules::new(world);
         world.resource_mut::<RegionContents>().schedules = schedules;
+    }
+
+    /// Whether nothing in the world belongs to one thread. Only for a world that is not used any more: systems are made ready
+    /// for it.
+    pub(super) fn check_threads(mut self) -> Result<(), RegionTemplateError> {
+        let world = self.app.world_mut();
+        let bound = world.storages().non_sends.iter().find(|(_, data)| data.is_present());
+        if let Some((id, _)) = bound {
+            let name = world.components().get_name(id).map_or_else(|| "a value".to_owned(), |name| name.to_string());
+            return Err(RegionTemplateError::NonSend(name));
+        }
+        let mut schedules = mem::take(&mut *world.resource_mut::<Schedules>());
+        for (_, schedule) in schedules.iter_mut() {
+            // One that cannot be made ready says so when it is run: that halts a region, and not the app.
+            if !matches!(catch_unwind(AssertUnwindSafe(|| schedule.initialize(world))), Ok(Ok(_))) {
+                continue;
+            }
+            let mut systems = schedule.systems().into_iter().flatten();
+            if let Some((_, system)) = systems.find(|(_, system)| !system.is_send() && !system.is_exclusive()) {
+                return Err(RegionTemplateError::NonSendSystem(system.name().to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// The world becomes that of a region.

@@ -278,6 +278,7 @@ impl WorldStore {
         self.add_summaries(batch, &mut commit)?;
         self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
+        self.add_clocks(batch, &mut commit);
         for (&(dimension, tile), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }

@@ -15,8 +15,38 @@ pub struct StoredDimension {
     pub id: DimensionId,
     /// What it is generated from.
     pub origin: DimensionOrigin,
+    /// The seed that the game gave its generator, for messages; `None` if there is none, or none is known.
+    pub own_seed: Option<u64>,
     /// A removal has begun and is not finished: it can only be removed.
     pub being_removed: bool,
+}
+
+/// A generator as messages tell of it: with the seed that the game gave it, where one is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedBy {
+    /// Name, version, and the seed or a digest of it and all settings.
+    pub origin: DimensionOrigin,
+    /// The seed that the game gave it.
+    pub own_seed: Option<u64>,
+}
+
+impl fmt::Display for GeneratedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin: DimensionOrigin { generator, version, seed }, own_seed } = self;
+        write!(f, "{generator} version {version}")?;
+        match own_seed {
+            Some(own) if own == seed => write!(f, " with seed {own}"),
+            Some(own) => write!(f, " with seed {own} and settings {seed:016x}"),
+            None => write!(f, " with settings {seed:016x}"),
+        }
+    }
+}
+
+impl StoredDimension {
+    /// What made it.
+    pub fn generated_by(&self) -> GeneratedBy {
+        GeneratedBy { origin: self.origin.clone(), own_seed: self.own_seed }
+    }
 }
 
 /// The record of a dimension, under its name.
@@ -76,7 +106,8 @@ impl WorldStore {
         self.scan_all(Family::Meta, keys::dimension_range(), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
-            dimensions.push(StoredDimension { name: name.into(), id, origin, being_removed: self.is_marked(id)? });
+            let (own_seed, being_removed) = (self.own_seed(id)?, self.is_marked(id)?);
+            dimensions.push(StoredDimension { name: name.into(), id, origin, own_seed, being_removed });
             Ok(())
         })?;
         Ok(dimensions)
@@ -161,6 +192,33 @@ impl WorldStore {
     /// Whether every chunk that was generated in the dimension is stored, also one of air.
     pub fn is_sparse(&self, dimension: DimensionId) -> Result<bool, StoreError> {
         Ok(self.store.get(Family::Meta, &keys::sparse_key(dimension))?.is_some())
+    }
+
+    fn own_seed(&self, dimension: DimensionId) -> Result<Option<u64>, StoreError> {
+        let value = self.store.get(Family::Meta, &keys::own_seed_key(dimension))?;
+        value.map(|value| self.read_own_seed(dimension, &value)).transpose()
+    }
+
+    pub(super) fn read_own_seed(&self, dimension: DimensionId, value: &[u8]) -> Result<u64, StoreError> {
+        record::decode(value).map_err(|reason| self.corrupt(StoredItem::OwnSeed(dimension), reason))
+    }
+
+    /// Remembers the seed that the game gave a dimension's generator, for messages: the origin may have a digest of it.
+    pub fn note_own_seed(&self, dimension: DimensionId, seed: u64) -> Result<(), StoreError> {
+        let _writing = self.lock_writes();
+        let (key, value) = (keys::own_seed_key(dimension), record::encode(&seed));
+        if self.store.get(Family::Meta, &key)?.as_deref() == Some(&value[..]) {
+            return Ok(());
+        }
+        let mut writes = WriteBatch::default();
+        writes.put(Family::Meta, key, value);
+        self.write(writes, Durability::Process)
+    }
+
+    /// What made the dimension with this name, as far as that can be read.
+    pub fn generated_by(&self, name: &str) -> Option<GeneratedBy> {
+        let DimensionRecord { id, origin } = self.dimension_record(name).ok()??;
+        Some(GeneratedBy { origin, own_seed: self.own_seed(id).ok().flatten() })
     }
 
     /// The record of the dimension with this name, also if it is being removed; `None` if there is none.

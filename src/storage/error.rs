@@ -203,6 +203,10 @@ pub enum StoredItem {
     LastDimension,
     /// How long the world has been open.
     PlayTime,
+    /// How much time has passed in a dimension.
+    Clock(DimensionId),
+    /// The seed that the game gave a dimension's generator.
+    OwnSeed(DimensionId),
     /// The list under this key of the registry.
     Registry(String),
     /// A key of an unknown form.
@@ -228,6 +232,8 @@ impl fmt::Display for StoredItem {
             Self::Dimension(name) => write!(f, "the record of the dimension {name:?}"),
             Self::LastDimension => f.write_str("the number of the last dimension"),
             Self::PlayTime => f.write_str("the play time"),
+            Self::Clock(dimension) => write!(f, "the clock of {dimension}"),
+            Self::OwnSeed(dimension) => write!(f, "the seed of {dimension}"),
             Self::Registry(key) => write!(f, "the registry's list {key:?}"),
             Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),
         }

@@ -51,6 +51,8 @@ const REMOVAL: &[u8] = b"removal:";
 const SPARSE: &[u8] = b"sparse:";
 const OBJECT: &[u8] = b"object:";
 const IMPORT: &[u8] = b"import:";
+const CLOCK: &[u8] = b"clock:";
+const OWN_SEED: &[u8] = b"seed:";
 
 /// The key of an entity's record in `entities`.
 pub(super) fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
@@ -261,6 +263,30 @@ pub(super) fn sparse_key(dimension: DimensionId) -> Vec<u8> {
 /// The dimension that is sparse by this key.
 pub(super) fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
     let mut key = KeyReader::behind(SPARSE, key)?;
+    let dimension = key.dimension()?;
+    key.end(dimension)
+}
+
+/// The key of a dimension's clock.
+pub(super) fn clock_key(dimension: DimensionId) -> Vec<u8> {
+    [CLOCK, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The dimension whose clock has this key.
+pub(super) fn parse_clock_key(key: &[u8]) -> Option<DimensionId> {
+    let mut key = KeyReader::behind(CLOCK, key)?;
+    let dimension = key.dimension()?;
+    key.end(dimension)
+}
+
+/// The key of the seed that the game gave a dimension's generator.
+pub(super) fn own_seed_key(dimension: DimensionId) -> Vec<u8> {
+    [OWN_SEED, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The dimension whose seed has this key.
+pub(super) fn parse_own_seed_key(key: &[u8]) -> Option<DimensionId> {
+    let mut key = KeyReader::behind(OWN_SEED, key)?;
     let dimension = key.dimension()?;
     key.end(dimension)
 }

@@ -99,6 +99,8 @@ impl WorldStore {
         writes.delete(Family::Meta, keys::dimension_key(name));
         writes.delete(Family::Meta, keys::removal_key(dimension));
         writes.delete(Family::Meta, keys::sparse_key(dimension));
+        writes.delete(Family::Meta, keys::clock_key(dimension));
+        writes.delete(Family::Meta, keys::own_seed_key(dimension));
         self.write(writes, Durability::Sync)
     }
 }

@@ -6,6 +6,7 @@ use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A piece of a graph of stored columns: where it is, and the masks of its batches.
@@ -30,6 +31,8 @@ pub struct SaveBatch {
     pub unused: BTreeSet<(DimensionId, ColumnPos)>,
     /// Pre-generations by their numbers; `None` for those that have ended.
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
+    /// The clocks of dimensions. They go along with what else is saved, and nothing is saved for them alone.
+    pub clocks: BTreeMap<DimensionId, Duration>,
 }
 
 impl SaveBatch {
@@ -46,11 +49,12 @@ impl SaveBatch {
         self.tiles.extend(newer.tiles);
         self.summaries.extend(newer.summaries);
         self.pregenerations.extend(newer.pregenerations);
+        self.clocks.extend(newer.clocks);
     }
 
     /// The number of things to be saved.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations } = self;
+        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations, clocks: _ } = self;
         chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
     }
 

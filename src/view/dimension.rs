@@ -1,5 +1,6 @@
 //! Dimensions, as a game spawns them.
 
+use super::expected_plugin::expect_plugin_hook;
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, FromMain, MainLink};
 use crate::generation::Generator;
 use crate::space::DimensionId;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 /// Its entity gets a [`DimensionOpen`] once it is open; [`DimensionFailed`](super::DimensionFailed) tells if it cannot
 /// be.
 #[derive(Component, Clone)]
+#[component(on_insert = expect_plugin_hook)]
 pub struct Dimension {
     name: String,
     heights: Range<i64>,

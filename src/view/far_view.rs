@@ -35,6 +35,7 @@ use uuid::Uuid;
 /// # bevy::ecs::system::assert_is_system(spawn);
 /// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
 pub struct FarView {
     /// Columns are sent within this distance, in columns (a disc), and told of as gone four columns further out. At

@@ -54,6 +54,10 @@ impl PublishedColumns {
 #[derive(SystemParam)]
 pub struct PublishedBlocks<'w, 's> {
     dimensions: Query<'w, 's, &'static DimensionOpen>,
+    #[system_param(
+        validation_message = "there are no PublishedBlocks here: they are for the main world of an app with \
+        TerranePlugin; systems of regions have RegionBlocks"
+    )]
     columns: Res<'w, PublishedColumns>,
 }
 

@@ -1,6 +1,6 @@
 //! Where the viewers of the main world are.
 
-use super::{Dimension, DimensionOpen};
+use super::{Dimension, DimensionOpen, Mirror};
 use crate::coordinator::{FromMain, MainLink};
 use crate::simulation::{Position, Viewer, ViewerRadii};
 use crate::space::ChunkPos;
@@ -34,7 +34,7 @@ pub(super) fn build(app: &mut App) {
 
 pub(super) fn send_viewers(
     link: Res<MainLink>,
-    viewers: Query<(Entity, &Viewer, Place)>,
+    viewers: Query<(Entity, &Viewer, Place), Without<Mirror>>,
     dimensions: Query<(), With<Dimension>>,
     opened: Query<(), Added<DimensionOpen>>,
     mut removed: RemovedComponents<Viewer>,
@@ -48,9 +48,19 @@ pub(super) fn send_viewers(
         }
     }
     for (entity, viewer, place) in &viewers {
-        let Some(dimension) = viewer.dimension().filter(|dimension| dimensions.contains(*dimension)) else { continue };
+        let Some(dimension) = viewer.dimension() else {
+            warn_once!(
+                "{entity} is a Viewer without a dimension, so nothing is loaded for it: make it by Viewer::in_dimension, \
+                 with the entity that has the Dimension"
+            );
+            continue;
+        };
+        if !dimensions.contains(dimension) {
+            warn_once!("{entity} is a Viewer in {dimension}, which has no Dimension, so nothing is loaded for it");
+            continue;
+        }
         let Some(position) = place.position() else {
-            warn_once!("{entity} is a Viewer without a Transform or a Position: it sees nothing");
+            warn_once!("{entity} is a Viewer without a Transform or a Position, so nothing is loaded for it");
             continue;
         };
         let state = (dimension, position.block.chunk(), viewer.radii());

@@ -14,7 +14,7 @@ use uuid::Uuid;
 const AREA: i64 = 32;
 
 /// An entity that jumps, with luggage that nobody may touch.
-#[derive(Component, Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Component, Clone, PartialEq, Debug, Serialize, Deserialize, TypePath)]
 struct Jumper {
     number: u64,
     jumps: u64,

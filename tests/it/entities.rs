@@ -4,6 +4,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn an_entity_of_a_region_is_mirrored_while_it_moves_and_until_it_is_despawned() {
@@ -22,7 +23,7 @@ fn an_entity_of_a_region_is_mirrored_while_it_moves_and_until_it_is_despawned() 
     let moved = after[0].1.relative_to(before[0].1.block) - before[0].1.relative_to(before[0].1.block);
     assert_eq!(moved, Vec3::new(5.0, 0.0, 0.0));
     let mirror = *app.world_mut().query::<&Mirror>().single(app.world()).unwrap();
-    assert_eq!(mirror.current.1 - mirror.previous.1, std::time::Duration::from_millis(50));
+    assert_eq!(mirror.current.1 - mirror.previous.1, Duration::from_millis(50));
 
     let place = after[0].1.block;
     app.world_mut().commands().run_in_region(dimension, place, |region: &mut World| {
@@ -88,7 +89,7 @@ fn an_entity_that_jumps_to_another_region_arrives_whole_and_once() {
 #[test]
 fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     // Once it is saved, it is left to the store.
-    let mut app = game(lockstep().with_autosave_period(std::time::Duration::from_secs(3_600)));
+    let mut app = game(lockstep().with_autosave_period(Duration::from_secs(3_600)));
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, 1);
     start(&mut app);
@@ -111,7 +112,7 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
 
 /// A game that saves twice a second, with a viewer at the origin.
 fn saving_often(radius: u32) -> (App, Entity, Entity) {
-    let mut app = game(lockstep().with_autosave_period(std::time::Duration::from_millis(500)));
+    let mut app = game(lockstep().with_autosave_period(Duration::from_millis(500)));
     let dimension = flat(&mut app);
     let camera = viewer(&mut app, dimension, 0.0, 0.0, radius);
     start(&mut app);
@@ -299,7 +300,7 @@ fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = || {
         let plugin = TerranePlugin::at(folder.path().join("world")).with_tick_mode(TickMode::Lockstep);
-        plugin.with_autosave_period(std::time::Duration::from_millis(500))
+        plugin.with_autosave_period(Duration::from_millis(500))
     };
     let open = |app: &mut App| {
         let dimension = flat(app);
@@ -338,4 +339,31 @@ fn an_entity_that_is_not_saved_any_more_does_not_come_back() {
     open(&mut app);
     let names: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["stays"]);
+}
+
+#[test]
+fn after_a_restart_mirrors_show_the_time_of_their_dimension_that_has_gone_on() {
+    let disk = Arc::new(MemoryStore::new());
+    let mut last = Duration::ZERO;
+    for session in 0..3 {
+        let mut app = game(lockstep_on(&disk));
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+        start(&mut app);
+        if session == 0 {
+            update(&mut app, 20);
+            spawn_in_region(&mut app, dimension, HERE, walker("bob", 0.001));
+        }
+        update_until(&mut app, "bob is there", |world| !walkers(world).is_empty());
+        let mut clocks = app.world_mut().query::<&Mirror>();
+        let first = clocks.single(app.world()).unwrap().current.1;
+        assert!(first > last, "session {session}: {first:?} after {last:?}");
+        assert!(first < last + Duration::from_secs(5), "session {session}: {first:?} after {last:?}");
+        // A tick is 50 ms of it.
+        update(&mut app, 200);
+        last = clocks.single(app.world()).unwrap().current.1;
+        assert!(last >= first + Duration::from_secs(9), "session {session}: {last:?} after {first:?}");
+        let seen = ask_region(&mut app, dimension, HERE, |time: Res<Time>| time.elapsed());
+        assert!(seen >= last, "the region has the same time");
+    }
 }

@@ -4,7 +4,9 @@
 
 use crate::support::folder::files;
 use crate::support::*;
+use bevy::ecs::schedule::ScheduleLabel;
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::MemoryStore;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,7 +67,8 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     update(&mut app, 5);
     let failed = heard::<DimensionFailed>(&app);
     assert_eq!(failed.len(), 1);
-    assert!(failed[0].error.to_string().contains("overworld"), "{}", failed[0].error);
+    let error = failed[0].error.to_string();
+    assert!(error.contains("overworld") && error.contains("with seed 1 "), "{error}");
     drop(app);
 
     let mut app = game(TerranePlugin::at(&path).with_tick_mode(TickMode::Lockstep));
@@ -74,4 +77,52 @@ fn another_generator_is_refused_and_the_world_stays_as_it_is() {
     start(&mut app);
     update(&mut app, 10);
     assert!(app.world().resource::<WorldStatistics>().loaded >= 5);
+}
+
+#[test]
+fn seeds_in_messages_are_those_that_the_game_gave() {
+    let disk = std::sync::Arc::new(MemoryStore::new());
+    let refusal = |seed| {
+        let mut app = game(lockstep_on(&disk));
+        listen::<DimensionFailed>(&mut app);
+        let ground = Layers::new(Hills::seeded(seed)).with(Caves::seeded(seed + 1));
+        app.world_mut().spawn(Dimension::new("overworld", ground));
+        start(&mut app);
+        update(&mut app, 5);
+        heard::<DimensionFailed>(&app).first().map(|failed| failed.error.to_string())
+    };
+    assert_eq!(refusal(42), None);
+    let error = refusal(7).expect("another seed");
+    assert!(error.contains("with seed 42 ") && error.contains("with seed 7 "), "{error}");
+}
+
+/// A renderer that begins and is cut short at once may crash in its driver as the process ends, and then the exit status is
+/// that of a signal.
+#[test]
+fn without_a_world_nothing_beside_the_main_world_begins() {
+    #[derive(bevy::app::AppLabel, Clone, Copy, Debug, Hash, PartialEq, Eq)]
+    struct Renderer;
+    fn draw() {
+        unreachable!("nothing is drawn of an app that has no world");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = played(folder.path());
+    fs::write(path.join("world.terrane"), "nonsense").unwrap();
+    for is_renderer_first in [true, false] {
+        let mut app = App::new();
+        app.add_plugins(MinimalPlugins);
+        let mut renderer = SubApp::new();
+        renderer.update_schedule = Some(Update.intern());
+        renderer.add_systems(Update, draw);
+        let plugin = TerranePlugin::at(&path);
+        if is_renderer_first {
+            app.insert_sub_app(Renderer, renderer);
+            app.add_plugins(plugin);
+        } else {
+            app.add_plugins(plugin);
+            app.insert_sub_app(Renderer, renderer);
+        }
+        assert_eq!(app.run(), AppExit::error());
+    }
 }

@@ -163,6 +163,36 @@ fn an_error_that_a_system_returns_halts_its_region_with_the_systems_name() {
 }
 
 #[test]
+fn the_location_is_that_of_the_panic_that_ended_the_tick() {
+    /// As a library may panic within, and say nothing of it.
+    fn recover() {
+        let caught = catch_unwind(|| panic!("caught in time"));
+        assert!(caught.is_err());
+    }
+    fn recover_and_fail(walkers: Query<&Walker>) {
+        recover();
+        assert!(walkers.iter().all(|walker| walker.name != "bomb"), "not caught"); // the line
+    }
+    let line = include_str!("faults.rs").lines().position(|line| line.ends_with("// the line")).unwrap() + 1;
+    let mut app = game(plugin());
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, recover_and_fail);
+    });
+    listen::<RegionHalted>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
+    update_until(&mut app, "it halted", |world| !world.resource::<Heard<RegionHalted>>().0.is_empty());
+    let halted = &heard::<RegionHalted>(&app)[0];
+    assert_eq!(halted.reason, "not caught");
+    let location = halted.location.as_deref().unwrap_or_default();
+    assert!(location.contains(&format!("faults.rs:{line}:")), "{location}, and not line {line}");
+    let system = halted.system.as_deref().unwrap_or_default();
+    assert!(system.contains("recover_and_fail"), "{system}");
+}
+
+#[test]
 fn a_restart_brings_back_what_was_saved_last_and_nothing_else() {
     let (mut app, dimension, _, armed) = two_regions(plugin());
     let [saved, unsaved] = [BlockPos::new(2, 9, 2), BlockPos::new(3, 9, 2)];

@@ -6,6 +6,7 @@
 
 #![cfg(all(target_os = "linux", feature = "rocksdb"))]
 
+use crate::support::process::{output, output_within, program};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, StoreError, WriteBatch};
@@ -32,16 +33,16 @@ fn on_faulty_disk(test: &str, (call, number, text): (&str, u32, &str)) {
     let library = folder.path().join("faulty_disk.so");
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
-    assert!(compiler.status().expect("a C compiler").success());
-    let output = Command::new(std::env::current_exe().unwrap())
+    assert!(output(&mut compiler).status.success());
+    let mut process = program();
+    process
         .args(["--exact", &format!("faulty_disk::{test}"), "--nocapture"])
         .env("LD_PRELOAD", &library)
         .env("FAULTY_DISK_FOLDER", folder.path().join("world"))
         .env("FAULTY_DISK_SWITCH", folder.path().join("switch"))
         .env(FOLDER, folder.path())
-        .env(FAULT, format!("{call} {number} {text}"))
-        .output()
-        .unwrap();
+        .env(FAULT, format!("{call} {number} {text}"));
+    let output = output_within(&mut process, Duration::from_secs(600));
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "{call} {number}: {}\n{}", said[0], said[1]);
     assert!(said[0].contains("1 passed"), "{}", said[0]);

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a player has with it. It has two items: one that it puts into a chest, and one that it lays beside it.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 struct Inventory {
     coin: bool,
     apple: bool,
 }
 
 /// An item that lies about.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 struct Item;
 
 /// Whether the player plays.

@@ -196,11 +196,11 @@ fn what_is_registered_before_the_world_is_opened_is_registered_in_it() {
 mod before {
     use super::*;
 
-    #[derive(Component, Serialize, Deserialize)]
+    #[derive(Component, Serialize, Deserialize, TypePath)]
     pub struct Mob(pub u8);
 }
 
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 struct Mob {
     health: u32,
     name: String,
@@ -265,7 +265,7 @@ fn a_saved_component_of_another_version_is_migrated_or_the_world_does_not_open()
     assert_eq!(mobs(&mut app, dimension), [bob]);
     drop(app);
     let lists = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap().registry_lists().unwrap();
-    let player = "bevy_terrane::simulation::player::Player";
+    let player = "bevy_terrane::Player";
     assert_eq!(lists.entity_types, [player, "it::support::Walker", OLD_PATH, "it::registry::Mob@1"]);
 }
 

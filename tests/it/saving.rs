@@ -4,11 +4,13 @@
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
-use crate::support::process::{here, kill, process, program, start as start_through};
+use crate::support::process::{DEADLINE, here, kill, process};
+#[cfg(unix)]
+use crate::support::process::{ENDING, ignoring, program, start as start_process};
 use crate::support::*;
+use bevy::app::TerminalCtrlCHandlerPlugin;
 use bevy_terrane::prelude::*;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,7 +28,12 @@ fn edits(round: u32) -> impl Iterator<Item = BlockPos> {
 }
 
 fn open(plugin: TerranePlugin) -> (App, Entity) {
+    open_with(plugin, |_| {})
+}
+
+fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity) {
     let mut app = game(plugin);
+    more(&mut app);
     listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 6);
@@ -86,35 +93,68 @@ fn what_was_acknowledged_survives_a_kill() {
     }
 }
 
-/// Runs only in the process that `a_signal_ends_the_app_and_everything_is_saved` starts; by itself it does nothing.
+/// Runs only in the processes that the tests below start; by itself it does nothing.
 #[test]
 fn process_that_is_terminated() {
     let Some(path) = here() else { return };
-    let (mut app, dimension) = open(at(&path));
+    let (app, dimension) = open(at(&path));
+    end_by_signal(app, dimension);
+}
+
+/// The same with the part of Bevy's `DefaultPlugins` that handles signals.
+#[test]
+fn process_with_default_plugins_that_is_terminated() {
+    let Some(path) = here() else { return };
+    let (app, dimension) = open_with(at(&path), |app| {
+        app.add_plugins(TerminalCtrlCHandlerPlugin);
+    });
+    end_by_signal(app, dimension);
+}
+
+fn end_by_signal(mut app: App, dimension: Entity) {
     edit(&mut app, dimension, 0);
     app.update();
     println!("\n{ACKNOWLEDGED} 0");
-    while app.should_exit().is_none() {
+    // The parent may be gone without a word.
+    let end = Instant::now() + DEADLINE;
+    while app.should_exit().is_none() && Instant::now() < end {
         app.update();
     }
 }
 
+/// Runs the process under a parent that ignores some signals, sends it these, and looks at what it saved.
+#[cfg(unix)]
+fn end_by_signals(test: &str, ignored: &[&str], signals: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world");
+    let (mut process, mut lines) = start_process(ignoring(program(), ignored), test, &path);
+    assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
+    for signal in signals {
+        process.signal(signal);
+        if ignored.contains(signal) {
+            // Time to end, if it was to.
+            thread::sleep(Duration::from_millis(200));
+            assert!(process.try_wait().unwrap().is_none(), "{test}: {signal} was to be ignored");
+        }
+    }
+    assert!(process.wait().unwrap().success(), "{test}: {signals:?} is an orderly end, where {ignored:?} is ignored");
+
+    let (mut app, dimension) = open(at(&path));
+    let stone = id_of(app.world(), "terrane:stone");
+    for position in edits(0) {
+        assert_eq!(block_at(app.world_mut(), dimension, position), Some(stone), "{position} after {signals:?}");
+    }
+}
+
+#[cfg(unix)]
+const TERMINATED: [&str; 2] =
+    ["saving::process_that_is_terminated", "saving::process_with_default_plugins_that_is_terminated"];
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_app_and_everything_is_saved() {
-    for signal in ["-INT", "-TERM"] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("world");
-        let (mut process, mut lines) = process("saving::process_that_is_terminated", &path);
-        assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
-        Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
-        assert!(process.wait().unwrap().success(), "{signal} is an orderly end");
-
-        let (mut app, dimension) = open(at(&path));
-        let stone = id_of(app.world(), "terrane:stone");
-        for position in edits(0) {
-            assert_eq!(block_at(app.world_mut(), dimension, position), Some(stone), "{position} after {signal}");
-        }
+    for test in TERMINATED {
+        ENDING.iter().for_each(|(_, signal)| end_by_signals(test, &[], &[*signal]));
     }
 }
 
@@ -237,23 +277,13 @@ fn a_region_that_hangs_does_not_keep_others_from_being_saved() {
     });
 }
 
-/// As a script's `&` and `nohup` begin a process.
+/// As a script's `&` and `nohup` begin a process: what the parent ignores, every game ignores, whatever plugins it has.
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_app_in_order_also_where_others_are_ignored() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("world");
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(program().get_program());
-    let (mut process, mut lines) = start_through(shell, "saving::process_that_is_terminated", &path);
-    assert!(lines.any(|line| line.starts_with(ACKNOWLEDGED)));
-    for signal in ["-INT", "-TERM"] {
-        Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
-        thread::sleep(Duration::from_millis(200));
+    for test in TERMINATED {
+        end_by_signals(test, &["-INT"], &["-INT", "-HUP"]);
+        end_by_signals(test, &["-INT", "-HUP"], &["-INT", "-HUP", "-TERM"]);
+        end_by_signals(test, &["-HUP"], &["-HUP", "-INT"]);
     }
-    assert!(process.wait().unwrap().success(), "the ignored signal did nothing, the other one is an orderly end");
-
-    let (mut app, dimension) = open(at(&path));
-    let stone = id_of(app.world(), "terrane:stone");
-    assert!(edits(0).all(|position| block_at(app.world_mut(), dimension, position) == Some(stone)));
 }

@@ -17,7 +17,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// Something that lives in a region: it walks along x.
-#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
 pub struct Walker {
     pub name: String,
     pub blocks_a_tick: f32,

@@ -243,7 +243,7 @@ fn a_relationship_that_was_registered_as_a_component_ends_the_app_with_the_fix()
 #[cfg(feature = "rocksdb")]
 #[test]
 fn a_family_is_there_again_after_a_restart() {
-    #[derive(Component, Serialize, Deserialize)]
+    #[derive(Component, Serialize, Deserialize, TypePath)]
     struct Tool(String);
     let folder = tempfile::tempdir().unwrap();
     let open = || {

@@ -42,7 +42,9 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
         let removed = if dimension.being_removed { ", being removed" } else { "" };
         text += &format!(
             "dimension {:?} (number {}), made by {}: {columns} columns{sparse}{removed}\n",
-            dimension.name, dimension.id.0, dimension.origin
+            dimension.name,
+            dimension.id.0,
+            dimension.generated_by()
         );
     }
     for StoredPlayer { name, id, place } in &info.players {
@@ -80,7 +82,7 @@ fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
             "number": dimension.id.0,
             "generator": origin.generator,
             "generator_version": origin.version,
-            "seed": origin.seed,
+            "seed": dimension.own_seed.unwrap_or(origin.seed),
             "columns": columns,
             "sparse": is_sparse,
             "being_removed": dimension.being_removed,

@@ -61,6 +61,7 @@ impl Default for ArenaSettings {
 
 /// What an arena does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum ArenaState {
     /// It is being captured and stored.
     #[default]
@@ -77,6 +78,7 @@ pub enum ArenaState {
 
 /// How an arena is, as it was told last.
 #[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone, Default)]
 pub struct ArenaStatus {
     /// What it does.
@@ -93,6 +95,7 @@ pub struct ArenaStatus {
 
 /// What was asked of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum ArenaOrder {
     /// To create it.
     Create,

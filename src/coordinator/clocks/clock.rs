@@ -27,9 +27,8 @@ impl Default for Clock {
 /// Without it the plugin's tick rate holds. In lockstep every region ticks once an update whatever the rates are, but
 /// pauses and steps hold there too.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
-// Scenes know it by this path.
-#[type_path = "bevy_terrane::coordinator::clock"]
 pub struct DimensionClock {
     /// Ticks of each region in a second of the dimension's clock.
     pub ticks_per_second: f64,
@@ -70,8 +69,13 @@ pub(in crate::coordinator) struct DimensionTime {
 
 impl DimensionTime {
     pub fn new(settings: DimensionClock) -> Self {
+        Self::resumed(settings, Duration::ZERO)
+    }
+
+    /// Goes on where an earlier session ended.
+    pub fn resumed(settings: DimensionClock, before: Duration) -> Self {
         // A whole period lies before the first tick.
-        Self { settings, now: settings.period(), steps: 0 }
+        Self { settings, now: before.saturating_add(settings.period()), steps: 0 }
     }
 
     /// The period of a region on the dimension's clock.

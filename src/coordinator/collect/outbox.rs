@@ -1,7 +1,6 @@
 //! What regions send: each part of an outbox goes to whoever it is for.
 
 use crate::coordinator::desk::Desk;
-use crate::coordinator::events::BlockRefused;
 use crate::coordinator::streaming::holders::Holder;
 use crate::region::RegionId;
 use crate::simulation::{Departed, FinishedWork, Inbox, LoadedColumn, Outbox, Traveller, Undeliverable, ViewerReport};
@@ -43,7 +42,7 @@ impl Desk<'_> {
         self.publisher.mirrors(mirrors);
         self.take_unsaved(save);
         for (request, error) in refused {
-            self.publisher.event(BlockRefused { request, error });
+            self.publisher.refuse(request, error);
         }
         self.note_viewers(id, viewers, viewers_gone);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {

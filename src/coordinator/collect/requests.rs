@@ -2,7 +2,7 @@
 
 use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::{Dimension, DimensionError, DimensionSpec, Opening, Stage};
-use crate::coordinator::events::{BlockRefused, DimensionFailed, DimensionOpened};
+use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::exchange::FromMain;
 use crate::coordinator::saving::backup::SaveRequest;
 use crate::coordinator::streaming::holders::Holder;
@@ -94,7 +94,7 @@ impl Desk<'_> {
             Some(_) => BlockAccessError::TooManyEdits(position),
             None => BlockAccessError::OutsideRegion(position),
         };
-        self.publisher.event(BlockRefused { request, error });
+        self.publisher.refuse(request, error);
     }
 
     pub fn open_dimension(&mut self, spec: DimensionSpec) {

@@ -5,7 +5,7 @@ use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::coordinator::threads::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
-use crate::storage::{self, StoreError};
+use crate::storage::{self, GeneratedBy, StoreError};
 use bevy::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,6 +49,16 @@ pub enum DimensionError {
     /// The regionizer's settings are wrong.
     #[error(transparent)]
     Regionizer(#[from] RegionizerConfigError),
+    /// It was made by something else.
+    #[error("the dimension {name:?} was made by {stored}, but {wanted} is wanted; give it another name")]
+    MadeOtherwise {
+        /// The dimension.
+        name: String,
+        /// What it was made by.
+        stored: Box<GeneratedBy>,
+        /// What it should be made by now.
+        wanted: Box<GeneratedBy>,
+    },
     /// The store does not know it as it is now, or cannot be read.
     #[error(transparent)]
     Store(#[from] storage::StoredDimensionError),

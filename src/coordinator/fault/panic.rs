@@ -25,9 +25,18 @@ impl CaughtPanic {
     }
 }
 
+/// A panic as the hook sees it.
+struct Raised {
+    reason: String,
+    location: Option<String>,
+    /// To be read only if the panic is not caught by the game: that takes milliseconds.
+    backtrace: Backtrace,
+}
+
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static RAISED: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
+    /// The last one: those before it were caught.
+    static RAISED: RefCell<Option<Raised>> = const { RefCell::new(None) };
 }
 
 /// Runs `work`, and tells of its panic where that was raised.
@@ -46,9 +55,12 @@ pub(in crate::coordinator) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Ca
     let raised = RAISED.take();
     result.map_err(|payload| {
         let reason = panic_message(&*payload);
-        let (location, system) = match system_of_error(&reason) {
-            Some(system) => (None, Some(system)),
-            None => raised.map_or((None, None), |(location, system)| (Some(location), system)),
+        // What was raised on another thread, or goes on after it was caught, is not the last one of this thread.
+        let raised = raised.filter(|raised| raised.reason == reason);
+        let (location, system) = match (system_of_error(&reason), raised) {
+            (Some(system), _) => (None, Some(system)),
+            (None, Some(raised)) => (raised.location, system_in(&raised.backtrace.to_string())),
+            (None, None) => (None, None),
         };
         CaughtPanic { reason, location, system, payload: Some(payload) }
     })
@@ -58,11 +70,8 @@ fn note(info: &PanicHookInfo) {
     if !WATCHED.get() {
         return;
     }
-    let location = info.location().map(ToString::to_string).unwrap_or_default();
-    let system = system_in(&Backtrace::force_capture().to_string());
-    RAISED.with_borrow_mut(|raised| {
-        raised.get_or_insert((location, system));
-    });
+    let (reason, location) = (panic_message(info.payload()), info.location().map(ToString::to_string));
+    RAISED.set(Some(Raised { reason, location, backtrace: Backtrace::force_capture() }));
 }
 
 /// The function that Bevy called as a system: in a backtrace, the last one of the game before Bevy's that call it.
@@ -114,6 +123,30 @@ mod tests {
         assert_eq!(caught.reason, "no more cheese");
         assert!(caught.location.is_some_and(|at| at.contains("panic.rs:")));
         assert!(catch(|| 7).is_ok_and(|seven| seven == 7));
+    }
+
+    #[test]
+    fn the_place_is_that_of_the_panic_that_is_not_caught() {
+        let caught_before = || catch_unwind(|| panic!("caught")).unwrap_err();
+        let line = line!() + 4;
+        let last = catch(|| {
+            let _ = caught_before();
+            if std::hint::black_box(true) {
+                panic!("not caught")
+            }
+        });
+        let last = last.err().unwrap();
+        assert_eq!(last.reason, "not caught");
+        assert!(last.location.is_some_and(|at| at.contains(&format!("panic.rs:{line}:"))));
+
+        // One that goes on after another was caught meanwhile: no place is better than a wrong one.
+        let goes_on = catch::<()>(|| {
+            let first = catch_unwind(|| panic!("first")).unwrap_err();
+            let _ = caught_before();
+            std::panic::resume_unwind(first)
+        });
+        let goes_on = goes_on.err().unwrap();
+        assert_eq!((goes_on.reason.as_str(), goes_on.location), ("first", None));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// What a pre-generation does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum PregenerationState {
     /// Its dimension is not open, or another pre-generation of it comes first.
     #[default]
@@ -29,6 +30,7 @@ impl PregenerationState {
 
 /// How far a pre-generation is, as it was told last: four times a second, and when its state changes.
 #[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone, Default)]
 pub struct PregenerationProgress {
     /// What it does.

@@ -309,6 +309,7 @@ impl Desk<'_> {
         if saves.pending.is_empty() && !(sync && saves.is_unsynced) {
             return self.answer_saves();
         }
+        saves.pending.clocks.extend(self.dimensions.clocks());
         let batch = Arc::new(mem::take(&mut saves.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
         match self.threads.storage.try_submit(batch.clone(), durability, saves.commits + 1) {

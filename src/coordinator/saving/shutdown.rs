@@ -6,7 +6,7 @@ use crate::coordinator::desk::Desk;
 use crate::coordinator::region_slot::Parked;
 use crate::coordinator::snapshots::Snapshots;
 use crate::coordinator::threads::{ColumnsReady, Fault};
-use crate::simulation::{Assignment, ColumnError, Inbox, Salvage, SetBlock, Task};
+use crate::simulation::{Assignment, BlockAccessError, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::ecs::system::SystemState;
 use bevy::prelude::*;
@@ -38,6 +38,7 @@ pub(in crate::coordinator) fn shut_down(world: &mut World) {
             desk.saves.requested.extend(snapshots.take_done());
             desk.answer_last_saves();
             desk.save_notes();
+            desk.tell_complaints(Duration::MAX);
             desk.threads.join();
         }
         Err(error) => error!("the coordinator's world lacks what it began with, nothing could be saved: {error}"),
@@ -116,7 +117,11 @@ impl Desk<'_> {
         for SetBlock { position, block, .. } in edits {
             let chunk = position.chunk();
             if !ground.is_loaded(chunk.y) {
-                warn!("{id}: block {position} is not changed: it lies at a height that was not loaded");
+                warn!("{id}: {}", BlockAccessError::UnloadedHeight(position));
+                continue;
+            }
+            if !dimension.home.ground.blocks.contains(block) {
+                warn!("{id}: {}", BlockAccessError::Unregistered { block: position, id: block });
                 continue;
             }
             ground.set_block(position, block);
@@ -217,6 +222,9 @@ impl Desk<'_> {
     fn save_notes(&self) {
         if let Err(error) = self.store.0.save_heat() {
             warn!("when chunks were in use last is not saved: {error}");
+        }
+        if let Err(error) = self.store.0.save_clocks(&self.dimensions.clocks().collect()) {
+            warn!("the time that has passed in dimensions is not saved: {error}");
         }
         if let Err(error) = self.store.0.save_opacity() {
             warn!("what is opaque is made anew next time, as it could not be saved: {error}");

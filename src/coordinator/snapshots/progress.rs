@@ -10,10 +10,12 @@ use std::time::Duration;
 
 /// The number of a snapshot job, never used twice while the world is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 pub struct SnapshotJobId(pub(super) u64);
 
 /// What a snapshot job does at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
+#[type_path = "bevy_terrane"]
 pub enum SnapshotJobState {
     /// Others come first.
     #[default]
@@ -37,6 +39,7 @@ impl SnapshotJobState {
 
 /// How far a snapshot job is, as it was told last: ten times a second, and when its state changes.
 #[derive(Component, Clone, Debug, Default, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone, Default)]
 pub struct SnapshotProgress {
     /// What it does.

@@ -1,7 +1,10 @@
 //! Columns that could not be generated: when each is tried again, and which are set aside.
 
+use crate::coordinator::desk::Desk;
+use crate::coordinator::tally::Tally;
 use crate::generation::DistanceGraph;
 use crate::space::ColumnPos;
+use bevy::log::{error, warn};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -172,6 +175,32 @@ impl Failures {
             FailedColumn { column: *column, attempts, error, given_up: false }
         });
         self.listed.iter().rev().cloned().chain(waiting).take(MAX_LISTED).collect()
+    }
+}
+
+/// What is to be logged of columns that could not be had.
+#[derive(Default)]
+pub(in crate::coordinator) struct ColumnComplaints {
+    /// Those that are generated once more.
+    pub retried: Tally,
+    /// Those that are not.
+    pub set_aside: Tally,
+    /// Those that could not be read, and parts of columns.
+    pub unread: Tally,
+}
+
+impl Desk<'_> {
+    /// Logs what went wrong many times over.
+    pub fn tell_complaints(&mut self, now: Duration) {
+        const OTHERS: &str = "more columns failed";
+        self.publisher.tell_refused(now);
+        for dimension in self.dimensions.open.values_mut() {
+            let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
+            retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
+            for line in [set_aside.take(now, OTHERS), unread.take(now, OTHERS)].into_iter().flatten() {
+                error!("{line}");
+            }
+        }
     }
 }
 

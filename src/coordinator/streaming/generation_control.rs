@@ -13,9 +13,8 @@ use std::time::Duration;
 ///
 /// Without it the plugin's settings hold.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Reflect)]
+#[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
-// Scenes know it by this path.
-#[type_path = "bevy_terrane::coordinator::generation_control"]
 pub struct DimensionGeneration {
     /// Nothing new is generated. What is stored is loaded as before, and what a thread has begun is finished. A system
     /// of a region that asks for a column within its tick gets it all the same.

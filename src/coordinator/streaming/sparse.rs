@@ -300,8 +300,10 @@ impl Desk<'_> {
         };
         let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
         let wait = wait_after(attempts);
-        bevy::log::error!("{id}: {error}; next try in {wait:?}");
         sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
+        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
+            dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        }
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 

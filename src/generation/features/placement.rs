@@ -46,6 +46,10 @@ impl Origin {
 }
 
 impl Placement {
+    pub(in crate::generation) fn own_seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Places of this seed: eight blocks apart and more, wherever there is dry ground.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, spacing: 8, chance: 1.0, soil: Vec::new(), heights: i64::MIN..i64::MAX, covered: false }

@@ -67,6 +67,10 @@ impl GenerateLayer for Caves {
         GeneratorIdentity::new("terrane:caves", 1, digest.finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        Some(self.seed)
+    }
+
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
         let noises = [self.seed, !self.seed].map(|seed| smooth_noise(seed, 1.0 / self.size, 1));
         // y of the highest block that may be dug out, by `x + 16 * z`; nothing where there is no ground.

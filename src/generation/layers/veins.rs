@@ -66,6 +66,10 @@ impl GenerateLayer for Veins {
         GeneratorIdentity::new("terrane:veins", 1, digest.heights(&self.heights).finish())
     }
 
+    fn own_seed(&self) -> Option<u64> {
+        Some(self.seed)
+    }
+
     fn apply(&self, column: &mut LayerColumn<'_>) -> Result<(), GenerateError> {
         let ore = column.id(&self.block)?;
         let replaced = self.replaces.iter().map(|name| column.id(name)).collect::<Result<Vec<_>, _>>()?;

@@ -32,6 +32,7 @@ impl RegionBlocks<'_> {
         if self.block_at(position, layer)? == Some(block) {
             return Ok(Some(block));
         }
+        self.columns.check_type(position, block)?;
         let gap = |source: LayerError| BlockAccessError::Layer { block: position, source };
         let columns = self.columns.bypass_change_detection();
         columns.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))

@@ -34,6 +34,14 @@ pub enum BlockAccessError {
     /// store is so far behind that the world waits for it.
     #[error("block {0} is not changed: too many edits wait for its region, which does not tick")]
     TooManyEdits(BlockPos),
+    /// No type is registered under the id that was to be set. It would become what the game registers next.
+    #[error("block {block} is not set to {id}: no type is registered under that id, take ids from `BlockTypes`")]
+    Unregistered {
+        /// The block that was to be set.
+        block: BlockPos,
+        /// The id.
+        id: BlockId,
+    },
     /// The dimension ends below or above.
     #[error("block {block} lies outside the dimension's height range {low}..{high}")]
     OutsideHeights {
@@ -242,6 +250,7 @@ impl RegionColumns {
     /// bytes.
     pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, BlockAccessError> {
         self.check_height(position)?;
+        self.check_type(position, block)?;
         let Some(column) = self.columns.get_mut(&position.column()) else { return Err(self.outside(position)) };
         if !column.is_loaded(position.chunk().y) {
             return Err(BlockAccessError::UnloadedHeight(position));
@@ -286,6 +295,14 @@ impl RegionColumns {
         Ok(edited)
     }
 
+    /// Whether a type is registered under the id.
+    pub(in crate::simulation) fn check_type(&self, block: BlockPos, id: BlockId) -> Result<(), BlockAccessError> {
+        match self.block_types().is_none_or(|blocks| blocks.contains(id)) {
+            true => Ok(()),
+            false => Err(BlockAccessError::Unregistered { block, id }),
+        }
+    }
+
     /// The dimension's heights, in chunks.
     pub(in crate::simulation) fn chunk_heights(&self) -> Range<i64> {
         self.home.as_ref().map_or(0..0, |home| home.ground.chunk_heights.clone())
@@ -325,6 +342,10 @@ impl RegionColumns {
 /// ```
 #[derive(SystemParam)]
 pub struct RegionBlocks<'w> {
+    #[system_param(
+        validation_message = "there are no RegionBlocks here: they are for systems of regions, which are added \
+        within add_region_plugins; the main world reads blocks by PublishedBlocks and sets them by SetBlock messages"
+    )]
     pub(in crate::simulation) columns: ResMut<'w, RegionColumns>,
     ticks: ResMut<'w, BlockTicks>,
 }

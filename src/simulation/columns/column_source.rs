@@ -1,6 +1,6 @@
 //! Where a region gets a column from within a tick: what the store holds, or the dimension's generator.
 
-use crate::block::BlockRegistry;
+use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::simulation::{LoadedColumn, Repairs, Viewer};
@@ -42,6 +42,14 @@ pub enum ColumnError {
         column: ColumnPos,
         /// What the panic said.
         message: String,
+    },
+    /// A snapshot that was to be restored has a block with an id that no type is registered under.
+    #[error("block {block} is not restored: it is {id} in the snapshot, and no type is registered under that id")]
+    Unregistered {
+        /// The block.
+        block: BlockPos,
+        /// The id.
+        id: BlockId,
     },
     /// The dimension is sparse, and more of the column was wanted than is loaded at once.
     #[error("column {column}: the box reaches more than {limit} chunk heights of a sparse dimension")]

@@ -1,16 +1,18 @@
 //! What a region hands out to be stored.
 
 use super::*;
+use crate::block::Schema;
 use crate::simulation::{EntityIndex, Viewer};
 use crate::storage::EntityRecord;
 use bevy::ecs::observer::On;
 use serde::{Deserialize, Serialize};
 
-#[derive(Component, Serialize, Deserialize, PartialEq, Debug)]
+#[derive(Component, Serialize, Deserialize, TypePath, PartialEq, Debug)]
+#[type_path = "bevy_terrane"]
 struct Mass(u32);
 
 fn regions() -> Regions {
-    let mut regions = Regions::new(|components| components.register_saved::<Mass>());
+    let mut regions = Regions::new(|components| components.register_saved_with::<Mass>(Schema::default()));
     regions.open(1);
     regions
 }
@@ -144,7 +146,8 @@ fn a_tree_as_deep_as_it_likes_is_stored_and_restored() {
     );
 }
 
-#[derive(Component, Serialize, Deserialize)]
+#[derive(Component, Serialize, Deserialize, TypePath)]
+#[type_path = "bevy_terrane"]
 struct Fuse;
 
 /// Whoever burns is gone with it: entities 2 and 3.
@@ -156,8 +159,8 @@ fn explosive() -> Regions {
         });
     };
     let register = |components: &mut RegionComponents| {
-        components.register_saved::<Mass>();
-        components.register_saved::<Fuse>();
+        components.register_saved_with::<Mass>(Schema::default());
+        components.register_saved_with::<Fuse>(Schema::default());
     };
     let mut regions = Regions::with_plugins(register, plugins);
     let world = regions.open(1);
@@ -196,7 +199,8 @@ fn who_dies_as_it_is_loaded_is_dead() {
             commands.entity(spoilt.entity).despawn();
         });
     };
-    let mut regions = Regions::with_plugins(|components| components.register_saved::<Mass>(), plugins);
+    let mut regions =
+        Regions::with_plugins(|components| components.register_saved_with::<Mass>(Schema::default()), plugins);
     let mut source = self::regions();
     source.world(1).spawn((Mass(1), stable(1), place(10)));
     let left = source.tick_with(1, Inbox { give_up: vec![column(10)], ..Inbox::default() }).left;

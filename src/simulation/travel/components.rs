@@ -7,6 +7,7 @@ use super::saved_type::{self, SavedType, SavedVersionError};
 use super::ticks::{Ages, ChangeClock};
 use crate::block::Schema;
 use crate::simulation::{LoggedOut, Player, Position, RegionResource, RegionTemplateError, StableId, Viewer};
+use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
@@ -30,9 +31,24 @@ pub(in crate::simulation) struct TakenComponent {
     value: BoxedComponent,
 }
 
-/// A component that can be written to the store and read again.
-pub trait SavedComponent: Component + Serialize + DeserializeOwned {}
-impl<T: Component + Serialize + DeserializeOwned> SavedComponent for T {}
+/// A component that can be written to the store and read again, under its `TypePath`.
+///
+/// By default that holds the path of the module in which the type stands. `#[type_path = "my_game"]` gives it one that stays
+/// when the module is renamed; a path that has changed all the same is told by [`Schema::formerly`].
+///
+/// ```
+/// use bevy::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Component, Serialize, Deserialize, TypePath)]
+/// #[type_path = "my_game"]
+/// struct Sheep {
+///     hunger: u32,
+/// }
+/// assert_eq!(Sheep::type_path(), "my_game::Sheep");
+/// ```
+pub trait SavedComponent: Component + Serialize + DeserializeOwned + TypePath {}
+impl<T: Component + Serialize + DeserializeOwned + TypePath> SavedComponent for T {}
 
 /// A component that can be shown, read-only, in the main world.
 pub trait Mirrored: Component<Mutability = bevy::ecs::component::Mutable> + Clone + PartialEq {}
@@ -54,7 +70,6 @@ pub(in crate::simulation) struct Stored {
 /// What can be done with one component type without knowing it: no call of Bevy moves an entity between worlds.
 struct ComponentFunctions {
     type_id: TypeId,
-    name: &'static str,
     take: fn(&mut EntityWorldMut, ChangeClock) -> Option<(Ages, BoxedComponent)>,
     /// # Safety
     /// As of [`BundleWriter::push_component`]: all that is pushed until the write is of the world of the registrator.
@@ -103,7 +118,7 @@ impl RegionComponents {
         components.register::<Stored>();
         components.register::<Viewer>();
         components.register::<LoggedOut>();
-        components.register_saved::<Player>();
+        components.register_saved_with::<Player>(Schema::default().formerly(FORMER_PLAYER_COMPONENT));
         components.register::<Name>();
         components.register::<Disabled>();
         components.register::<Transform>();
@@ -140,7 +155,6 @@ impl RegionComponents {
         }
         self.functions.push(ComponentFunctions {
             type_id: TypeId::of::<T>(),
-            name: type_name::<T>(),
             take: |entity, clock| {
                 let ages = clock.ages(entity.get_change_ticks::<T>()?);
                 Some((ages, Box::new(entity.take::<T>()?)))
@@ -179,7 +193,7 @@ impl RegionComponents {
 
     /// What was registered in a way that cannot work, if anything was.
     pub(in crate::simulation) fn check(&self) -> Result<(), RegionTemplateError> {
-        self.mistake.map_or(Ok(()), Err)
+        self.mistake.clone().map_or(Ok(()), Err)
     }
 
     /// Whether it is known what becomes of the component on a journey. What is no Rust type cannot be known.
@@ -192,18 +206,21 @@ impl RegionComponents {
         info.type_id().is_some_and(known) || self.left_behind.contains(&info.name().to_string())
     }
 
-    /// Entities take their `T` along, and it is stored with them. The name in the store is the type's path.
-    pub fn register_saved<T: SavedComponent>(&mut self) {
-        self.register_saved_with::<T>(Schema::default());
-    }
-
-    /// The same for a `T` whose stored form has a version, migrations from older ones, or a type path that was another before.
+    /// Entities take their `T` along, and it is stored with them, under its type path. The schema has the version of its
+    /// stored form, migrations from older ones, and the paths that it had before.
     pub fn register_saved_with<T: SavedComponent>(&mut self, schema: Schema) {
         self.register::<T>();
+        let saved_type = SavedType::new(T::type_path(), type_name::<T>(), schema);
+        let is_other = |known: &&ComponentFunctions| known.type_id != TypeId::of::<T>();
+        let mut others = self.functions.iter().filter(is_other).filter_map(|known| known.saved.as_ref());
+        if others.any(|other| other.saved_type.path == saved_type.path) {
+            self.mistake.get_or_insert(RegionTemplateError::SavedTwice(saved_type.path));
+            return;
+        }
         let known = self.functions.iter_mut().find(|known| known.type_id == TypeId::of::<T>());
         let Some(functions) = known else { return };
         functions.saved = Some(SavedFunctions {
-            saved_type: SavedType::new(functions.name, schema),
+            saved_type,
             encode: |entity| entity.get::<T>().map(postcard::to_allocvec),
             decode: |entity, bytes| {
                 entity.insert(postcard::from_bytes::<T>(bytes)?);
@@ -359,7 +376,10 @@ impl RegionComponents {
         let (path, version) = saved_type::split(name);
         let exact = self.saved().find(|saved| saved.saved_type.path == path);
         let Some(saved) = exact.or_else(|| self.saved().find(|saved| saved.saved_type.is_called(path))) else {
-            return Err(format!("component {name} is not registered: call register_saved_component for it"));
+            return Err(format!(
+                "component {name} is not registered: call register_saved_component for it, or name it in \
+                 `Schema::formerly` of the component that it has become"
+            ));
         };
         let bytes = saved.saved_type.schema.upgrade(version, bytes);
         let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;

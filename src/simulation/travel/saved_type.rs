@@ -5,8 +5,10 @@ use thiserror::Error;
 
 /// A type of components that the game saves.
 pub(in crate::simulation) struct SavedType {
-    /// The type's path.
+    /// The type's path, as Bevy knows it.
     pub path: &'static str,
+    /// What the compiler calls the type: worlds had it under this name once.
+    compiler_name: &'static str,
     pub schema: Schema,
     /// The name under which values are stored now.
     pub name: String,
@@ -28,18 +30,18 @@ pub struct SavedVersionError {
 }
 
 impl SavedType {
-    pub fn new(path: &'static str, schema: Schema) -> Self {
+    pub fn new(path: &'static str, compiler_name: &'static str, schema: Schema) -> Self {
         // Without a version it is named as it was before there were any.
         let name = match schema.version() {
             0 => path.to_owned(),
             version => format!("{path}@{version}"),
         };
-        Self { path, schema, name }
+        Self { path, compiler_name, schema, name }
     }
 
-    /// Whether the type has this path, or had it.
+    /// Whether values of the type are stored under this path, or were once.
     pub fn is_called(&self, path: &str) -> bool {
-        self.path == path || self.schema.former_names().any(|former| former == path)
+        [self.path, self.compiler_name].into_iter().chain(self.schema.former_names()).any(|name| name == path)
     }
 
     /// Whether all values that are stored under this name can be read, if they are of this type at all.
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_version_is_part_of_the_name_unless_it_is_zero() {
-        let name = |version| SavedType::new("game::Mob", Schema::new(version)).name;
+        let name = |version| SavedType::new("game::Mob", "game::mobs::Mob", Schema::new(version)).name;
         assert_eq!((split(&name(0)), split(&name(12))), (("game::Mob", 0), ("game::Mob", 12)));
         assert_eq!(name(0), "game::Mob");
         for odd in ["game::Mob<'@'>", "game::Mob@", "game::Mob@-1", "game::Mob@99999999999", ""] {
@@ -75,11 +77,13 @@ mod tests {
     #[test]
     fn what_the_world_has_in_an_unknown_version_is_named() {
         let schema = Schema::new(2).with_migration(1, |old| Ok(old.to_vec())).formerly("game::Beast");
-        let mob = SavedType::new("game::Mob", schema);
-        for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", "game::Other@7"] {
+        let mob = SavedType::new("game::Mob", "game::mobs::Mob", schema);
+        for fine in ["game::Mob@2", "game::Mob@1", "game::Beast@1", "game::mobs::Mob@1", "game::Other@7"] {
             assert_eq!(mob.check(fine), Ok(()));
         }
-        let (path, stored) = (String::from("game::Beast"), 0);
-        assert_eq!(mob.check("game::Beast"), Err(SavedVersionError { path, stored, declared: 2 }));
+        for old in ["game::Beast", "game::mobs::Mob"] {
+            let refusal = SavedVersionError { path: old.into(), stored: 0, declared: 2 };
+            assert_eq!(mob.check(old), Err(refusal));
+        }
     }
 }

@@ -136,6 +136,8 @@ proptest! {
         prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
         prop_assert_eq!(parse_removal_key(&removal_key(dimension)), Some(dimension));
         prop_assert_eq!(parse_sparse_key(&sparse_key(dimension)), Some(dimension));
+        prop_assert_eq!(parse_clock_key(&clock_key(dimension)), Some(dimension));
+        prop_assert_eq!(parse_own_seed_key(&own_seed_key(dimension)), Some(dimension));
         prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
         prop_assert!(tile_range(dimension).contains(&tile_key(dimension, tile)));
         prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, tile)));

@@ -164,6 +164,7 @@ fn dimensions_are_listed_by_name() {
         name: name.into(),
         id: DimensionId(id),
         origin: origin(),
+        own_seed: None,
         being_removed: false,
     };
     let mut expected = vec![dimension("end", 2), dimension("nether", 1), dimension("overworld", 0)];

@@ -205,6 +205,10 @@ impl<'a> Checker<'a> {
             world.summary(dimension, column, value)?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
+        } else if let Some(dimension) = keys::parse_clock_key(key) {
+            world.read_clock(dimension, value)?;
+        } else if let Some(dimension) = keys::parse_own_seed_key(key) {
+            world.read_own_seed(dimension, value)?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
             world.open_object(dimension, name, value)?;
         } else if let Some((dimension, import)) = keys::parse_import_key(key) {

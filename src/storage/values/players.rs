@@ -4,7 +4,10 @@ use crate::bytes::put_value;
 use crate::storage::{EntityRecord, Family, StoreError, WorldStore, keys};
 
 /// The name of the saved component that makes an entity a player.
-const COMPONENT: &str = "bevy_terrane::simulation::player::Player";
+const COMPONENT: &str = "bevy_terrane::Player";
+
+/// What that component was called in older worlds.
+pub const FORMER_PLAYER_COMPONENT: &str = "bevy_terrane::simulation::player::Player";
 
 /// The saved component of a player of this name.
 pub fn player_component(name: &str) -> (String, Vec<u8>) {
@@ -14,7 +17,8 @@ pub fn player_component(name: &str) -> (String, Vec<u8>) {
 impl EntityRecord {
     /// The player's name, if it is one.
     pub fn player(&self) -> Option<String> {
-        let (_, bytes) = self.components.iter().find(|(name, _)| name == COMPONENT)?;
+        let is_player = |name: &str| [COMPONENT, FORMER_PLAYER_COMPONENT].contains(&name);
+        let (_, bytes) = self.components.iter().find(|(name, _)| is_player(name))?;
         postcard::from_bytes(bytes).ok()
     }
 }

@@ -2,6 +2,7 @@
 
 use bevy::prelude::Resource;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// Who comes to it while it is closed waits until it is opened; whoever tests sees that somebody waits. It begins open.
 #[derive(Resource, Clone, Default)]
@@ -18,6 +19,9 @@ struct State {
     is_closed: bool,
     waiting: usize,
 }
+
+/// A test that failed may leave it closed, and a thread that waits at it must end all the same.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 impl Gate {
     pub fn close(&self) {
@@ -38,7 +42,9 @@ impl Gate {
     pub fn pass(&self) {
         let mut state = self.0.state.lock().unwrap();
         state.waiting += 1;
-        let mut state = self.0.opened.wait_while(state, |state| state.is_closed).unwrap();
+        let (mut state, wait) = self.0.opened.wait_timeout_while(state, DEADLINE, |state| state.is_closed).unwrap();
         state.waiting -= 1;
+        drop(state);
+        assert!(!wait.timed_out(), "the gate was not opened for {DEADLINE:?}");
     }
 }

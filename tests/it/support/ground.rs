@@ -4,6 +4,7 @@ use bevy_terrane::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// Level ground that knows who asked for it, fails where it is told to, and waits at a gate.
 #[derive(Clone, Default)]
@@ -64,9 +65,11 @@ impl Generator for Watched {
         let column = request.column;
         self.0.asked.lock().unwrap().push(column);
         let closed = |gate: &mut Option<usize>| *gate == Some(0);
-        let mut gate = self.0.opened.wait_while(self.0.gate.lock().unwrap(), closed).unwrap();
+        // A test that failed may leave it closed.
+        let wait = self.0.opened.wait_timeout_while(self.0.gate.lock().unwrap(), Duration::from_secs(120), closed);
+        let (mut gate, _) = wait.unwrap();
         if let Some(left) = &mut *gate {
-            *left -= 1;
+            *left = left.saturating_sub(1);
         }
         drop(gate);
         let fails = self.0.fails_everywhere.load(Ordering::SeqCst);

@@ -2,6 +2,7 @@
 
 use super::capture::load;
 use super::{standing, standing_in};
+use crate::chunk::Chunk;
 use crate::region::RegionId;
 use crate::simulation::columns::block_ticks::BlockTicks;
 use crate::simulation::columns::blocks::RegionColumns;
@@ -10,7 +11,7 @@ use crate::simulation::travel::stored_entities::spawn_stored;
 use crate::simulation::world::RegionContents;
 use crate::simulation::{ColumnError, EntityIndex, Position, RegionInfo};
 use crate::snapshot::{BlockFilter, Snapshot, restored_chunk};
-use crate::space::{BlockBox, ColumnPos};
+use crate::space::{BlockBox, ChunkPos, ColumnPos};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
@@ -94,13 +95,17 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
     // Where there is nothing and nothing is wanted, nothing changes: a box may be as high as it likes.
     let now = known.chunks().map(|(y, _)| y);
     let either: BTreeSet<i64> = now.chain(wanted.chunks().map(|(y, _)| y)).collect();
+    let mut changed = Vec::new();
     for y in either.into_iter().filter(|y| heights.contains(y)) {
-        let chunk = column.chunk(y);
-        let Some(part) = area.part(chunk).filter(|_| wanted.holds(y)) else { continue };
+        let Some(part) = area.part(column.chunk(y)).filter(|_| wanted.holds(y)) else { continue };
         if let Some(new) = restored_chunk(known.chunk(y), wanted.chunk(y), &part, filter, snapshot.parts()) {
-            columns.replace_chunk(chunk, new);
-            restored.chunks.push(y);
+            check_types(&columns, column.chunk(y), wanted.chunk(y))?;
+            changed.push((y, new));
         }
+    }
+    for (y, new) in changed {
+        columns.replace_chunk(column.chunk(y), new);
+        restored.chunks.push(y);
     }
     // What was scheduled for blocks that are not there any more is not to happen to others.
     let mut ticks = world.resource_mut::<BlockTicks>();
@@ -112,6 +117,15 @@ pub(super) fn restore(world: &mut World, order: &RestoreColumn) -> Result<Restor
         restored.removed = remove(world, found.filter(|(_, record)| snapshot.tells_of(record.id)));
     }
     Ok(restored)
+}
+
+/// A snapshot may have been put together by the game.
+fn check_types(columns: &RegionColumns, at: ChunkPos, wanted: Option<&Arc<Chunk>>) -> Result<(), ColumnError> {
+    let blocks = columns.block_types();
+    match blocks.zip(wanted).and_then(|(blocks, wanted)| wanted.unregistered_block(blocks)) {
+        Some((cell, id)) => Err(ColumnError::Unregistered { block: at.block(cell), id }),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn clear(world: &mut World, order: &ClearEntities) -> ClearedEntities {

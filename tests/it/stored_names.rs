@@ -1,0 +1,191 @@
+//! Names in a world are those that the game gives, or type paths that it chooses: no module has to keep its name.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::{
+    Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig, WorldStore,
+};
+use serde::{Deserialize, Serialize};
+use std::any::type_name;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// What a player was called in the store before names were chosen.
+const OLD_PLAYER: &str = "bevy_terrane::simulation::player::Player";
+
+/// Its name in the store is not what the compiler calls it.
+#[derive(Component, Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "my_game"]
+struct Sheep(u8);
+
+fn sheep_game(disk: &Arc<MemoryStore>) -> App {
+    let mut app = game(lockstep_on(disk));
+    app.register_saved_component::<Sheep>().mirror_region_component::<Sheep>();
+    app
+}
+
+fn play(app: &mut App) -> Entity {
+    listen::<PlayerLoggedIn>(app);
+    let dimension = flat(app);
+    viewer(app, dimension, 0.0, 0.0, 1);
+    start(app);
+    update(app, 20);
+    dimension
+}
+
+fn sheep(app: &mut App) -> Vec<Sheep> {
+    let mut sheep = app.world_mut().query_filtered::<&Sheep, With<Mirror>>();
+    sheep.iter(app.world()).cloned().collect()
+}
+
+fn log_in(app: &mut App, dimension: Entity) -> PlayerLoggedIn {
+    let first_place = Some((dimension, HERE));
+    app.world_mut().write_message(LogIn { name: "Zoë".into(), first_place });
+    update_until(app, "Zoë is in", |world| !world.resource::<Heard<PlayerLoggedIn>>().0.is_empty());
+    heard::<PlayerLoggedIn>(app)[0].clone()
+}
+
+/// A stored entity with one component.
+fn record(id: u128, name: &str, value: Vec<u8>) -> EntityRecord {
+    EntityRecord {
+        id: Uuid::from_u128(id),
+        dimension: DimensionId(0),
+        block: HERE,
+        offset: [0.5, 0.0, 0.5],
+        viewer: None,
+        components: vec![(name.to_owned(), value)],
+        children: Vec::new(),
+    }
+}
+
+/// A world as it was when types had the names that the compiler gives them.
+fn old_world() -> Arc<MemoryStore> {
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = sheep_game(&disk);
+    play(&mut app);
+    drop(app);
+    let world = WorldStore::open(&StorageConfig::Custom(disk.clone())).unwrap();
+    let lists = world.registry_lists().unwrap();
+    let entity_types = [OLD_PLAYER, type_name::<Sheep>()].map(str::to_owned).to_vec();
+    world.save_registry_lists(&RegistryLists { entity_types, ..lists }).unwrap();
+    let mut batch = SaveBatch::default();
+    // As postcard writes them: a length and a text, one byte.
+    let records =
+        [record(1, OLD_PLAYER, [&[4][..], "Zoë".as_bytes()].concat()), record(2, type_name::<Sheep>(), vec![7])];
+    batch.entities.extend(records.map(|record| (record.id, Some(record))));
+    world.commit(&batch, Durability::Sync).unwrap();
+    disk
+}
+
+#[test]
+fn a_world_with_the_names_that_the_compiler_gave_opens_and_is_saved_with_those_of_today() {
+    assert_ne!(Sheep::type_path(), type_name::<Sheep>());
+    let disk = old_world();
+    for session in 0..2 {
+        let mut app = sheep_game(&disk);
+        let dimension = play(&mut app);
+        assert_eq!(sheep(&mut app), [Sheep(7)], "session {session}");
+        let zoe = log_in(&mut app, dimension);
+        assert_eq!((zoe.id, zoe.is_new), (Uuid::from_u128(1), false), "session {session}");
+        // Whatever changes is saved.
+        ask_region(&mut app, dimension, HERE, |mut sheep: Query<&mut Sheep>| {
+            sheep.iter_mut().for_each(|mut sheep| sheep.set_changed());
+        });
+        save(&mut app);
+    }
+    for (id, name) in [(1, "bevy_terrane::Player"), (2, "my_game::Sheep")] {
+        let value = disk.get(Family::Entities, Uuid::from_u128(id).as_bytes()).unwrap().unwrap();
+        assert!(String::from_utf8_lossy(&value).contains(name), "{value:?}");
+    }
+}
+
+#[test]
+fn no_stored_name_has_a_module_of_ours_in_it() {
+    let disk = Arc::new(MemoryStore::new());
+    let mut app = sheep_game(&disk);
+    let dimension = play(&mut app);
+    log_in(&mut app, dimension);
+    spawn_in_region(&mut app, dimension, HERE, Sheep(1));
+    let area = ColumnArea::Disc { center: ColumnPos::new(500, 0), radius: 40 };
+    app.world_mut().spawn(Pregeneration { dimension, area });
+    let kind: &'static str = "game:grow";
+    app.world_mut().commands().schedule_block_tick(dimension, HERE, kind, 1_000_000);
+    app.world_mut().flush();
+    update(&mut app, 10);
+    save(&mut app);
+    drop(app);
+    let mut found = 0;
+    for family in Family::ALL {
+        for (key, value) in disk.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap() {
+            for bytes in [key, value] {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                found += usize::from(text.contains("bevy_terrane::Player"));
+                assert_eq!(module_of_ours(&text), None, "in {family}");
+            }
+        }
+    }
+    assert!(found >= 2, "the player is in a list and in a record");
+}
+
+/// The first path in the text that leads through a module of this crate.
+fn module_of_ours(text: &str) -> Option<&str> {
+    let mut paths = text.match_indices("bevy_terrane::").map(|(at, root)| &text[at + root.len()..]);
+    paths.find_map(|rest| {
+        let (module, _) = rest.split_once("::")?;
+        (!module.is_empty() && module.chars().all(|letter| letter.is_lowercase() || letter == '_')).then_some(module)
+    })
+}
+
+#[test]
+fn a_module_in_a_path_is_found() {
+    assert_eq!(module_of_ours("\u{1}bevy_terrane::view::far_view::FarView"), Some("view"));
+    assert_eq!(module_of_ours("bevy_terrane::Player, my_game::mobs::Mob"), None);
+}
+
+/// Scenes have components under their type paths.
+#[test]
+fn every_reflected_type_has_a_path_without_modules() {
+    let mut pending = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut derives = 0;
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            let traits = line.strip_prefix("#[derive(").and_then(|rest| rest.strip_suffix(")]")).unwrap_or_default();
+            if traits.split(", ").any(|it| it == "Reflect" || it == "TypePath") {
+                derives += 1;
+                let next = lines.peek().copied();
+                assert_eq!(next, Some("#[type_path = \"bevy_terrane\"]"), "{}, after {line}", path.display());
+            }
+        }
+    }
+    assert!(derives >= 13, "{derives}");
+}
+
+#[test]
+fn two_saved_components_with_one_path_are_refused() {
+    mod other {
+        use super::*;
+
+        #[derive(Component, Clone, Serialize, Deserialize, TypePath)]
+        #[type_path = "my_game"]
+        pub struct Sheep;
+    }
+    let mut app = sheep_game(&Arc::new(MemoryStore::new()));
+    app.register_saved_component::<other::Sheep>();
+    flat(&mut app);
+    start(&mut app);
+    app.update();
+    assert_eq!(app.should_exit(), Some(AppExit::error()));
+    let refusal = app.world().resource::<WorldFailure>().to_string();
+    assert!(refusal.contains("my_game::Sheep"), "{refusal}");
+}

@@ -1,0 +1,135 @@
+//! An id that no block type is registered under is not set, whoever wants it: it would become what the game registers next.
+
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::snapshot::Snapshot;
+use bevy_terrane::storage::MemoryStore;
+use bevy_terrane::view::ColumnResult;
+use std::sync::Arc;
+
+/// No game registers so many types.
+const NOBODYS: BlockId = BlockId::new(4_000_000_000);
+
+fn world(plugin: TerranePlugin) -> (App, Entity) {
+    let mut app = game(plugin);
+    listen::<BlockRefused>(&mut app);
+    listen::<SnapshotJobEnded>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    (app, dimension)
+}
+
+#[test]
+fn a_system_cannot_set_an_id_that_nobody_registered() {
+    let (mut app, dimension) = world(lockstep());
+    let expected = BlockAccessError::Unregistered { block: HERE, id: NOBODYS };
+    let [set, layer] = ask_region(&mut app, dimension, HERE, |mut blocks: RegionBlocks| {
+        [blocks.set_block(HERE, NOBODYS).err(), blocks.set_block_at(HERE, 1, NOBODYS).err()]
+    });
+    assert_eq!([set, layer], [Some(expected); 2]);
+    assert!(expected.to_string().contains("4000000000") && expected.to_string().contains("BlockTypes"), "{expected}");
+    assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
+}
+
+#[test]
+fn the_main_world_is_told_that_an_id_is_not_registered() {
+    let disk = Arc::new(MemoryStore::new());
+    let (mut app, dimension) = world(lockstep_on(&disk));
+    app.world_mut().write_message(SetBlock { dimension, position: HERE, block: NOBODYS });
+    update(&mut app, 3);
+    let refused: Vec<_> = heard::<BlockRefused>(&app).iter().map(|refused| refused.error).collect();
+    assert_eq!(refused, [BlockAccessError::Unregistered { block: HERE, id: NOBODYS }]);
+    save(&mut app);
+    drop(app);
+    let (app, dimension) = world(lockstep_on(&disk));
+    assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
+}
+
+/// An edit that waits for a region which never ends its tick is made in what was saved, when the app ends.
+#[test]
+fn the_last_edits_cannot_set_it_either() {
+    use crate::support::gate::Gate;
+
+    let disk = Arc::new(MemoryStore::new());
+    let gate = Gate::default();
+    let copy = gate.clone();
+    let storage = StorageConfig::Custom(disk.clone());
+    let mut app = game(TerranePlugin::stored_in(storage).with_shutdown_patience(std::time::Duration::ZERO));
+    app.add_region_plugins(move |region| {
+        region.insert_resource(copy.clone()).add_systems(RegionTick, |gate: Res<Gate>| gate.pass());
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update_until(&mut app, "the ground is there", |world| block_at(world, dimension, HERE).is_some());
+    save(&mut app);
+    gate.close();
+    update_until(&mut app, "the region hangs", |_| gate.waiting() == 1);
+    let stone = id_of(app.world(), "terrane:stone");
+    let beside = HERE.offset(1, 0, 0);
+    app.world_mut().write_message(SetBlock { dimension, position: HERE, block: NOBODYS });
+    app.world_mut().write_message(SetBlock { dimension, position: beside, block: stone });
+    app.update();
+    drop(app);
+    gate.open();
+
+    let (app, dimension) = world(lockstep_on(&disk));
+    let blocks = [HERE, beside].map(|place| block_at(app.world(), dimension, place));
+    assert_eq!(blocks, [Some(BlockId::AIR), Some(stone)]);
+}
+
+#[test]
+fn a_restore_of_an_id_that_nobody_registered_fails_and_changes_nothing() {
+    let (mut app, dimension) = world(lockstep());
+    let area = BlockBox::new(HERE, HERE.offset(1, 1, 1));
+    let mut column = Column::new(HERE.column());
+    let stone = id_of(app.world(), "terrane:stone");
+    column.set_block(HERE, stone);
+    column.set_block(HERE.offset(1, 0, 0), NOBODYS);
+    let mut snapshot = Snapshot::new(area);
+    assert!(snapshot.add_column(&column, 0, Vec::new()));
+    let id = dimension_id(&app, dimension);
+    app.world().resource::<SnapshotJobs>().restore(RestoreSnapshot::new(id, Arc::new(snapshot)));
+    update_until(&mut app, "the restore ends", |world| !world.resource::<Heard<SnapshotJobEnded>>().0.is_empty());
+    let ended = &heard::<SnapshotJobEnded>(&app)[0];
+    let expected = ColumnError::Unregistered { block: HERE.offset(1, 0, 0), id: NOBODYS };
+    let results: Vec<_> = ended.outcome.columns.iter().map(|column| column.result.clone()).collect();
+    assert_eq!(results, [ColumnResult::Failed(expected)]);
+    assert_eq!(block_at(app.world(), dimension, HERE), Some(BlockId::AIR));
+}
+
+/// Level ground with one block in it that is none.
+struct Careless;
+
+impl Generator for Careless {
+    fn identity(&self) -> GeneratorIdentity {
+        GeneratorIdentity::new("game:careless", 1, 0)
+    }
+
+    fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
+        let mut column = Flat::new().generate(request)?;
+        if column.pos() == ColumnPos::new(0, 0) {
+            column.set_block(HERE, NOBODYS);
+        }
+        Ok(column)
+    }
+}
+
+#[test]
+fn a_generator_that_sets_an_id_that_nobody_registered_is_named() {
+    let mut app = game(lockstep());
+    listen::<ColumnFailed>(&mut app);
+    let dimension = app.world_mut().spawn(Dimension::new("overworld", Careless)).id();
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 30);
+    let ColumnFailed { column, error, .. } = &heard::<ColumnFailed>(&app)[0];
+    let generator = "game:careless".to_owned();
+    let source = GenerateError::Unregistered { generator, position: HERE, block: NOBODYS };
+    assert_eq!((column, error), (&HERE.column(), &ColumnError::Generate { column: *column, source }));
+    assert!(error.to_string().contains("game:careless"), "{error}");
+    assert_eq!(block_at(app.world(), dimension, HERE), None);
+    assert!(block_at(app.world(), dimension, HERE.offset(16, 0, 0)).is_some(), "the others are there");
+}
