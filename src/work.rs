@@ -1,13 +1,15 @@
 //! What all long work has in common, and all work on files: how far it is, what stops it, what the system refused, and what a
-//! panic in it said.
+//! panic in it said. And how the system gets freed memory back.
 
 mod file;
+mod memory;
 mod panic;
 mod progress;
 mod stop;
 
 pub use file::FileError;
 pub(crate) use file::sync_folder;
+pub(crate) use memory::return_freed_memory;
 pub(crate) use panic::panic_message;
 pub use progress::{Progress, Tell};
 pub use stop::Stop;

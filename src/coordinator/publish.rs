@@ -42,6 +42,7 @@ pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
     if now >= desk.publisher.statistics_due {
         desk.publisher.statistics_due = now.saturating_add(STATISTICS_PERIOD);
         let statistics = desk.statistics(&tiers);
+        desk.return_memory(&statistics);
         desk.publisher.news.statistics = Some(Arc::new(statistics));
     }
     desk.publisher.hand_over();

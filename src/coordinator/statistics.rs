@@ -1,5 +1,6 @@
 //! What the coordinator counts and tells: of itself, of each dimension, of each region.
 
+mod burst;
 pub(super) mod history;
 pub(super) mod rate;
 
@@ -14,6 +15,7 @@ use crate::generation::Completion;
 use crate::region::{RegionId, RegionState};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use bevy::prelude::*;
+use burst::Burst;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +37,7 @@ pub(super) struct Totals {
     /// How long the last passes of the coordinator took.
     passes: VecDeque<Duration>,
     count_timer: CountTimer,
+    burst: Burst,
 }
 
 impl Totals {

@@ -71,7 +71,8 @@ impl Position {
 #[require(StableId)]
 #[reflect(Component, Clone)]
 pub struct Viewer {
-    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. At most
+    /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. With a radius of
+    /// 4 or more, some of those two columns are loaded along with their batch. At most
     /// [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
     pub radius: u32,
     /// Columns within this distance, in columns, are generated and stored; those beyond [`radius`](Self::radius) are not

@@ -98,7 +98,7 @@ fn an_entity_that_walks_to_where_nothing_is_loaded_waits_there() {
     spawn_in_region(&mut app, dimension, BlockPos::new(0, 5, 0), walker("runner", 16.0));
     update(&mut app, 20);
     let gone = walkers(app.world_mut())[0].1.column();
-    assert!(gone.x > 2, "it ran off to {gone}");
+    assert!(gone.x > 1, "it ran off to {gone}");
     let waiting = walkers(app.world_mut());
     update(&mut app, 20);
     assert_eq!(walkers(app.world_mut()), waiting, "nothing ticks where nothing is loaded");

@@ -36,6 +36,7 @@ mod idle;
 mod independence;
 mod items;
 mod lockstep;
+mod memory;
 mod meter;
 mod mistakes;
 mod object_store_kills;

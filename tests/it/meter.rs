@@ -1,13 +1,16 @@
-//! What a piece of code takes from memory, on its own thread.
+//! What a piece of code takes from memory: on its own thread, or the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// The system's allocator, and a count for each thread of what it holds.
+/// The system's allocator, and a count of what each thread has taken more than it gave back, and of what the process holds.
 struct Meter;
 
 #[global_allocator]
 static METER: Meter = Meter;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -15,6 +18,7 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
+    LIVE.fetch_add(bytes, Ordering::Relaxed);
     // Neither needs memory or has anything to drop, so they are there as long as their thread allocates.
     let held = HELD.get() + bytes;
     HELD.set(held);
@@ -46,6 +50,11 @@ unsafe impl GlobalAlloc for Meter {
         // SAFETY: The caller promises what the system's allocator asks for.
         unsafe { System.realloc(pointer, layout, size) }
     }
+}
+
+/// How many bytes the process holds. It says something of a test only in a process of its own.
+pub fn live_bytes() -> usize {
+    usize::try_from(LIVE.load(Ordering::Relaxed)).unwrap_or_default()
 }
 
 /// Runs it, and tells how many bytes this thread had taken at the most beyond those that it had before.

@@ -11,7 +11,7 @@ use super::turns::Turns;
 use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
 use crate::generation::DistanceGraph;
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnPos, DimensionId};
 use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -246,10 +246,11 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let Some(work) = dimension.resident.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
+        let loaders = dimension.loaders(near.batch);
         let mut stored = Vec::with_capacity(work.columns.len());
         for column in work.columns {
-            // The rim of a batch that lies beyond every viewer would be let go as soon as it is there.
-            if !dimension.is_held(column) {
+            // The rest of the batch would only take memory.
+            if !loaders.reach(column) {
                 dimension.resident.release(column);
             } else if dimension.stored.is_completed(column) {
                 dimension.resident.mark_completed(column);
@@ -268,13 +269,14 @@ impl Desk<'_> {
         let Some(work) = dimension.stored.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
         let takes_rim = dimension.viewers.get(&holder).is_some_and(ViewerState::generates_further);
+        let loaders = dimension.loaders(near.batch);
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for column in work.columns {
             // Its claim ends with the order that is out.
             if dimension.is_under_way(column) {
                 continue;
             }
-            let is_wanted = takes_rim || dimension.is_held(column);
+            let is_wanted = takes_rim || loaders.reach(column);
             if !is_wanted || awaited.len() + others.len() >= allowance {
                 dimension.stored.release(column);
             } else if dimension.resident.is_claimed(column) {
@@ -294,7 +296,29 @@ impl Desk<'_> {
     }
 }
 
+/// The viewers that may have columns of one batch loaded: where each is, and the square of how far it reaches.
+struct Loaders(Vec<(ColumnPos, u128)>);
+
+impl Loaders {
+    /// Whether one of them has the column loaded, if others of the batch are.
+    fn reach(&self, column: ColumnPos) -> bool {
+        self.0.iter().any(|(center, squared)| column.distance_squared(*center) <= *squared)
+    }
+}
+
 impl Dimension {
+    fn loaders(&self, batch: BatchPos) -> Loaders {
+        /// More than the diagonal of a batch.
+        const BATCH: u32 = 5;
+        let corner = batch.column(0);
+        let loader = |viewer: &ViewerState| {
+            let reach = viewer.takes_along();
+            let is_near = corner.distance_squared(viewer.center) <= u128::from(reach + BATCH).pow(2);
+            is_near.then_some((viewer.center, u128::from(reach).pow(2)))
+        };
+        Loaders(self.viewers.values().filter_map(loader).collect())
+    }
+
     fn field(&mut self) -> Field<'_> {
         let Self { viewers, resident, stored, generation, .. } = self;
         Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight() }

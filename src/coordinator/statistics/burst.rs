@@ -1,0 +1,78 @@
+//! When a burst of regions and columns is over, the system gets the memory back that it took.
+
+use super::Statistics;
+use crate::coordinator::desk::Desk;
+use crate::coordinator::threads::Place;
+use crate::work::return_freed_memory;
+
+/// What a region's world takes about, and a column. Measured with a small game and [`Hills`](crate::generation::Hills).
+const REGION_BYTES: usize = 256 << 10;
+const COLUMN_BYTES: usize = 4 << 10;
+/// Less is not worth the time that it takes.
+const LEAST_BYTES: usize = 32 << 20;
+/// A burst is over when it has not become less for so many statistics, which is a second.
+const CALM: u32 = 4;
+
+/// How much was in use lately. A plain data structure.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    /// The most since the system got something back.
+    most: usize,
+    last: usize,
+    /// For how many looks it has not become less.
+    calm: u32,
+}
+
+impl Burst {
+    /// Takes in how many bytes are in use now. Says whether at least half of what was in use is free.
+    fn is_over(&mut self, now: usize) -> bool {
+        self.calm = if now < self.last { 0 } else { self.calm.saturating_add(1) };
+        self.last = now;
+        self.most = self.most.max(now);
+        let is_over = self.calm >= CALM && now <= self.most / 2 && self.most - now >= LEAST_BYTES;
+        if is_over {
+            self.most = now;
+        }
+        is_over
+    }
+}
+
+impl Desk<'_> {
+    /// If a burst is over, the system gets back what it took.
+    pub fn return_memory(&mut self, statistics: &Statistics) {
+        let bytes = statistics.regions.len() * REGION_BYTES + statistics.columns * COLUMN_BYTES;
+        if self.totals.burst.is_over(bytes) {
+            self.threads.ask(Place::Beside("terrane memory"), |_, _| return_freed_memory(), |_| None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: usize = 1 << 20;
+
+    /// How often a burst is over, with so many mebibytes in use each time.
+    fn ends(burst: &mut Burst, mebibytes: impl IntoIterator<Item = usize>) -> usize {
+        mebibytes.into_iter().filter(|now| burst.is_over(now * MEBIBYTE)).count()
+    }
+
+    #[test]
+    fn a_burst_is_over_once_when_less_is_in_use_for_a_second() {
+        let mut burst = Burst::default();
+        assert_eq!(ends(&mut burst, (0..500).chain([500; 9])), 0, "it grows");
+        assert_eq!(ends(&mut burst, (10..500).rev()), 0, "it becomes less");
+        assert_eq!(ends(&mut burst, [10; 9]), 1, "it is over");
+        assert_eq!(ends(&mut burst, [10; 99]), 0, "once");
+        assert_eq!(ends(&mut burst, [100, 100, 10, 10, 10, 10, 10]), 1, "the next one");
+    }
+
+    #[test]
+    fn what_comes_and_goes_in_play_is_no_burst() {
+        let mut burst = Burst::default();
+        assert_eq!(ends(&mut burst, [400, 300, 300, 300, 300, 300, 300, 400, 201].repeat(9)), 0, "not half of it");
+        let mut burst = Burst::default();
+        assert_eq!(ends(&mut burst, [33, 2, 2, 2, 2, 2, 2].repeat(9)), 0, "too little");
+    }
+}

@@ -1,0 +1,207 @@
+//! Memory comes back: what a burst of regions and viewers took is given back when they are gone, and what a viewer keeps
+//! loaded is what its radius says.
+
+use crate::meter::live_bytes;
+use crate::support::ground::disc;
+use crate::support::process::{self, here, program};
+use crate::support::*;
+use bevy_terrane::prelude::*;
+use bevy_terrane::storage::MemoryStore;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Regions at the height of a burst, beside the one that stays.
+const REGIONS: usize = 150;
+/// Columns from one of them to the next: with one viewer halfway they merge.
+const SPACING: i64 = 32;
+
+fn columns(app: &App) -> BTreeSet<ColumnPos> {
+    app.world().resource::<PublishedColumns>().iter().map(|(_, column)| column.pos()).collect()
+}
+
+fn middle(column: ColumnPos) -> (f32, f32) {
+    ((16 * column.x + 8) as f32, (16 * column.z + 8) as f32)
+}
+
+#[test]
+fn a_viewer_loads_what_lies_within_its_radius_and_keeps_two_columns_more() {
+    for radius in [0, 1, 3, 5] {
+        // A larger disc takes along some of what it keeps.
+        let is_exact = radius < 4;
+        for start_at in [ColumnPos::new(0, 0), ColumnPos::new(2, 1)] {
+            let mut app = game(lockstep());
+            let dimension = flat(&mut app);
+            let (x, z) = middle(start_at);
+            let viewer = viewer(&mut app, dimension, x, z, radius);
+            start(&mut app);
+            update(&mut app, 30);
+            let reach = i64::from(radius);
+            let is_around = |app: &App, center: ColumnPos| {
+                let loaded = columns(app);
+                let wanted = disc(center, reach);
+                loaded == wanted
+                    || !is_exact && loaded.is_superset(&wanted) && loaded.is_subset(&disc(center, reach + 2))
+            };
+            assert!(is_around(&app, start_at), "radius {radius}, before it moves: {:?}", columns(&app));
+            let mut column = start_at;
+            for _ in 0..9 {
+                column.x += 1;
+                let before = columns(&app);
+                let (x, z) = middle(column);
+                move_viewer(&mut app, viewer, x, z);
+                update(&mut app, 20);
+                let (loaded, kept) = (columns(&app), disc(column, reach + 2));
+                assert!(loaded.is_superset(&disc(column, reach)) && loaded.is_subset(&kept), "{column}: {loaded:?}");
+                assert!(
+                    before.intersection(&kept).all(|column| loaded.contains(column)),
+                    "{column}: a step lets go of them"
+                );
+                let seen = |column: &ColumnPos| (start_at.z - reach..=start_at.z + reach).contains(&column.z);
+                assert!(!is_exact || loaded.iter().all(seen), "radius {radius}, never near to it: {loaded:?}");
+            }
+            let there = ColumnPos::new(1_000, 1_000);
+            let (x, z) = middle(there);
+            move_viewer(&mut app, viewer, x, z);
+            update(&mut app, 30);
+            assert!(is_around(&app, there), "radius {radius}, after a leap: {:?}", columns(&app));
+        }
+    }
+}
+
+/// Waits until there are so many regions, all with a world that has ticked.
+fn until_regions(app: &mut App, count: usize) {
+    let patience = Patience { limit: Duration::from_secs(120), ..Patience::default() };
+    update_until_within(app, patience, &format!("{count} regions tick"), |world| {
+        let regions = &world.resource::<WorldStatistics>().regions;
+        regions.len() == count && regions.iter().all(|region| region.ticks > 0)
+    });
+}
+
+/// Viewers in a row along x, so far from each other, the first one so far from the origin.
+fn row(app: &mut App, dimension: Entity, first: i64, count: usize) -> Vec<Entity> {
+    let place = |number: usize| middle(ColumnPos::new(first + SPACING * number as i64, 4));
+    let places: Vec<_> = (0..count).map(place).collect();
+    places.into_iter().map(|(x, z)| viewer(app, dimension, x, z, 0)).collect()
+}
+
+fn despawn(app: &mut App, viewers: Vec<Entity>) {
+    for viewer in viewers {
+        app.world_mut().despawn(viewer);
+    }
+}
+
+/// Regions come, merge into one, part again and go.
+fn burst(app: &mut App, dimension: Entity, mut at_the_height: impl FnMut(&mut App)) {
+    const FIRST: i64 = 1_000;
+    let viewers = row(app, dimension, FIRST, REGIONS);
+    until_regions(app, REGIONS + 1);
+    at_the_height(app);
+    let bridges = row(app, dimension, FIRST + SPACING / 2, REGIONS - 1);
+    until_regions(app, 2);
+    update(app, 10);
+    despawn(app, bridges);
+    until_regions(app, REGIONS + 1);
+    despawn(app, viewers);
+    until_regions(app, 1);
+    save(app);
+    update(app, 40);
+}
+
+/// A world on this disk with one viewer that stays.
+fn world(plugin: TerranePlugin) -> (App, Entity) {
+    let regionizer = RegionizerConfig { section_shift: 2, ..parting_soon() };
+    let mut app = game(plugin.with_regionizer(regionizer));
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 0);
+    start(&mut app);
+    until_regions(&mut app, 1);
+    (app, dimension)
+}
+
+/// Bytes that the process holds while the world stands still, after each of some bursts; first before all, and at the
+/// height of the first.
+fn held_by_bursts(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePlugin) -> [usize; 5] {
+    let disk = Arc::<MemoryStore>::default();
+    // The ground and those who live there are stored before anything is counted.
+    let (mut app, dimension) = world(plugin(&disk));
+    burst(&mut app, dimension, |app| {
+        for number in 0..REGIONS {
+            let place = ColumnPos::new(1_000 + SPACING * number as i64, 4).chunk(0).min_block();
+            spawn_in_region(app, dimension, place, walker(&format!("walker {number}"), 0.0));
+        }
+        update_until(app, "all walk", |world| walkers(world).len() == REGIONS);
+    });
+    drop(app);
+    let (mut app, dimension) = world(plugin(&disk));
+    update(&mut app, 100);
+    save(&mut app);
+    let (before, mut height) = (live_bytes(), 0);
+    let after = [(); 3].map(|()| {
+        burst(&mut app, dimension, |_| height = height.max(live_bytes()));
+        live_bytes()
+    });
+    [before, height, after[0], after[1], after[2]]
+}
+
+/// Fails if a burst of regions leaves more behind than a sixteenth of what it took, or another one more than the first.
+fn assert_that_memory_comes_back(plugin: impl Fn(&Arc<MemoryStore>) -> TerranePlugin) {
+    let held = held_by_bursts(plugin);
+    println!("live bytes before, at the height, after three bursts: {held:?}");
+    let [before, height, first, _, third] = held;
+    let taken = height - before;
+    assert!(taken > REGIONS * 50_000, "regions take something: {held:?}");
+    assert!(first.saturating_sub(before) <= taken / 16, "the first burst left something behind: {held:?}");
+    assert!(third.saturating_sub(first) <= taken / 64, "each burst leaves something behind: {held:?}");
+}
+
+/// Runs a test of this file as a process of its own, where nothing else is counted.
+fn alone(test: &str, run: impl FnOnce()) {
+    if here().is_some() {
+        return run();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = format!("memory::{test}");
+    let (process, lines) = process::start(program(), &test, folder.path());
+    let said: Vec<String> = lines.collect();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said.join("\n"));
+}
+
+/// Bytes of the process that are in memory.
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> usize {
+    let counts = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let resident = counts.lines().find_map(|line| line.strip_prefix("Rss:")?.strip_suffix("kB")).unwrap();
+    resident.trim().parse::<usize>().unwrap() << 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_system_gets_back_what_a_burst_of_regions_took() {
+    alone("the_system_gets_back_what_a_burst_of_regions_took", || {
+        let (mut app, dimension) = world(TerranePlugin::in_memory());
+        let before = resident_bytes();
+        let viewers = row(&mut app, dimension, 1_000, 2 * REGIONS);
+        until_regions(&mut app, 2 * REGIONS + 1);
+        let taken = resident_bytes() - before;
+        assert!(taken > REGIONS * 100_000, "regions take something: {taken}");
+        despawn(&mut app, viewers);
+        until_regions(&mut app, 1);
+        update_until(&mut app, "the system has most of it again", |_| resident_bytes() < before + taken / 3);
+    });
+}
+
+#[test]
+fn regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep() {
+    alone("regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep", || {
+        assert_that_memory_comes_back(lockstep_on);
+    });
+}
+
+#[test]
+fn regions_that_came_merged_parted_and_went_leave_nothing_behind() {
+    alone("regions_that_came_merged_parted_and_went_leave_nothing_behind", || {
+        assert_that_memory_comes_back(|disk| lockstep_on(disk).with_tick_mode(TickMode::Independent));
+    });
+}
