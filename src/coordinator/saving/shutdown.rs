@@ -34,6 +34,7 @@ pub(in crate::coordinator) fn shut_down(world: &mut World) {
             desk.keep_pregenerations();
             desk.note_resident();
             desk.save_regions();
+            desk.save_clocks();
             desk.last_commit();
             desk.saves.requested.extend(snapshots.take_done());
             desk.answer_last_saves();
@@ -218,13 +219,17 @@ impl Desk<'_> {
         left
     }
 
+    /// Also if nothing else is saved any more. What is saved is synced after it.
+    fn save_clocks(&self) {
+        if let Err(error) = self.store.0.save_clocks(&self.dimensions.clocks().collect()) {
+            warn!("the time that has passed in dimensions is not saved: {error}");
+        }
+    }
+
     /// What is written along with saves or later, if nothing else is saved.
     fn save_notes(&self) {
         if let Err(error) = self.store.0.save_heat() {
             warn!("when chunks were in use last is not saved: {error}");
-        }
-        if let Err(error) = self.store.0.save_clocks(&self.dimensions.clocks().collect()) {
-            warn!("the time that has passed in dimensions is not saved: {error}");
         }
         if let Err(error) = self.store.0.save_opacity() {
             warn!("what is opaque is made anew next time, as it could not be saved: {error}");
