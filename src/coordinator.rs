@@ -42,6 +42,7 @@ pub use clocks::clock::DimensionClock;
 pub use clocks::control::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use clocks::coupling::Coupling;
 pub use config::{Backlog, CoordinatorConfig, RegionFaults, SaveDurability, TickMode};
+pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,

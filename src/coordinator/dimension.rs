@@ -38,7 +38,7 @@ pub(super) enum Opening {
 }
 
 /// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
-const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
+pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 
 #[derive(Resource)]
 pub(super) struct Store(pub Arc<WorldStore>);
