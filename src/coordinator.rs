@@ -68,7 +68,9 @@ pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
+pub use streaming::viewer_limits::ViewerLimits;
 pub use threads::{CoordinatorHandle, WorkError};
+pub use travel::letter_limits::LetterLimits;
 pub use travel::players::LogInError;
 
 use crate::simulation::RegionTemplate;
@@ -146,6 +148,7 @@ pub fn coordinator_app(
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
+        .insert_resource(travel::letter_limits::LetterBacklog::new(config.letters))
         .init_resource::<dispatch::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<statistics::Totals>()
