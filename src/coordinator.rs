@@ -43,6 +43,7 @@ pub use clocks::clock::DimensionClock;
 pub use clocks::control::{ControlError, ControlRegion, RegionOrder, StepDimension};
 pub use clocks::coupling::Coupling;
 pub use config::{Backlog, CoordinatorConfig, RegionFaults, SaveDurability, TickMode};
+pub(crate) use dimension::MAX_WHOLE_HEIGHT;
 pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
@@ -68,7 +69,9 @@ pub use statistics::{DimensionStatistics, RegionStatistics, Statistics};
 pub use streaming::failed_columns::FailedColumn;
 pub use streaming::generation_control::{DimensionGeneration, RetryColumns};
 pub use streaming::pacing::Pacing;
+pub use streaming::viewer_limits::ViewerLimits;
 pub use threads::{CoordinatorHandle, WorkError};
+pub use travel::letter_limits::LetterLimits;
 pub use travel::players::LogInError;
 
 use crate::simulation::RegionTemplate;
@@ -146,6 +149,7 @@ pub fn coordinator_app(
         .init_resource::<clocks::coupling::Couplings>()
         .init_resource::<travel::players::Players>()
         .init_resource::<travel::letters::Directory>()
+        .insert_resource(travel::letter_limits::LetterBacklog::new(config.letters))
         .init_resource::<dispatch::Deadlines>()
         .insert_resource(saving::save::Saves::new(&config))
         .init_resource::<statistics::Totals>()

@@ -56,7 +56,9 @@ pub mod prelude {
     };
     #[cfg(feature = "overlay")]
     pub use crate::overlay::OverlayPlugin;
-    pub use crate::plugin::{RegionFaults, SaveDurability, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
+    pub use crate::plugin::{
+        LetterLimits, RegionFaults, SaveDurability, TerraneAppExt, TerranePlugin, TickMode, ViewerLimits, WorldFailure,
+    };
     pub use crate::region::{RegionId, RegionizerConfig};
     #[cfg(feature = "render")]
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};

@@ -5,7 +5,8 @@ mod setup;
 mod signals;
 
 pub use crate::coordinator::{
-    CoordinatorApp, CoordinatorError, CoordinatorMain, CoordinatorSystems, RegionFaults, SaveDurability, TickMode,
+    CoordinatorApp, CoordinatorError, CoordinatorMain, CoordinatorSystems, LetterLimits, RegionFaults, SaveDurability,
+    TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
 pub use setup::WorldFailure;
@@ -108,6 +109,18 @@ impl TerranePlugin {
     /// How ground is generated in dimensions without a [`DimensionGeneration`] of their own.
     pub fn with_generation(mut self, generation: DimensionGeneration) -> Self {
         self.config.generation = generation;
+        self
+    }
+
+    /// How much ground a viewer may have loaded and generated, however fast it moves.
+    pub fn with_viewer_limits(mut self, limits: ViewerLimits) -> Self {
+        self.config.viewers = limits;
+        self
+    }
+
+    /// How many letters may be on their way, and for how many places ground is loaded at a time.
+    pub fn with_letter_limits(mut self, limits: LetterLimits) -> Self {
+        self.config.letters = limits;
         self
     }
 

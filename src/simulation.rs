@@ -61,7 +61,7 @@ pub(crate) use columns::column_work::{
 pub(crate) use columns::damaged_ground::{RegeneratedChunk, Repairs};
 pub(crate) use exclusive::Exclusive;
 pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller, ViewerReport};
-pub(crate) use letter::Letter;
+pub(crate) use letter::{Letter, Stamp};
 pub(crate) use pool::WorldPool;
 pub(crate) use position::ViewerRadii;
 pub(crate) use post::schedule;

@@ -41,7 +41,7 @@ impl SyncArea {
     }
 
     /// The same, so much larger in each direction.
-    pub(super) fn grown(self, chunks: u32) -> Self {
+    pub(crate) fn grown(self, chunks: u32) -> Self {
         let Self { center, radius, vertical } = self;
         Self { center, radius: radius.saturating_add(chunks), vertical: vertical.saturating_add(chunks) }
     }

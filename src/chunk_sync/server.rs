@@ -8,6 +8,7 @@ use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,18 +25,37 @@ const WHOLE_COLUMN_REACH: u32 = 72;
 /// What a client may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncLimits {
-    /// The radius of its area at the most, in columns. About a hundred bytes are kept of each chunk of the area.
+    /// The radius of its area at the most, in columns.
     pub radius: u32,
     /// How far above and below, in chunks, in a dimension of more than 64 chunks of height; otherwise columns are whole.
     pub vertical: u32,
+    /// Chunks that the server remembers for it at the most, about 150 bytes each; at least 128. The radius, and the reach up
+    /// and down, are made smaller if an area would have more than seven eighths as many chunks.
+    pub chunks: usize,
     /// Bytes a second that it is sent at the most, on the average of a second.
     pub bytes_per_second: u64,
 }
 
 impl Default for SyncLimits {
-    /// 32 columns around, 16 chunks above and below, 1 MiB a second.
+    /// 32 columns around, 16 chunks above and below, 262,144 chunks, 1 MiB a second.
     fn default() -> Self {
-        Self { radius: 32, vertical: 16, bytes_per_second: 1 << 20 }
+        Self { radius: 32, vertical: 16, chunks: 1 << 18, bytes_per_second: 1 << 20 }
+    }
+}
+
+impl SyncLimits {
+    /// The same limits with an area that fits into what is remembered, in a dimension with these chunk heights.
+    pub(super) fn fitting(self, chunk_heights: &Range<i64>, has_whole_columns: bool) -> Self {
+        let chunks = self.chunks.max(128);
+        // The rest is room for what the client asks for elsewhere before the server forgets what it has left behind.
+        let area = (chunks - chunks / 8) as u64;
+        let vertical = self.vertical.min(u32::try_from((area - 1) / 2).unwrap_or(u32::MAX));
+        let height = chunk_heights.end.abs_diff(chunk_heights.start).max(1);
+        let height = if has_whole_columns { height } else { height.min(2 * u64::from(vertical) + 1) };
+        // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
+        let radius = ((area / height) as f64 / PI).sqrt() - FRAC_1_SQRT_2;
+        let vertical = if has_whole_columns { WHOLE_COLUMN_REACH } else { vertical };
+        Self { radius: self.radius.min(radius.max(0.0) as u32), vertical, chunks, ..self }
     }
 }
 
@@ -58,6 +78,10 @@ pub struct FoundChunk {
 pub struct SyncServerProgress {
     /// Chunks that are still to be looked up or sent.
     pub waiting: usize,
+    /// Chunks that are remembered for it, at most [`SyncLimits::chunks`].
+    pub chunks: usize,
+    /// Chunks that were looked up.
+    pub looked_up: u64,
     /// "Current" was said so often.
     pub current: u64,
     /// Chunks that were sent.
@@ -75,7 +99,9 @@ pub struct SyncServer {
     limits: SyncLimits,
     chunk_heights: Range<i64>,
     area: Option<SyncArea>,
-    /// What is left behind is still there.
+    /// It is told of nothing outside of this.
+    sight: Option<SyncArea>,
+    /// What is left behind is still there, or something came into sight.
     is_untidy: bool,
     tidied: Duration,
     looked_again: Duration,
@@ -100,13 +126,34 @@ struct Interest {
     stage: Stage,
     /// The client waits for an answer, whatever it is.
     is_asked: bool,
-    /// There is no such chunk, as far as is known.
-    is_gone: bool,
+    /// What the last look-up found: a version, nothing, or something that cannot be read.
+    found: Option<Result<Option<KnownVersion>, ()>>,
+}
+
+impl Interest {
+    fn is_gone(&self) -> bool {
+        self.found == Some(Ok(None))
+    }
+
+    /// What the client is told without another look-up, if it has not changed since the last one.
+    fn answer(&self) -> Option<ChunkNews> {
+        match self.found? {
+            Ok(None) => Some(ChunkNews::Gone),
+            Ok(found) if found == self.client => found.map(ChunkNews::Current),
+            Ok(_) => None,
+            Err(()) => Some(ChunkNews::Unreadable),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// It waits until it comes into sight.
+    Unseen,
+    /// To be looked up.
     Queued,
+    /// Queued since the client asks: not to be looked up if the last look-up found all that the answer takes.
+    Asked,
     LookedUp,
     /// It changed while it was looked up.
     Outdated,
@@ -124,13 +171,13 @@ impl SyncServer {
         let SyncLimits { radius, vertical, .. } = limits;
         let dimension = dimension.to_owned();
         let mut welcome = SyncWelcome { dimension, chunk_heights, radius, vertical, blocks, components };
-        if welcome.has_whole_columns() {
-            welcome.vertical = WHOLE_COLUMN_REACH;
-        }
+        let limits = limits.fitting(&welcome.chunk_heights, welcome.has_whole_columns());
+        (welcome.radius, welcome.vertical) = (limits.radius, limits.vertical);
         Self {
-            limits: SyncLimits { vertical: welcome.vertical, ..limits },
+            limits,
             chunk_heights: welcome.chunk_heights.clone(),
             area: None,
+            sight: None,
             is_untidy: false,
             tidied: Duration::ZERO,
             looked_again: Duration::ZERO,
@@ -146,7 +193,8 @@ impl SyncServer {
         }
     }
 
-    /// Takes in what the client sent. Questions for what is not in its area, or not in the dimension, are left out.
+    /// Takes in what the client sent. Questions for what is not in its area, or not in the dimension, are left out; those for
+    /// what is not in [sight](Self::see) wait until it is.
     ///
     /// # Errors
     /// A message that is none; nothing changes then.
@@ -158,12 +206,27 @@ impl SyncServer {
             if !is_near || !self.chunk_heights.contains(&question.chunk.y) {
                 continue;
             }
-            let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, is_gone: false };
+            if self.interests.len() >= self.limits.chunks && !self.interests.contains_key(&question.chunk) {
+                // The area has fewer chunks than the limit: there is room then.
+                self.is_untidy = true;
+                self.tidy();
+            }
+            let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, found: None };
             let interest = self.interests.entry(question.chunk).or_insert(fresh);
             (interest.client, interest.is_asked) = (question.known, true);
-            self.changed(question.chunk);
+            self.queue(question.chunk, Stage::Asked);
         }
         Ok(())
+    }
+
+    /// From now on the client is told of nothing outside of these chunks; what it asks for there waits. `None` for no such
+    /// bound, as in the beginning.
+    pub fn see(&mut self, sight: Option<SyncArea>) {
+        self.is_untidy |= mem::replace(&mut self.sight, sight) != sight;
+    }
+
+    fn sees(&self, chunk: ChunkPos) -> bool {
+        self.sight.is_none_or(|sight| sight.contains(chunk))
     }
 
     fn look(&mut self, area: SyncArea) {
@@ -173,12 +236,20 @@ impl SyncServer {
         self.is_untidy |= self.area.replace(area) != Some(area);
     }
 
-    /// Forgets what is not in the area any more.
+    /// Forgets what is not in the area any more, and queues what came into sight.
     fn tidy(&mut self) {
         let Some(area) = self.area.filter(|_| mem::take(&mut self.is_untidy)) else { return };
         self.interests.retain(|chunk, _| area.contains(*chunk));
         let queue = mem::take(&mut self.queue);
         self.queue = queue.into_iter().filter(|(.., chunk)| area.contains(*chunk)).map(|of| area.order(of.2)).collect();
+        let sight = self.sight;
+        let is_seen = |chunk: &ChunkPos| sight.is_none_or(|sight| sight.contains(*chunk));
+        for (chunk, interest) in self.interests.iter_mut().filter(|(chunk, _)| is_seen(chunk)) {
+            if interest.stage == Stage::Unseen {
+                interest.stage = Stage::Queued;
+                self.queue.insert(area.order(*chunk));
+            }
+        }
         self.ready.retain(|answer| area.contains(answer.chunk));
         self.ready_bytes = self.ready.iter().map(answer_bytes).sum();
     }
@@ -190,14 +261,24 @@ impl SyncServer {
 
     /// A chunk may be another now. Those that the client did not ask for do not count.
     pub fn changed(&mut self, chunk: ChunkPos) {
+        self.queue(chunk, Stage::Queued);
+    }
+
+    /// The client is to be told of a chunk, in its turn and once it is in sight, since it asks or since the chunk changed.
+    fn queue(&mut self, chunk: ChunkPos, stage: Stage) {
+        let is_seen = self.sees(chunk);
         let (Some(area), Some(interest)) = (self.area, self.interests.get_mut(&chunk)) else { return };
         match interest.stage {
-            Stage::Queued => {}
+            Stage::Unseen | Stage::Queued => {}
+            // The answer to what is under way is the answer to the question too.
+            Stage::LookedUp | Stage::Outdated if stage == Stage::Asked => {}
             Stage::LookedUp | Stage::Outdated => interest.stage = Stage::Outdated,
-            Stage::Told => {
-                interest.stage = Stage::Queued;
+            Stage::Asked => interest.stage = stage,
+            Stage::Told if is_seen => {
+                interest.stage = stage;
                 self.queue.insert(area.order(chunk));
             }
+            Stage::Told => interest.stage = Stage::Unseen,
         }
     }
 
@@ -210,15 +291,34 @@ impl SyncServer {
             && self.looked_up < most
             && let Some((.., chunk)) = self.queue.pop_first()
         {
+            let is_seen = self.sees(chunk);
             if !self.area.is_some_and(|area| area.contains(chunk)) {
                 self.interests.remove(&chunk);
-            } else if let Some(interest) = self.interests.get_mut(&chunk) {
+                continue;
+            }
+            let Some(interest) = self.interests.get_mut(&chunk) else { continue };
+            if !is_seen {
+                interest.stage = Stage::Unseen;
+            } else if let Some(news) = interest.answer().filter(|_| interest.stage == Stage::Asked) {
+                (interest.stage, interest.is_asked) = (Stage::Told, false);
+                if news == ChunkNews::Gone {
+                    interest.client = None;
+                }
+                self.tell(chunk, news);
+            } else {
                 interest.stage = Stage::LookedUp;
                 self.looked_up += 1;
+                self.progress.looked_up += 1;
                 wanted.push(chunk);
             }
         }
         wanted
+    }
+
+    fn tell(&mut self, chunk: ChunkPos, news: ChunkNews) {
+        let answer = ChunkAnswer { chunk, news };
+        self.ready_bytes += answer_bytes(&answer);
+        self.ready.push_back(answer);
     }
 
     /// What a chunk that was wanted is; `None` if there is none, an error if it cannot be read.
@@ -226,13 +326,14 @@ impl SyncServer {
         self.looked_up = self.looked_up.saturating_sub(1);
         let Some(interest) = self.interests.get_mut(&chunk) else { return };
         // It came back into the area meanwhile, and is looked up once more.
-        if interest.stage == Stage::Queued {
+        if !matches!(interest.stage, Stage::LookedUp | Stage::Outdated) {
             return;
         }
         let is_outdated = mem::replace(&mut interest.stage, Stage::Told) == Stage::Outdated;
         let is_asked = mem::take(&mut interest.is_asked);
-        let was_gone = mem::replace(&mut interest.is_gone, found == Ok(None));
-        let has_come = was_gone && !interest.is_gone;
+        let was_gone = interest.is_gone();
+        interest.found = Some(found.as_ref().map(|found| found.as_ref().map(|found| found.known)).map_err(|()| ()));
+        let has_come = was_gone && !interest.is_gone();
         let news = match found {
             Ok(Some(FoundChunk { known, bytes })) => {
                 let is_known = interest.client.replace(known) == Some(known);
@@ -247,9 +348,7 @@ impl SyncServer {
             Ok(None) | Err(()) => None,
         };
         if let Some(news) = news {
-            let answer = ChunkAnswer { chunk, news };
-            self.ready_bytes += answer_bytes(&answer);
-            self.ready.push_back(answer);
+            self.tell(chunk, news);
         }
         if is_outdated {
             self.changed(chunk);
@@ -278,7 +377,7 @@ impl SyncServer {
     /// Where nothing was, something may have been generated without anybody near: one chunk of each column tells.
     fn look_again(&mut self) {
         let mut columns = FxHashMap::default();
-        let gone = self.interests.iter().filter(|(_, interest)| interest.is_gone && interest.stage == Stage::Told);
+        let gone = self.interests.iter().filter(|(_, interest)| interest.is_gone() && interest.stage == Stage::Told);
         for (chunk, _) in gone {
             let lowest = columns.entry(chunk.column()).or_insert(*chunk);
             *lowest = (*lowest).min(*chunk);
@@ -352,7 +451,7 @@ impl SyncServer {
     /// What was done for the client.
     pub fn progress(&self) -> SyncServerProgress {
         let waiting = self.queue.len() + self.looked_up + self.ready.len() + self.held_answers;
-        SyncServerProgress { waiting, ..self.progress }
+        SyncServerProgress { waiting, chunks: self.interests.len(), ..self.progress }
     }
 }
 

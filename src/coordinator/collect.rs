@@ -10,6 +10,7 @@ pub(super) fn collect(mut desk: Desk) {
     for event in desk.threads.events.try_iter() {
         desk.inbound.push(event);
     }
+    desk.letters.settle();
     desk.finish_tasks();
     desk.end_rebuilds();
     desk.handle_requests();

@@ -4,6 +4,8 @@ use super::clocks::clock::DimensionClock;
 use super::snapshots::SnapshotConfig;
 use super::streaming::generation_control::DimensionGeneration;
 use super::streaming::pacing::Pacing;
+use super::streaming::viewer_limits::ViewerLimits;
+use super::travel::letter_limits::LetterLimits;
 use crate::region::RegionizerConfig;
 use crate::simulation::DamagedGround;
 use crate::storage::TierConfig;
@@ -97,6 +99,10 @@ pub struct CoordinatorConfig {
     pub pacing: Pacing,
     /// How ground is generated in a dimension that says nothing else.
     pub generation: DimensionGeneration,
+    /// How much ground a viewer may have loaded and generated.
+    pub viewers: ViewerLimits,
+    /// How much of the letters that games send may be on its way.
+    pub letters: LetterLimits,
     /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
     /// generation thread.
     pub pregeneration_in_flight: Option<usize>,
@@ -135,6 +141,8 @@ impl Default for CoordinatorConfig {
             generation_threads: cores.div_ceil(2),
             pacing: Pacing::default(),
             generation: DimensionGeneration::default(),
+            viewers: ViewerLimits::default(),
+            letters: LetterLimits::default(),
             pregeneration_in_flight: None,
             autosave_period: Duration::from_secs(5),
             tiers: TierConfig::default(),

@@ -13,6 +13,7 @@ use super::snapshots::Sightings;
 use super::statistics::Totals;
 use super::streaming::pacing::InFlightLimit;
 use super::threads::Threads;
+use super::travel::letter_limits::LetterBacklog;
 use super::travel::letters::Directory;
 use super::travel::players::Players;
 use bevy::ecs::system::SystemParam;
@@ -33,6 +34,7 @@ pub(super) struct Desk<'w> {
     pub totals: ResMut<'w, Totals>,
     pub couplings: ResMut<'w, Couplings>,
     pub directory: ResMut<'w, Directory>,
+    pub letters: ResMut<'w, LetterBacklog>,
     pub players: ResMut<'w, Players>,
     pub far_views: ResMut<'w, FarViews>,
     pub limit: ResMut<'w, InFlightLimit>,

@@ -16,6 +16,8 @@ use super::streaming::holders::{Holder, ViewerState};
 use super::streaming::nearest::Wanting;
 use super::streaming::progress::{Coverage, Progress};
 use super::streaming::sparse::SparseColumns;
+use super::streaming::viewer_limits::ViewerCaps;
+use super::travel::letter_limits::LetterPlaces;
 use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
 use crate::generation::{DistanceGraph, Generator, GeneratorIdentity};
@@ -39,7 +41,7 @@ pub(super) enum Opening {
 }
 
 /// A higher dimension is sparse: only what is near to viewers above and below is generated and loaded of a column.
-const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
+pub(crate) const MAX_WHOLE_HEIGHT: i64 = 1 << 14;
 
 #[derive(Resource)]
 pub(super) struct Store(pub Arc<WorldStore>);
@@ -126,6 +128,8 @@ pub(super) struct Dimension {
     /// As it was counted last.
     pub progress: Option<Progress>,
     pub viewers: BTreeMap<Holder, ViewerState>,
+    /// What each may have loaded and generated.
+    pub caps: ViewerCaps,
     pub wanting: Wanting,
     /// How many holders want each column kept.
     pub holds: FxHashMap<ColumnPos, u32>,
@@ -144,6 +148,8 @@ pub(super) struct Dimension {
     pub transit: Transit,
     /// Letters to columns that are not there yet.
     pub letters: BTreeMap<ColumnPos, Vec<Letter>>,
+    /// Where they go, and for which of these places ground is loaded now.
+    pub letter_places: LetterPlaces,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
     /// Columns that could not be read: how often, and when they are tried again.
@@ -243,6 +249,7 @@ impl Dimension {
             coverage: None,
             progress: None,
             viewers: BTreeMap::new(),
+            caps: ViewerCaps::new(config.viewers),
             wanting: Wanting::default(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
@@ -253,6 +260,7 @@ impl Dimension {
             fetched: FxHashMap::default(),
             transit: Default::default(),
             letters: Default::default(),
+            letter_places: Default::default(),
             waiting: Default::default(),
             failed: BTreeMap::new(),
             complaints: ColumnComplaints::default(),

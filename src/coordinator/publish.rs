@@ -60,7 +60,7 @@ impl Publisher {
     }
 
     pub fn letter(&mut self, letter: Letter) {
-        self.news.push_letter(letter);
+        self.news.letters.push_back(letter);
     }
 
     pub fn far_view(&mut self, update: FarUpdate) {

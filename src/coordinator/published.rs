@@ -59,8 +59,8 @@ pub struct MirrorState {
 
 /// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
 /// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
-/// now, a word for each column and mirror that it still has and that is gone, and for the events and the letters a queue
-/// each, of which the oldest are dropped and counted.
+/// now, a word for each column and mirror that it still has and that is gone, and for the events a queue, of which the oldest
+/// are dropped and counted. Letters are bounded where they are sent, and what is too much comes back.
 #[derive(Default)]
 pub struct Published {
     /// Columns that came or went.
@@ -77,7 +77,7 @@ pub struct Published {
     pub arenas: BTreeMap<String, (Arena, Option<ArenaStatus>)>,
     /// What happened, oldest first.
     pub events: VecDeque<WorldEvent>,
-    /// Events and letters that were dropped since their queue was full.
+    /// Events that were dropped since their queue was full.
     pub dropped_events: u64,
     /// Messages and closures for the main world, oldest first.
     pub letters: VecDeque<Letter>,
@@ -89,7 +89,7 @@ pub struct Published {
     pub statistics: Option<Arc<Statistics>>,
 }
 
-/// Events, and letters, that wait at most for the main world.
+/// Events that wait at most for the main world.
 const MAX_EVENTS: usize = 65_536;
 
 impl Published {
@@ -99,14 +99,6 @@ impl Published {
             self.dropped_events += 1;
         }
         self.events.push_back(event);
-    }
-
-    pub(super) fn push_letter(&mut self, letter: Letter) {
-        if self.letters.len() == MAX_EVENTS {
-            self.letters.pop_front();
-            self.dropped_events += 1;
-        }
-        self.letters.push_back(letter);
     }
 
     /// What comes and goes before anyone looks leaves nothing behind.
@@ -170,7 +162,7 @@ impl Published {
         self.snapshots.extend(newer.snapshots);
         self.arenas.extend(newer.arenas);
         newer.events.into_iter().for_each(|event| self.push_event(event));
-        newer.letters.into_iter().for_each(|letter| self.push_letter(letter));
+        self.letters.extend(newer.letters);
         self.far_views.extend(newer.far_views);
         self.panic = self.panic.take().or(newer.panic);
         self.dropped_events += newer.dropped_events;

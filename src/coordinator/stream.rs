@@ -15,7 +15,12 @@ use std::mem;
 pub(super) fn stream(mut desk: Desk) {
     let ids: Vec<_> = desk.dimensions.open.keys().copied().collect();
     desk.limit.update(desk.clock.now, desk.totals.in_flight);
+    let places = desk.config.letters.places;
     for id in &ids {
+        if let Some(dimension) = desk.dimensions.open.get_mut(id) {
+            dimension.hold_for_letters(places);
+            dimension.refill_caps();
+        }
         desk.leave_to_store(*id);
         desk.recall(*id);
         desk.retry_failed(*id);

@@ -17,3 +17,4 @@ pub(super) mod shares;
 pub(super) mod sparse;
 pub(super) mod token_bucket;
 pub(super) mod turns;
+pub(super) mod viewer_limits;

@@ -1,5 +1,7 @@
 //! The coordinator without a main world: what it keeps in memory.
 
+mod bounds;
+
 use super::clocks::clock::LONG_WAIT;
 use super::dimension::{Dimension, Dimensions};
 use super::publish::Publisher;
@@ -30,6 +32,10 @@ struct Unwatched {
 
 impl Unwatched {
     fn new() -> Self {
+        Self::with(CoordinatorConfig::default())
+    }
+
+    fn with(config: CoordinatorConfig) -> Self {
         let template = RegionTemplate {
             plugins: Vec::new(),
             components: Arc::new(RegionComponents::with_builtin()),
@@ -39,11 +45,8 @@ impl Unwatched {
             error_handler: None,
             seed: 1,
         };
-        let config = CoordinatorConfig {
-            mode: TickMode::Lockstep,
-            autosave_period: Duration::from_millis(500),
-            ..CoordinatorConfig::default()
-        };
+        let config =
+            CoordinatorConfig { mode: TickMode::Lockstep, autosave_period: Duration::from_millis(500), ..config };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let (app, link) = coordinator_app(config, template, store).unwrap();
         let spec = DimensionSpec {

@@ -8,6 +8,8 @@ use bevy::ecs::message::Messages;
 use bevy::prelude::*;
 use std::any::type_name;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
 /// What can be sent from world to world, after `register_region_message` was called for it.
@@ -73,6 +75,10 @@ pub enum Undeliverable {
     /// The region halted in the tick in which it was handed over: what it did there is undone.
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
+    /// More letters of its sender, or of all, are on their way than may be (`TerranePlugin::with_letter_limits`): those that
+    /// wait must be delivered first.
+    #[error("too many letters are on their way")]
+    TooManyLetters,
 }
 
 /// A message that came from another world or from this one. Read it with `MessageReader<Received<M>>`.
@@ -119,6 +125,29 @@ pub struct Letter {
     returned: Option<Undeliverable>,
     /// Who comes into the world with it.
     brings: Option<Uuid>,
+    /// What it takes in memory, without what its message or closure has elsewhere.
+    bytes: usize,
+    stamp: Option<Stamp>,
+}
+
+/// What a letter takes of its sender's share while it is on its way: given back when the letter is handed over or dropped,
+/// wherever that is.
+pub struct Stamp {
+    bytes: usize,
+    returned: Arc<AtomicUsize>,
+}
+
+impl Stamp {
+    /// So many bytes, to be added to `returned`.
+    pub fn new(bytes: usize, returned: Arc<AtomicUsize>) -> Self {
+        Self { bytes, returned }
+    }
+}
+
+impl Drop for Stamp {
+    fn drop(&mut self) {
+        self.returned.fetch_add(self.bytes, Ordering::Relaxed);
+    }
 }
 
 enum Content {
@@ -206,24 +235,43 @@ impl Handed {
 }
 
 impl Letter {
-    fn new(to: Address, from: LetterSender, content: Content) -> Self {
-        Self { to, from, delay: 0, content, returned: None, brings: None }
+    fn new(to: Address, from: LetterSender, content: Content, bytes: usize) -> Self {
+        let bytes = size_of::<Self>() + bytes;
+        Self { to, from, delay: 0, content, returned: None, brings: None, bytes, stamp: None }
     }
 
     /// A message.
     pub fn message<M: RegionMessage>(to: Address, from: LetterSender, message: M) -> Self {
-        Self::new(to, from, Content::Message(Box::new(message)))
+        Self::new(to, from, Content::Message(Box::new(message)), size_of::<M>())
     }
 
     /// A closure for whoever gets it.
     pub fn run(to: Address, from: LetterSender, run: RunInWorld) -> Self {
-        Self::new(to, from, Content::Run(Exclusive::new(run)))
+        let bytes = size_of_val(&*run);
+        Self::new(to, from, Content::Run(Exclusive::new(run)), bytes)
     }
 
     /// A closure for an entity, and one for the sender if the entity cannot be found.
     pub fn run_on(id: Uuid, from: LetterSender, run: RunOnEntity, retired: Option<RunIfRetired>) -> Self {
+        let bytes = size_of_val(&*run) + retired.as_ref().map_or(0, |retired| size_of_val(&**retired));
         let content = Content::RunOn(Exclusive::new(run), retired.map(Exclusive::new));
-        Self::new(Address::Entity(id), from, content)
+        Self::new(Address::Entity(id), from, content, bytes)
+    }
+
+    /// What it takes in memory, without what its message or closure has elsewhere.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same letter, which counts as its sender's from now on.
+    pub fn stamped(mut self, stamp: Stamp) -> Self {
+        self.stamp = Some(stamp);
+        self
+    }
+
+    /// Whether a game sent it, whose letters are bounded.
+    pub fn is_stamped(&self) -> bool {
+        self.stamp.is_some()
     }
 
     /// The same letter, handed over so many ticks later.
@@ -284,14 +332,16 @@ impl Letter {
         }
         self.returned = Some(reason);
         self.delay = 0;
+        self.stamp = None;
         Some(self)
     }
 
     /// One more of the same kind; `None` for closures, which run once.
     pub fn copy(&self) -> Option<Self> {
         let Content::Message(message) = &self.content else { return None };
-        let Self { to, from, delay, returned, .. } = *self;
-        Some(Self { to, from, delay, content: Content::Message((**message).copy()), returned, brings: None })
+        let Self { to, from, delay, returned, bytes, .. } = *self;
+        let content = Content::Message((**message).copy());
+        Some(Self { to, from, delay, content, returned, brings: None, bytes, stamp: None })
     }
 
     /// What it is, for messages about it.

@@ -23,6 +23,9 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 /// [`Returned`](super::Returned), and so does one that was handed over in a tick that panics. If the sender's region is
 /// gone too, the main world gets a `LetterLost`.
 ///
+/// So many bytes of letters of a region may be on their way, and for so many far places ground is loaded at a time
+/// ([`LetterLimits`](crate::plugin::LetterLimits)): what is too much comes back as `Undeliverable::TooManyLetters`.
+///
 /// Messages and closures are not stored, neither on their way nor while they wait for their time: a crash loses them,
 /// though the sender's state of that tick may be saved already, and so does the end of the app if their place is not
 /// loaded or their delay is not over. What carries value should be an entity that goes there, or a block tick.
@@ -188,9 +191,10 @@ impl Waiting {
         self.letters.is_empty()
     }
 
-    /// A task begins in which nothing was handed over yet.
+    /// A task begins in which nothing was handed over yet. What a burst of letters took is given back.
     pub fn begin(&mut self) {
-        self.handed.clear();
+        self.handed = Vec::new();
+        self.due.shrink_to_fit();
     }
 
     /// Notes what is handed over.

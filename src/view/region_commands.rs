@@ -18,6 +18,9 @@ use uuid::Uuid;
 /// What was handed over in a tick that panics comes back, or is reported, as
 /// [`Undeliverable::Halted`](crate::simulation::Undeliverable::Halted); edits of that tick as
 /// [`BlockRefused`](super::BlockRefused). What still waited in the region waits for its restart.
+///
+/// What exceeds [`LetterLimits`](crate::plugin::LetterLimits) comes back or is reported as
+/// [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters).
 pub trait RegionCommands {
     /// Runs `run` once in the region world that owns `block`.
     fn run_in_region(

@@ -3,7 +3,7 @@
 use super::{Dimension, DimensionOpen, Mirror};
 use crate::coordinator::{FromMain, MainLink};
 use crate::simulation::{Position, Viewer, ViewerRadii};
-use crate::space::ChunkPos;
+use crate::space::{ChunkPos, DimensionId};
 use bevy::ecs::query::QueryData;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
@@ -18,6 +18,11 @@ pub(super) struct Place {
 }
 
 impl PlaceItem<'_, '_> {
+    /// In which dimension it is, if it has a position, which says so.
+    pub fn dimension(&self) -> Option<DimensionId> {
+        self.position.map(|position| position.dimension)
+    }
+
     pub fn position(&self) -> Option<Position> {
         let translation = match (self.is_child, self.transform, self.global) {
             // A root's own transform is this frame's; its global one may be the last frame's.

@@ -46,6 +46,35 @@ fn a_block_ticks_when_its_time_has_come_and_again_if_it_says_so() {
     assert_eq!(*grown, expected.map(|(after, kind)| (first + after, HERE, kind.to_owned())));
 }
 
+/// When the tick comes, and how many there are; the second time it is taken back.
+#[derive(Resource, Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(Option<u64>, usize, bool)>>>);
+
+#[test]
+fn a_system_reads_and_cancels_scheduled_ticks_with_its_blocks() {
+    fn look(mut blocks: RegionBlocks, seen: Res<Seen>) {
+        let mut seen = seen.0.lock().unwrap();
+        let (scheduled, count) = (blocks.ticks().scheduled(HERE, "once"), blocks.ticks().len());
+        if scheduled.is_some() {
+            let is_cancelled = seen.len() == 1 && blocks.cancel_tick(HERE, "once");
+            seen.push((scheduled, count, is_cancelled));
+        }
+    }
+    let (mut app, grown) = growing(lockstep());
+    let (dimension, seen) = (flat(&mut app), Seen::default());
+    let kept = seen.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(kept.clone()).add_systems(RegionTick, look);
+    });
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 20);
+    app.world_mut().commands().schedule_block_tick(dimension, HERE, "once", 8);
+    update(&mut app, 14);
+    assert_eq!(*seen.0.lock().unwrap(), [(Some(8), 1, false), (Some(7), 1, true)]);
+    assert!(grown.0.lock().unwrap().is_empty());
+}
+
 #[test]
 fn where_nothing_is_loaded_time_stands_still_for_blocks_too() {
     let (mut app, grown) = growing(lockstep());

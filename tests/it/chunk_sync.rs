@@ -25,9 +25,20 @@ fn server(heights: std::ops::Range<i64>) -> Server {
 }
 
 impl Server {
+    /// A client that may look wherever it wants.
     fn connect(&mut self) -> Entity {
+        let peer = self.peer().untied();
+        self.app.world_mut().spawn(peer).id()
+    }
+
+    fn peer(&self) -> ChunkSyncPeer {
         let limits = SyncLimits { bytes_per_second: u64::MAX >> 1, ..SyncLimits::default() };
-        self.app.world_mut().spawn(ChunkSyncPeer::new(self.dimension).with_limits(limits)).id()
+        ChunkSyncPeer::new(self.dimension).with_limits(limits)
+    }
+
+    fn viewer(&mut self) -> Entity {
+        let mut viewers = self.app.world_mut().query_filtered::<Entity, With<Viewer>>();
+        viewers.single(self.app.world()).expect("one viewer")
     }
 
     fn build(&mut self, position: BlockPos) {
@@ -170,8 +181,7 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
     let mut server = server(-64..320);
     let high = BlockPos::new(5, 100, 5);
     server.build(high);
-    let mut viewers = server.app.world_mut().query_filtered::<Entity, With<Viewer>>();
-    let viewer = viewers.single(server.app.world()).unwrap();
+    let viewer = server.viewer();
     move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
     let dimension = server.dimension;
     update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
@@ -186,6 +196,31 @@ fn ground_that_is_not_loaded_is_told_from_the_store_and_new_ground_when_it_comes
     assert_eq!(client.columns(), 0);
     move_viewer(&mut server.app, viewer, -2_000.0, 0.0);
     client.talk(&mut server, "the new ground is seen", |client| client.columns() == 29);
+}
+
+#[test]
+fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let (viewer, dimension, high) = (server.viewer(), server.dimension, BlockPos::new(5, 100, 5));
+    move_viewer(&mut server.app, viewer, 10_000.0, 0.0);
+    update_until(&mut server.app, "the ground is given up", |world| block_at(world, dimension, high).is_none());
+    // It looks at ground that is in the store, but far from its viewer.
+    let mut client = client(&folder.path().join("cache"), 20);
+    let peer = server.peer();
+    server.app.world_mut().entity_mut(viewer).insert(peer);
+    client.peer = Some(viewer);
+    let mut rounds = 0;
+    client.talk(&mut server, "it has asked", |client| {
+        rounds += 1;
+        client.view().progress().wanted > 0 && rounds > 100
+    });
+    assert_eq!((client.view().progress().answered, client.columns()), (0, 0));
+    // It is cut to what the viewer sees, and has all of that when the viewer is there.
+    move_viewer(&mut server.app, viewer, 0.0, 0.0);
+    client.settle(&mut server);
+    assert_eq!(client.columns(), 49);
+    assert_same(&server, &client, 4);
 }
 
 #[test]

@@ -158,6 +158,30 @@ fn what_cannot_be_delivered_comes_back_to_its_sender() {
 }
 
 #[test]
+fn a_sender_of_too_many_letters_has_the_rest_back() {
+    let limits = LetterLimits { sender_bytes: 64 << 10, ..LetterLimits::default() };
+    let (mut app, regions, main) = talking(lockstep().with_letter_limits(limits));
+    let dimension = two_regions(&mut app);
+    for round in 0..3 {
+        in_region(&mut app, dimension, HERE, move |region| {
+            let mut post = region.resource_mut::<Post>();
+            (0..2_000).for_each(|number| post.send(Address::Main, note(round, number)));
+        });
+        update(&mut app, 4);
+    }
+    let (received, returned) = (&main.0.lock().unwrap().received, &regions.0.lock().unwrap().returned);
+    assert!(returned.iter().all(|(_, reason)| *reason == Undeliverable::TooManyLetters));
+    for round in 0..3 {
+        let arrived = received.iter().map(|(.., note)| note).filter(|note| note.sender == round);
+        let back = returned.iter().map(|(note, _)| note).filter(|note| note.sender == round);
+        let (arrived, back): (Vec<_>, Vec<_>) = (arrived.collect(), back.collect());
+        // Each time as many go as there is room for, the first ones, and none is lost.
+        assert!((150..600).contains(&arrived.len()), "{} in round {round}", arrived.len());
+        assert!(arrived.iter().chain(&back).map(|note| note.number).eq(0..2_000));
+    }
+}
+
+#[test]
 fn a_delayed_closure_waits_for_its_tick_and_one_lost_at_an_unload_is_reported() {
     let (mut app, regions, _) = talking(lockstep());
     listen::<LetterLost>(&mut app);

@@ -92,6 +92,114 @@ fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     assert_eq!(server.progress().waiting, 6);
 }
 
+/// All chunks of an area of the dimension, asked for without knowing any.
+fn all_of(area: SyncArea) -> Vec<ChunkQuestion> {
+    let chunks = area.columns().into_iter().flat_map(|column| (-2..3).map(move |y| column.chunk(y)));
+    chunks.map(|chunk| ChunkQuestion { chunk, known: None }).collect()
+}
+
+#[test]
+fn a_client_that_sends_and_never_reads_is_remembered_within_its_bound() {
+    let limits = SyncLimits { chunks: 1_000, ..SyncLimits::default() };
+    let mut server = server(limits);
+    let mut last = area(0, 0, 6);
+    // It looks elsewhere with each message, and takes none.
+    for x in 0..1_000 {
+        last = area(x * 50, 0, 6);
+        server.receive(&ChunkQuestions { area: last, questions: all_of(last) }.encode()).unwrap();
+        let SyncServerProgress { chunks, waiting, .. } = server.progress();
+        assert!(chunks <= 1_000 && waiting <= 1_000, "{chunks} chunks and {waiting} that wait after {x} messages");
+    }
+    // What is near to it is still told.
+    assert!(server.wanted(64).is_empty(), "the first message comes before");
+    server.messages(Duration::ZERO);
+    server.messages(Duration::from_secs(9));
+    let mut wanted = server.wanted(usize::MAX);
+    let mut asked: Vec<_> = all_of(last).into_iter().map(|question| question.chunk).collect();
+    wanted.sort_unstable();
+    asked.sort_unstable();
+    assert_eq!(wanted, asked);
+}
+
+#[test]
+fn the_largest_area_fits_into_what_is_remembered() {
+    for chunks in [0, 1_000, 20_000, 1 << 18, usize::MAX] {
+        for heights in [0..1, -2..3, 0..64, 0..65, -4_000..4_000] {
+            let limits = SyncLimits { radius: 48, vertical: 20, chunks, ..SyncLimits::default() };
+            let mut server = SyncServer::new("any", heights.clone(), (records(&[]), Vec::new()), limits);
+            let ServerMessage::Welcome(welcome) = ServerMessage::decode(&welcome_of(&mut server)).unwrap() else {
+                panic!("the first message says what the client may ask for");
+            };
+            let area = SyncArea { center: ChunkPos::default(), radius: welcome.radius, vertical: welcome.vertical };
+            let height = (heights.end - heights.start).min(2 * i64::from(welcome.vertical) + 1) as usize;
+            let most = chunks.max(128);
+            assert!(area.columns().len() * height <= most - most / 8, "{chunks} chunks, {heights:?}: {welcome:?}");
+        }
+    }
+    let welcome = SyncLimits::default().fitting(&(-4..20), true);
+    assert_eq!(welcome.radius, 32, "the defaults cut nothing");
+}
+
+#[test]
+fn a_question_that_is_repeated_is_looked_up_once() {
+    let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
+    welcome_of(&mut server);
+    let [there, nowhere, broken] = [0, 1, 2].map(|x| ChunkPos::new(x, 0, 0));
+    let known = KnownVersion::of(3, b"ground");
+    let ask = |server: &mut SyncServer, known| {
+        let questions = [(there, known), (nowhere, None), (broken, None)];
+        let questions = questions.map(|(chunk, known)| ChunkQuestion { chunk, known }).into();
+        server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
+    };
+    let find = |server: &mut SyncServer| {
+        server.found(there, Ok(Some(FoundChunk { known, bytes: Arc::from(&b"ground"[..]) })));
+        server.found(nowhere, Ok(None));
+        server.found(broken, Err(()));
+    };
+    ask(&mut server, None);
+    assert_eq!(server.wanted(64), [there, nowhere, broken]);
+    // Asked again before it is known: one answer is enough.
+    ask(&mut server, None);
+    find(&mut server);
+    assert!(server.wanted(64).is_empty());
+    assert_eq!(server.progress().looked_up, 3);
+    let mut now = Duration::from_secs(10);
+    for _ in 0..1_000 {
+        ask(&mut server, Some(known));
+        ask(&mut server, Some(known));
+        assert!(server.wanted(64).is_empty());
+        now += Duration::from_millis(1);
+        server.messages(now);
+    }
+    let SyncServerProgress { looked_up, current, waiting, .. } = server.progress();
+    assert_eq!((looked_up, current, waiting), (3, 1_000, 0));
+    // A change is looked up, and so is what the client has lost.
+    server.changed(nowhere);
+    ask(&mut server, None);
+    assert_eq!(server.wanted(64), [there, nowhere]);
+}
+
+#[test]
+fn what_is_out_of_sight_waits_until_it_is_seen() {
+    let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
+    welcome_of(&mut server);
+    let questions = all_of(area(0, 0, 4));
+    server.see(Some(SyncArea { vertical: u32::MAX, ..area(100, 0, 5) }));
+    server.receive(&ChunkQuestions { area: area(0, 0, 4), questions: questions.clone() }.encode()).unwrap();
+    server.messages(Duration::from_secs(10));
+    server.changed(questions[0].chunk);
+    assert!(server.wanted(usize::MAX).is_empty());
+    // The viewer comes near, and goes on.
+    server.see(Some(SyncArea { vertical: u32::MAX, ..area(5, 0, 5) }));
+    server.messages(Duration::from_secs(11));
+    let seen = server.wanted(usize::MAX);
+    assert!(seen.len() > 50 && seen.iter().all(|chunk| area(5, 0, 5).contains(*chunk)), "{seen:?}");
+    seen.iter().for_each(|chunk| server.found(*chunk, Ok(None)));
+    server.see(None);
+    server.messages(Duration::from_millis(11_500));
+    assert_eq!(server.wanted(usize::MAX).len() + seen.len(), questions.len());
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_a_message_or_an_error(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), is_known in any::<bool>()) {

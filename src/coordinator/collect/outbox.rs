@@ -60,7 +60,7 @@ impl Desk<'_> {
         for (letter, reason) in undelivered {
             self.undeliverable(letter, reason);
         }
-        letters.into_iter().for_each(|letter| self.post(letter));
+        letters.into_iter().for_each(|letter| self.accept(letter));
         parts
     }
 

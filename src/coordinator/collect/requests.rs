@@ -34,7 +34,7 @@ impl Desk<'_> {
                 self.dimensions.open.values_mut().for_each(|dimension| dimension.release(Holder::Main(viewer)));
             }
             FromMain::Edit(request) => self.edit(request),
-            FromMain::Post(letter) => self.post(letter),
+            FromMain::Post(letter) => self.accept(letter),
             FromMain::PostToPlace { dimension, block, letter } => self.post_to_place(dimension, block, letter),
             FromMain::SetClock { dimension, clock } => self.set_clock(dimension, clock),
             FromMain::SetGeneration { dimension, generation } => self.set_generation(dimension, generation),

@@ -2,7 +2,7 @@
 
 use super::Dimension;
 use crate::coordinator::region_slot::Revived;
-use crate::coordinator::streaming::holders::Holder;
+use crate::coordinator::streaming::holders::{HOLD_MARGIN, Holder, disc_difference};
 use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, LoadedColumn, SetBlock, Traveller, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos};
@@ -40,16 +40,36 @@ impl Dimension {
         }
     }
 
-    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it.
+    /// A letter goes to the region that owns its place, or waits for the column, which is loaded for it: at once, or in its turn
+    /// if a game sent it.
     pub fn send_letter(&mut self, column: ColumnPos, letter: Letter) {
         let place = self.letter_place(column, &letter);
         // Behind those that wait already, while what the store has of a fetched column is being read.
         match self.owner(column).filter(|_| self.has_height(column, place.y)) {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
-                self.hold(Holder::Letters(place), place, ViewerRadii::default());
+                match letter.is_stamped() {
+                    true => self.letter_places.wait(place),
+                    false => self.hold(Holder::Letters(place), place, ViewerRadii::default()),
+                }
                 self.letters.entry(column).or_default().push(letter);
             }
+        }
+    }
+
+    /// Has ground loaded for letters, for so many places at a time.
+    pub fn hold_for_letters(&mut self, most: usize) {
+        let Self { columns, holds, failed, generation, stored, letter_places, .. } = self;
+        let is_stuck = |column| match stored.is_completed(column) {
+            true => failed.contains_key(&column),
+            false => generation.settings.paused || generation.failures.has(column),
+        };
+        let is_left = |column: ColumnPos| columns.contains_key(&column) && !holds.contains_key(&column);
+        // With what was loaded around it.
+        let around = |column: ColumnPos| disc_difference((column, i64::from(HOLD_MARGIN)), None);
+        let is_leaving = |column| around(column).any(is_left);
+        for place in letter_places.next(most, is_stuck, is_leaving) {
+            self.hold(Holder::Letters(place), place, ViewerRadii::default());
         }
     }
 
@@ -67,6 +87,7 @@ impl Dimension {
             let place = self.letter_place(column, &letter);
             if self.has_height(column, place.y) {
                 self.release(Holder::Letters(place));
+                self.letter_places.end(place);
                 there.push(letter);
             } else {
                 self.letters.entry(column).or_default().push(letter);

@@ -157,6 +157,11 @@ impl Failures {
         self.retried.get(&column).is_some_and(|retried| retried.due.is_some())
     }
 
+    /// Whether the column failed, and waits for another try or for a demand.
+    pub fn has(&self, column: ColumnPos) -> bool {
+        self.is_waiting(column) || self.set_aside.is_completed(column)
+    }
+
     /// How many wait for another try.
     pub fn waiting(&self) -> usize {
         self.waiting

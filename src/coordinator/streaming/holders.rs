@@ -8,6 +8,9 @@ use crate::space::{ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
 use uuid::Uuid;
 
+/// Columns are let go so many columns beyond where they are asked for, so that a step back loads nothing again.
+pub(in crate::coordinator) const HOLD_MARGIN: u32 = 2;
+
 /// What keeps columns loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::coordinator) enum Holder {
@@ -35,8 +38,6 @@ pub(in crate::coordinator) struct ViewerState {
     pub served: u64,
 }
 
-/// Columns are let go so far beyond where they are asked for, so that a step back loads nothing again.
-const KEPT_BEYOND: u32 = 2;
 /// Columns along a side of a batch.
 const BATCH_SIDE: u32 = 4;
 
@@ -47,7 +48,7 @@ impl ViewerState {
     /// if it did not take along what it keeps anyway. But around a disc smaller than a batch that is most of the ground:
     /// seven columns more, on average, for the one column of radius 0.
     pub fn takes_along(&self) -> u32 {
-        self.radii.load + if self.radii.load < BATCH_SIDE { 0 } else { KEPT_BEYOND }
+        self.radii.load + if self.radii.load < BATCH_SIDE { 0 } else { HOLD_MARGIN }
     }
 
     /// Whether it wants the column generated.
@@ -65,6 +66,7 @@ impl Dimension {
     /// The holder wants the columns around `center`, and none that it wanted before.
     pub fn hold(&mut self, holder: Holder, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.sparse.is_some() { place.y } else { 0 });
+        let radii = self.caps.limits().cut(radii);
         let known = self.viewers.get(&holder);
         if known.is_some_and(|viewer| (viewer.center, viewer.height, viewer.radii) == (center, height, radii)) {
             return;
@@ -81,7 +83,7 @@ impl Dimension {
         heading.note(before.map_or(center, |(before, _)| before), center, self.real_now);
         let aim = Aim::new(&heading, center, radii, self.real_now);
         let radius = radii.load;
-        let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius + KEPT_BEYOND));
+        let disc = |(center, radius): (ColumnPos, u32)| (center, i64::from(radius + HOLD_MARGIN));
         for column in disc_difference(disc((center, radius)), before.map(disc)) {
             let holds = self.holds.entry(column).or_insert(0);
             *holds += 1;
@@ -104,10 +106,15 @@ impl Dimension {
         self.coverage = None;
     }
 
+    /// What time has brought to viewers that may not have more ground at once.
+    pub fn refill_caps(&mut self) {
+        self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
+    }
+
     /// The holder wants nothing any more.
     pub fn release(&mut self, holder: Holder) {
         if let Some(viewer) = self.viewers.remove(&holder) {
-            let disc = (viewer.center, i64::from(viewer.radii.load + KEPT_BEYOND));
+            let disc = (viewer.center, i64::from(viewer.radii.load + HOLD_MARGIN));
             self.let_go(disc, None);
             self.revise_disc(disc);
             self.note_moved_viewers();
@@ -159,7 +166,7 @@ impl Dimension {
 }
 
 /// The columns of the disc `new` that are not in the disc `old`, z outer, x inner, ascending.
-fn disc_difference(
+pub(in crate::coordinator) fn disc_difference(
     (center, radius): (ColumnPos, i64),
     old: Option<(ColumnPos, i64)>,
 ) -> impl Iterator<Item = ColumnPos> {

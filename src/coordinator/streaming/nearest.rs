@@ -8,6 +8,7 @@ use super::heading::Aim;
 use super::holders::{Holder, ViewerState};
 use super::outlook::{Lead, Near};
 use super::turns::Turns;
+use super::viewer_limits::ViewerCaps;
 use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
 use crate::generation::DistanceGraph;
@@ -57,6 +58,7 @@ struct Field<'a> {
     resident: &'a mut DistanceGraph,
     stored: &'a mut DistanceGraph,
     turns: &'a Turns,
+    caps: &'a ViewerCaps,
     heading_weight: f64,
 }
 
@@ -125,6 +127,15 @@ impl Field<'_> {
         }
     }
 
+    /// Whether the viewer may have more ground of this kind now.
+    fn is_served(&self, holder: Holder, kind: Kind) -> bool {
+        let Some(viewer) = self.viewers.get(&holder) else { return false };
+        match kind {
+            Kind::Load => self.caps.may_load(holder, viewer.radii),
+            Kind::Generate => self.caps.may_generate(holder, viewer.radii),
+        }
+    }
+
     /// The nearest work of a viewer.
     fn look(&mut self, holder: Holder, kind: Kind) -> Option<Near> {
         let lead = self.lead(self.viewers.get(&holder)?, kind);
@@ -141,7 +152,8 @@ impl Field<'_> {
             let mut first = heap.peek_mut()?;
             let Reverse(Candidate { distance, holder, kind, .. }) = &mut *first;
             let (holder, kind) = (*holder, *kind);
-            let near = if kind == Kind::Generate && !may_generate { None } else { self.look(holder, kind) };
+            let has_turn = (kind == Kind::Load || may_generate) && self.is_served(holder, kind);
+            let near = if has_turn { self.look(holder, kind) } else { None };
             match near {
                 None => drop(PeekMut::pop(first)),
                 Some(near) if near.distance <= *distance => return Some(Choice { holder, kind, near }),
@@ -224,7 +236,7 @@ impl Desk<'_> {
         let Some(choice) = candidates.choose(&mut dimension.field(), may_generate) else { return false };
         let Choice { holder, kind, near } = choice;
         match kind {
-            Kind::Load => self.order_loading(id, near),
+            Kind::Load => self.order_loading(id, holder, near),
             Kind::Generate => self.order_generation(id, holder, near, allowance),
         }
         true
@@ -242,7 +254,7 @@ impl Desk<'_> {
     }
 
     /// Has what is stored of the batch loaded; the rest is claimed, and waits until it is generated.
-    fn order_loading(&mut self, id: DimensionId, near: Near) {
+    fn order_loading(&mut self, id: DimensionId, holder: Holder, near: Near) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let Some(work) = dimension.resident.claim(near.batch, near.center) else { return };
         let nearest = work.columns.first();
@@ -258,6 +270,7 @@ impl Desk<'_> {
             }
         }
         if !stored.is_empty() {
+            dimension.caps.note_loaded(holder, stored.len());
             dimension.serve(nearest);
         }
         self.take_back_or_order(id, near.batch, stored);
@@ -289,6 +302,7 @@ impl Desk<'_> {
         let ordered = awaited.len() + others.len();
         dimension.generation.bucket.take(ordered);
         if ordered > 0 {
+            dimension.caps.note_generated(holder, ordered);
             dimension.serve(nearest);
         }
         self.take_back_or_order(id, near.batch, awaited);
@@ -320,8 +334,9 @@ impl Dimension {
     }
 
     fn field(&mut self) -> Field<'_> {
-        let Self { viewers, resident, stored, generation, .. } = self;
-        Field { viewers, resident, stored, turns: &generation.turns, heading_weight: generation.heading_weight() }
+        let Self { viewers, resident, stored, generation, caps, .. } = self;
+        let (turns, heading_weight) = (&generation.turns, generation.heading_weight());
+        Field { viewers, resident, stored, turns, caps, heading_weight }
     }
 
     /// Something was ordered, which serves the viewers in whose range this column lies.

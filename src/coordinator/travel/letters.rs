@@ -85,6 +85,12 @@ impl Directory {
 }
 
 impl Dimensions {
+    /// How many regions there are, in one dimension or in all.
+    fn regions(&self, only: Option<DimensionId>) -> usize {
+        let open = self.open.iter().filter(|(id, _)| only.is_none_or(|only| only == **id));
+        open.map(|(_, dimension)| dimension.regionizer.regions().len()).sum()
+    }
+
     /// The inbox of the region with this entity, or the entity itself while it waits for a column.
     fn letters_for(&mut self, place: Whereabouts, id: Uuid) -> Option<&mut Vec<Letter>> {
         match place {
@@ -111,9 +117,26 @@ impl Desk<'_> {
         match self.dimensions.by_entity.get(&dimension) {
             Some(id) => {
                 letter.to = Address::Place(*id, block);
-                self.post(letter);
+                self.accept(letter);
             }
             None => self.undeliverable(letter, Undeliverable::NotADimension(dimension)),
+        }
+    }
+
+    /// Sends on what a game sent, unless that is too much.
+    pub fn accept(&mut self, letter: Letter) {
+        // A copy for each region is counted by itself, all or none.
+        let (copies, is_copied) = match letter.to {
+            Address::Regions(only) => (self.dimensions.regions(only), true),
+            Address::Place(..) | Address::Entity(_) | Address::Main => (1, false),
+        };
+        match (self.letters.has_room(&letter, copies), is_copied) {
+            (true, true) => self.post(letter),
+            (true, false) => {
+                let letter = self.letters.stamp(letter);
+                self.post(letter);
+            }
+            (false, _) => self.undeliverable(letter, Undeliverable::TooManyLetters),
         }
     }
 
@@ -139,7 +162,8 @@ impl Desk<'_> {
                 for (id, dimension) in &mut self.dimensions.open {
                     if only.is_none_or(|only| only == *id) {
                         for region in dimension.regionizer.regions() {
-                            dimension.inbox(region).letters.extend(letter.copy());
+                            let copy = letter.copy().map(|letter| self.letters.stamp(letter));
+                            dimension.inbox(region).letters.extend(copy);
                         }
                     }
                 }
@@ -188,7 +212,10 @@ impl Desk<'_> {
     }
 
     fn report(&mut self, lost: LetterLost) {
-        warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
+        // Of too many letters there are too many to name.
+        if lost.reason != Undeliverable::TooManyLetters {
+            warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
+        }
         self.publisher.event(lost);
     }
 

@@ -20,6 +20,9 @@ pub struct BlockTick {
 
 /// The scheduled ticks of a region's blocks. They travel and are stored with their chunks; in a column that is not
 /// loaded their time stands still.
+///
+/// Beside [`RegionBlocks`](crate::simulation::RegionBlocks), which has them, a system reads them with
+/// [`RegionBlocks::ticks`](crate::simulation::RegionBlocks::ticks).
 #[derive(Resource, Debug, Default)]
 pub struct BlockTicks {
     due: BTreeSet<(Duration, BlockPos, Arc<str>)>,

@@ -327,7 +327,10 @@ impl RegionColumns {
     }
 }
 
-/// Reads and writes the blocks of the region that the system runs in.
+/// Reads and writes the blocks of the region that the system runs in, and their scheduled ticks.
+///
+/// It has all of [`RegionColumns`] and [`BlockTicks`]: a system with a `Res` or a `ResMut` of one of them beside it panics
+/// (Bevy's B0002). [`ticks`](Self::ticks) and [`cancel_tick`](Self::cancel_tick) are what such a system wants.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -387,6 +390,16 @@ impl RegionBlocks<'_> {
     ) -> Result<bool, BlockAccessError> {
         self.columns.check(position)?;
         Ok(self.ticks.schedule(position, kind.into(), delay))
+    }
+
+    /// The scheduled ticks of the region's blocks, to be read.
+    pub fn ticks(&self) -> &BlockTicks {
+        &self.ticks
+    }
+
+    /// Takes back a scheduled tick. Says whether there was one.
+    pub fn cancel_tick(&mut self, position: BlockPos, kind: &str) -> bool {
+        self.ticks.cancel(position, kind)
     }
 
     /// Whether this region owns the block's column and has it loaded, at the block's height.

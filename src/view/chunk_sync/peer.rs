@@ -2,13 +2,15 @@
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{FoundChunk, KnownVersion, SyncError, SyncLimits, SyncServer, SyncServerProgress};
-use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MainLink};
-use crate::simulation::BlockTypes;
+use crate::chunk_sync::{FoundChunk, KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MAX_WHOLE_HEIGHT, MainLink};
+use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
+use crate::view::viewers::{Place, PlaceItem};
 use crate::view::{
     ColumnChanged, ColumnHeightsChanged, ColumnLoaded, ColumnUnloaded, Dimension, DimensionOpen, PublishedColumns,
 };
+use bevy::ecs::query::QueryEntityError;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::mem;
@@ -19,14 +21,24 @@ use std::time::{Duration, Instant};
 const MAX_LOOKED_UP: usize = 256;
 /// An answer that has not come by now was dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Columns that a client keeps beyond its radius, so that a step back asks for nothing again.
+const MARGIN: u32 = 2;
+/// Columns beyond its viewer's reach that a client may be told of: the two are not always in the same place.
+const SLACK: u32 = 4;
 
 /// A connected client of a server, which is told of the chunks around it: what it does not have, nearest first, within so many
 /// bytes a second, and whatever changes later.
 ///
 /// It has no transport: the game hands it what the client sent ([`receive`](Self::receive)), and sends to the client what is to
 /// be sent ([`take_messages`](Self::take_messages)), reliably and in order. When the client is gone, despawn it. It loads no
-/// ground: that is what a [`Viewer`](crate::simulation::Viewer) where the player is does. Ground that is generated and not loaded
-/// is told from the store.
+/// ground: that is what a [`Viewer`] where the player is does. Ground that is generated and not loaded is told from the store.
+///
+/// A client is told of nothing that its viewer does not see, whatever it asks for: of columns within the viewer's generation
+/// radius and four more. The viewer is the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; a peer
+/// that is [untied](Self::untied) has none. What the client asks for beyond is answered when the viewer comes near.
+///
+/// A client that sends without end and never reads costs no more than [`SyncLimits::chunks`] allow and some hundred KiB:
+/// nothing more is looked up for it, and no more messages are made.
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
@@ -51,6 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct ChunkSyncPeer {
     dimension: Entity,
     limits: SyncLimits,
+    tie: Tie,
     server: Option<SyncServer>,
     /// For which dimension that is.
     known: Option<DimensionId>,
@@ -59,11 +72,33 @@ pub struct ChunkSyncPeer {
     asked: Option<Instant>,
 }
 
+/// Whose sight bounds what a client is told of.
+#[derive(Clone, Copy, Debug)]
+enum Tie {
+    Own,
+    Viewer(Entity),
+    Untied,
+}
+
 impl ChunkSyncPeer {
-    /// A client that is to be told of this dimension.
+    /// A client that is to be told of this dimension, where the [`Viewer`] of the peer's own entity is.
     pub fn new(dimension: Entity) -> Self {
-        let (limits, outgoing) = Default::default();
-        Self { dimension, limits, server: None, known: None, outgoing, began: Instant::now(), asked: None }
+        let (limits, outgoing, tie) = (SyncLimits::default(), Vec::new(), Tie::Own);
+        Self { dimension, limits, tie, server: None, known: None, outgoing, began: Instant::now(), asked: None }
+    }
+
+    /// The client is told of what this entity of the main world sees. It has a [`Viewer`], or is the
+    /// [`Mirror`](crate::view::Mirror) of an entity that has one in a region: around a mirror the limits say how far.
+    pub fn with_viewer(mut self, viewer: Entity) -> Self {
+        self.tie = Tie::Viewer(viewer);
+        self
+    }
+
+    /// The client is told of ground wherever it looks, as far as it is generated: for games whose clients may see the whole
+    /// world.
+    pub fn untied(mut self) -> Self {
+        self.tie = Tie::Untied;
+        self
     }
 
     /// What it may ask for, and how many bytes a second it is sent.
@@ -86,7 +121,8 @@ impl ChunkSyncPeer {
         self.server.as_mut().ok_or(SyncError::Early)?.receive(message)
     }
 
-    /// What is to be sent to the client, in this order. While it is not taken, nothing more is made.
+    /// What is to be sent to the client, in this order. While it is not taken, nothing more is made: a game whose client does not
+    /// read leaves it here.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
         mem::take(&mut self.outgoing)
     }
@@ -143,9 +179,31 @@ pub(in crate::view) fn hear(
     }
 }
 
+/// What the client of `peer` may be told of around its viewer; `None` if there is no such viewer in the dimension.
+fn sight(
+    viewer: Result<(Option<&Viewer>, PlaceItem), QueryEntityError>,
+    peer: &ChunkSyncPeer,
+    (dimension, id): (&Dimension, DimensionId),
+) -> Option<SyncArea> {
+    let (viewer, place) = viewer.ok()?;
+    let is_here = match viewer.and_then(Viewer::dimension) {
+        Some(dimension) => dimension == peer.dimension,
+        None => place.dimension().is_none_or(|of| of == id),
+    };
+    let center = place.position().filter(|_| is_here)?.block.chunk();
+    let heights = dimension.heights();
+    let is_sparse = heights.end.abs_diff(heights.start) > MAX_WHOLE_HEIGHT as u64;
+    let (radius, vertical) = match viewer.map(Viewer::radii) {
+        Some(radii) => (radii.generation, if is_sparse { radii.vertical } else { u32::MAX }),
+        None => (peer.limits.radius, if is_sparse { peer.limits.vertical } else { u32::MAX }),
+    };
+    Some(SyncArea { center, radius, vertical }.grown(SLACK))
+}
+
 /// Asks for what clients want to know, and makes their messages.
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
+    viewers: Query<(Option<&Viewer>, Place)>,
     dimensions: Query<(Ref<Dimension>, &DimensionOpen)>,
     blocks: Option<Res<BlockTypes>>,
     mut asks: MessageWriter<AskChunks>,
@@ -157,11 +215,29 @@ pub(in crate::view) fn send(
         if peer.known.replace(open.id) != Some(open.id) || dimension.is_added() {
             (peer.server, peer.asked) = (None, None);
         }
+        let sight = match peer.tie {
+            Tie::Untied => None,
+            Tie::Own | Tie::Viewer(_) => {
+                let viewer = if let Tie::Viewer(viewer) = peer.tie { viewer } else { entity };
+                let sight = sight(viewers.get(viewer), peer, (&*dimension, open.id));
+                if sight.is_none() {
+                    warn_once!(
+                        "the client of {entity} is told of nothing: {viewer}, its viewer, is not in the dimension"
+                    );
+                    continue;
+                }
+                sight
+            }
+        };
         let server = peer.server.get_or_insert_with(|| {
             let chunk_heights = chunk_heights(&dimension.heights());
             let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
-            SyncServer::new(dimension.name(), chunk_heights, records, peer.limits)
+            // A client that asks for no more than its viewer sees has all its answers.
+            let seen = sight.map_or(u32::MAX, |sight| sight.radius - SLACK + MARGIN);
+            let limits = SyncLimits { radius: peer.limits.radius.min(seen), ..peer.limits };
+            SyncServer::new(dimension.name(), chunk_heights, records, limits)
         });
+        server.see(sight);
         if peer.outgoing.is_empty() {
             peer.outgoing = server.messages(peer.began.elapsed());
         }

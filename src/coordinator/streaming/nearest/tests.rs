@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::coordinator::streaming::outlook::Outlook;
+use crate::coordinator::streaming::viewer_limits::ViewerLimits;
 use crate::simulation::ViewerRadii;
 use proptest::prelude::*;
 
@@ -33,14 +34,15 @@ struct Model {
     resident: DistanceGraph,
     stored: DistanceGraph,
     turns: Turns,
+    caps: ViewerCaps,
     heading_weight: f64,
     now: Duration,
 }
 
 impl Model {
     fn field(&mut self) -> Field<'_> {
-        let Self { viewers, resident, stored, turns, heading_weight, .. } = self;
-        Field { viewers, resident, stored, turns, heading_weight: *heading_weight }
+        let Self { viewers, resident, stored, turns, caps, heading_weight, .. } = self;
+        Field { viewers, resident, stored, turns, caps, heading_weight: *heading_weight }
     }
 
     fn graph(&mut self, kind: Kind) -> &mut DistanceGraph {
@@ -227,4 +229,57 @@ proptest! {
             model.order(true, 16)?;
         }
     }
+}
+
+/// Viewers that jump on and on each have so much generated; a player who walks beside them has all that it sees, as if it were
+/// alone.
+#[test]
+fn viewers_that_jump_on_and_on_have_their_share_and_starve_no_one() {
+    let limits = ViewerLimits { generated_per_second: 50.0, loaded_per_second: 50.0, ..ViewerLimits::default() };
+    let mut model = Model { caps: ViewerCaps::new(limits), ..Model::default() };
+    let holder = |number: u128| Holder::Region(uuid::Uuid::from_u128(number));
+    let (jumpers, radii) = (1..=4, ViewerRadii::new(4, 4, 0));
+    let mut generated: BTreeMap<Holder, usize> = BTreeMap::new();
+    for step in 0..60_i64 * 20 {
+        model.now += Duration::from_millis(50);
+        let (now, viewers) = (model.now, model.viewers.keys().copied().collect::<Vec<_>>());
+        model.caps.refill(now, |holder| viewers.contains(holder));
+        for jumper in jumpers.clone() {
+            model.hold(holder(jumper), ColumnPos::new(step * 100, 1_000 * jumper as i64), radii);
+        }
+        model.hold(holder(0), ColumnPos::new(step / 20, 0), radii);
+        // As much as a server makes in a twentieth of a second.
+        for _ in 0..8 {
+            let holders = model.wanting.take(&model.viewers);
+            let mut candidates = Candidates::of(DimensionId(0), &mut model.field(), &holders, now);
+            model.wanting.0 = Some(candidates.holders.clone());
+            let Some(Choice { holder, kind, near }) = candidates.choose(&mut model.field(), true) else { break };
+            let columns = model.graph(kind).claim(near.batch, near.center).into_iter().flat_map(|work| work.columns);
+            let columns: Vec<_> = columns.collect();
+            for column in &columns {
+                model.graph(kind).mark_completed(*column);
+            }
+            let turn = model.turns.end_turn();
+            let served = model.viewers.values_mut().filter(|viewer| viewer.reaches(columns[0]));
+            served.for_each(|viewer| viewer.served = turn);
+            match kind {
+                Kind::Load => model.caps.note_loaded(holder, columns.len()),
+                Kind::Generate => {
+                    model.caps.note_generated(holder, columns.len());
+                    *generated.entry(holder).or_default() += columns.len();
+                }
+            }
+        }
+    }
+    let most = 60 * 50 + 50 + 2 * 70 + 16;
+    for jumper in jumpers {
+        let generated = generated[&holder(jumper)];
+        assert!((2_500..=most).contains(&generated), "{generated} for {jumper}");
+    }
+    let walker = &model.viewers[&holder(0)];
+    assert_eq!(
+        model.stored.clone().nearest_missing(walker.center, walker.radii.generation),
+        None,
+        "all that it sees is there"
+    );
 }

@@ -1,0 +1,219 @@
+//! How much ground a viewer may have loaded and generated, however fast it moves: a bound in a second, and one in total.
+//!
+//! Each viewer fills two buckets, one with what is loaded and one with what is generated for it, which run out at the allowed
+//! rate. A bucket has room for all that the viewer sees, twice, and a second's worth: a player that comes, and one that is
+//! teleported at once, waits for nothing. A viewer whose bucket is full has no turn; what others order for the same ground is
+//! not its own. So it slows no one but itself.
+
+use super::holders::Holder;
+use crate::simulation::ViewerRadii;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How much ground a viewer may have loaded and generated: a client that has its viewer jump about the world must not fill
+/// memory and disk with it. What is not a positive number lets nothing through beyond what is allowed at once.
+///
+/// At once a viewer may have all that it sees loaded and generated twice, and a second's worth: a bound in a second is felt only
+/// by one that moves on and on. A player at 60 blocks a second who sees 32 columns far has 250 new ones a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ViewerLimits {
+    /// Columns that are loaded from the store for it in a second, on the average.
+    pub loaded_per_second: f64,
+    /// Columns that are generated for it in a second, on the average.
+    pub generated_per_second: f64,
+    /// Columns that it keeps loaded at a time: its load radius is made smaller where it sees more.
+    pub loaded: u32,
+    /// Columns that are generated for it in all, as long as it is there. It gets no others then; what is stored is still
+    /// loaded for it.
+    pub generated: u64,
+}
+
+impl Default for ViewerLimits {
+    /// 1,024 loaded and 512 generated columns in a second; 1,048,576 loaded at a time, more than [`Viewer`] allows; 16,777,216
+    /// generated in all, more than the largest generation radius has.
+    ///
+    /// [`Viewer`]: crate::simulation::Viewer
+    fn default() -> Self {
+        Self { loaded_per_second: 1_024.0, generated_per_second: 512.0, loaded: 1 << 20, generated: 1 << 24 }
+    }
+}
+
+impl ViewerLimits {
+    /// The radii as far as so many columns may be loaded.
+    pub(in crate::coordinator) fn cut(&self, radii: ViewerRadii) -> ViewerRadii {
+        // A square around the disc, so that it has no more columns in any case.
+        let most = (self.loaded.isqrt().max(1) - 1) / 2;
+        match columns(radii.load) <= f64::from(self.loaded) {
+            true => radii,
+            false => ViewerRadii { load: radii.load.min(most), ..radii },
+        }
+    }
+}
+
+/// Columns of a disc, or a few more.
+fn columns(radius: u32) -> f64 {
+    // Gauss: a disc of radius r has no more points than one of radius r + sqrt(1/2) has area.
+    std::f64::consts::PI * (f64::from(radius) + std::f64::consts::FRAC_1_SQRT_2).powi(2)
+}
+
+/// What was done for a viewer lately, and what was generated for it in all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    loaded: f64,
+    generated: f64,
+    total: u64,
+    is_told: bool,
+}
+
+/// What the viewers of a dimension may still have. A plain data structure: it is told of times, and measures none.
+#[derive(Debug, Default)]
+pub(in crate::coordinator) struct ViewerCaps {
+    limits: ViewerLimits,
+    now: Duration,
+    spent: BTreeMap<Holder, Spent>,
+}
+
+impl ViewerCaps {
+    pub fn new(limits: ViewerLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    pub fn limits(&self) -> &ViewerLimits {
+        &self.limits
+    }
+
+    /// What time has brought. Of a viewer that is gone it is remembered what it spent until that is over, so that it gains
+    /// nothing by going and coming back.
+    pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Holder) -> bool) {
+        let elapsed = now.saturating_sub(self.now).as_secs_f64();
+        self.now = now;
+        if elapsed == 0.0 || self.spent.is_empty() {
+            return;
+        }
+        let run_out = |level: f64, rate: f64| if rate > 0.0 { (level - rate * elapsed).max(0.0) } else { level };
+        let ViewerLimits { loaded_per_second, generated_per_second, .. } = self.limits;
+        self.spent.retain(|holder, spent| {
+            spent.loaded = run_out(spent.loaded, loaded_per_second);
+            spent.generated = run_out(spent.generated, generated_per_second);
+            is_here(holder) || spent.loaded + spent.generated > 0.0
+        });
+    }
+
+    /// Whether columns may be loaded for it now.
+    pub fn may_load(&self, holder: Holder, radii: ViewerRadii) -> bool {
+        let spent = self.spent.get(&holder).map_or(0.0, |spent| spent.loaded);
+        spent < at_once(radii.load, self.limits.loaded_per_second)
+    }
+
+    /// Whether columns may be generated for it now.
+    pub fn may_generate(&self, holder: Holder, radii: ViewerRadii) -> bool {
+        let Spent { generated, total, .. } = self.spent.get(&holder).copied().unwrap_or_default();
+        total < self.limits.generated && generated < at_once(radii.generation, self.limits.generated_per_second)
+    }
+
+    /// So many columns are loaded for it.
+    pub fn note_loaded(&mut self, holder: Holder, columns: usize) {
+        if let Some(spent) = self.spent_by(holder) {
+            spent.loaded += columns as f64;
+        }
+    }
+
+    /// So many columns are generated for it.
+    pub fn note_generated(&mut self, holder: Holder, columns: usize) {
+        let most = self.limits.generated;
+        let Some(spent) = self.spent_by(holder) else { return };
+        spent.generated += columns as f64;
+        spent.total += columns as u64;
+        if spent.total >= most && !std::mem::replace(&mut spent.is_told, true) {
+            bevy::log::warn!("{} columns were generated for {holder:?}: it gets no more new ones", spent.total);
+        }
+    }
+
+    /// Letters are bounded where they are sent.
+    fn spent_by(&mut self, holder: Holder) -> Option<&mut Spent> {
+        let is_viewer = !matches!(holder, Holder::Letters(_));
+        is_viewer.then(|| self.spent.entry(holder).or_default())
+    }
+}
+
+/// What may be done at once for a viewer that sees this far.
+fn at_once(radius: u32, per_second: f64) -> f64 {
+    2.0 * columns(radius) + if per_second > 0.0 { per_second } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::ChunkPos;
+    use uuid::Uuid;
+
+    const VIEWER: Holder = Holder::Region(Uuid::nil());
+
+    fn radii(radius: u32) -> ViewerRadii {
+        ViewerRadii::new(radius, radius, 0)
+    }
+
+    /// Columns generated for a viewer that always wants more, in batches, in so many seconds.
+    fn greedy(caps: &mut ViewerCaps, radii: ViewerRadii, from: u64, seconds: u64, is_here: bool) -> usize {
+        let mut generated = 0;
+        for step in from * 20..(from + seconds) * 20 {
+            caps.refill(Duration::from_millis(step * 50), |_| is_here);
+            while caps.may_generate(VIEWER, radii) {
+                caps.note_generated(VIEWER, 16);
+                generated += 16;
+            }
+        }
+        generated
+    }
+
+    #[test]
+    fn one_that_wants_more_and_more_has_its_rate_and_what_it_sees_twice() {
+        let limits = ViewerLimits { generated_per_second: 100.0, ..ViewerLimits::default() };
+        let mut caps = ViewerCaps::new(limits);
+        let first = greedy(&mut caps, radii(12), 1, 60, true);
+        assert!((6_000 + 2 * 441..6_000 + 2 * 500 + 150).contains(&first), "{first}");
+        // Gone and back at once: nothing is gained.
+        caps.refill(Duration::from_secs(61), |_| false);
+        let again = greedy(&mut caps, radii(12), 61, 10, true);
+        assert!((960..1_050).contains(&again), "{again}");
+        assert!(caps.may_load(VIEWER, radii(12)), "it loads as before");
+        // After a while without wishes, everything is as in the beginning.
+        caps.refill(Duration::from_secs(600), |_| false);
+        assert!(caps.spent.is_empty());
+    }
+
+    #[test]
+    fn a_total_is_never_refilled_as_long_as_the_viewer_is_there() {
+        let mut caps = ViewerCaps::new(ViewerLimits { generated: 1_000, ..ViewerLimits::default() });
+        assert_eq!(greedy(&mut caps, radii(8), 0, 10, true), 1_008, "the last batch is not cut");
+        caps.refill(Duration::from_secs(100_000), |_| true);
+        assert!(!caps.may_generate(VIEWER, radii(8)) && caps.may_load(VIEWER, radii(8)));
+    }
+
+    #[test]
+    fn rates_that_are_no_numbers_let_through_what_is_allowed_at_once_and_letters_are_not_counted() {
+        for rate in [0.0, -1.0, f64::NAN] {
+            let mut caps = ViewerCaps::new(ViewerLimits { generated_per_second: rate, ..ViewerLimits::default() });
+            let generated = greedy(&mut caps, radii(2), 0, 100, true);
+            assert!((26..80).contains(&generated), "{generated} at {rate}");
+        }
+        let mut caps = ViewerCaps::new(ViewerLimits { loaded_per_second: f64::INFINITY, ..ViewerLimits::default() });
+        caps.note_loaded(VIEWER, usize::MAX);
+        caps.refill(Duration::from_secs(1), |_| true);
+        assert!(caps.may_load(VIEWER, radii(0)));
+        let letters = Holder::Letters(ChunkPos::default());
+        caps.note_generated(letters, usize::MAX);
+        assert!(caps.may_generate(letters, radii(0)));
+    }
+
+    #[test]
+    fn a_radius_is_cut_to_what_may_be_loaded() {
+        let limits = ViewerLimits { loaded: 1_000, ..ViewerLimits::default() };
+        let cut = limits.cut(ViewerRadii::new(400, 500, 3));
+        assert_eq!(cut, ViewerRadii { load: 15, generation: 500, vertical: 3 });
+        assert_eq!(limits.cut(radii(16)), radii(16));
+        assert_eq!(ViewerLimits { loaded: 0, ..limits }.cut(radii(9)).load, 0);
+        let far = ViewerRadii::new(u32::MAX, u32::MAX, u32::MAX);
+        assert_eq!(ViewerLimits::default().cut(far), far, "the defaults cut nothing");
+    }
+}

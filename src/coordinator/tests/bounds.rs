@@ -1,0 +1,95 @@
+//! What careless or hostile senders and viewers may take.
+
+use super::*;
+use crate::coordinator::streaming::viewer_limits::ViewerLimits;
+use crate::coordinator::travel::letter_limits::{LetterBacklog, LetterLimits};
+use crate::simulation::{Address, Letter, LetterSender, Undeliverable};
+use crate::space::BlockPos;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Sends a closure that counts to a place `x` columns away.
+fn send(unwatched: &Unwatched, x: i64, ran: &Arc<AtomicUsize>) {
+    let block = BlockPos::new(x * 16, 0, 0);
+    let ran = ran.clone();
+    let run = move |_: &mut World| _ = ran.fetch_add(1, Ordering::Relaxed);
+    let letter = Letter::run(Address::Place(DimensionId(0), block), LetterSender::Main, Box::new(run));
+    unwatched.link.send(FromMain::PostToPlace { dimension: DIMENSION, block, letter });
+}
+
+#[test]
+fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
+    let letters = LetterLimits { places: 5, ..LetterLimits::default() };
+    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    unwatched.pass(10);
+    let (regions, columns) = (unwatched.dimension().regionizer.regions().len(), unwatched.dimension().columns.len());
+    let ran = Arc::new(AtomicUsize::new(0));
+    // Two for each of 150 places that lie far apart.
+    (0..300).for_each(|x| send(&unwatched, 1_000 + x % 150 * 100, &ran));
+    let mut passes = 0;
+    while ran.load(Ordering::Relaxed) < 300 {
+        unwatched.pass(1);
+        passes += 1;
+        let dimension = unwatched.dimension();
+        let (more_regions, more_columns) =
+            (dimension.regionizer.regions().len() - regions, dimension.columns.len() - columns);
+        // A place is one region, and a disc of radius 2 at the most.
+        assert!(more_regions <= 5 && more_columns <= 5 * 13, "{more_regions} regions, {more_columns} columns");
+        assert!(passes < 10_000, "only {} of 300 letters arrived", ran.load(Ordering::Relaxed));
+    }
+    unwatched.pass(60);
+    let dimension = unwatched.dimension();
+    assert_eq!((dimension.regionizer.regions().len(), dimension.columns.len()), (regions, columns));
+    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+}
+
+#[test]
+fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
+    let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes();
+    let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };
+    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    let region = unwatched.dimension().regionizer.regions()[0];
+    let id = unwatched.dimension().id;
+    let order = |order| ControlRegion { dimension: id, region, order };
+    unwatched.link.send(FromMain::Control(order(RegionOrder::Pause)));
+    unwatched.pass(2);
+    unwatched.link.take_published();
+    // To a region that does not tick: nothing is handed over.
+    let mut returned = Vec::new();
+    for number in 0..20_000_u64 {
+        let letter = Letter::message(Address::Main, LetterSender::Main, number);
+        let block = BlockPos::new(0, 0, 0);
+        unwatched.link.send(FromMain::PostToPlace { dimension: DIMENSION, block, letter });
+        if number % 1_000 == 999 {
+            unwatched.pass(1);
+            assert!(unwatched.app.world().resource::<LetterBacklog>().bytes() <= 100 * size);
+            returned.extend(unwatched.link.take_published().into_iter().flat_map(|published| published.letters));
+        }
+    }
+    assert_eq!(returned.len(), 20_000 - 100);
+    assert!(returned.iter().all(|letter| letter.returned() == Some(Undeliverable::TooManyLetters)));
+    // Once those that wait are handed over, the next ones go.
+    let ran = Arc::new(AtomicUsize::new(0));
+    unwatched.link.send(FromMain::Control(order(RegionOrder::Resume)));
+    unwatched.pass(3);
+    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+    (0..50).for_each(|_| send(&unwatched, 0, &ran));
+    unwatched.pass(3);
+    assert_eq!(ran.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn a_viewer_that_jumps_with_every_frame_has_no_more_generated_than_it_may() {
+    let viewers = ViewerLimits { generated_per_second: 20.0, ..ViewerLimits::default() };
+    let mut unwatched = Unwatched::with(CoordinatorConfig { viewers, ..CoordinatorConfig::default() });
+    // Half a minute, a disc of 13 columns and what lies around it in its batches each time.
+    for x in 0..600 {
+        unwatched.look_from(x * 1_000);
+        unwatched.pass(1);
+    }
+    let stored = unwatched.dimension().stored.completed_count();
+    assert!(stored <= 30 * 20 + 20 + 2 * 23 + 64, "{stored} columns");
+    // It stays, and has what it sees as soon as it may.
+    unwatched.pass(60);
+    let (dimension, here) = (unwatched.dimension(), ColumnPos::new(599_000, 0));
+    assert!(dimension.columns.contains_key(&here) && dimension.stored.completed_count() >= 400);
+}

@@ -1,0 +1,237 @@
+//! How many letters may be on their way: bounds in bytes for each sender and for all together, and a bound for the ground that
+//! is loaded for them. Plain data structures.
+
+use crate::region::RegionId;
+use crate::simulation::{Letter, LetterSender, Stamp};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How much the letters that a game sends may take of the world while they are on their way: until they are handed over, or
+/// have come back.
+///
+/// What exceeds it comes back to its sender as [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters).
+/// A letter counts with its own bytes and those of the message or closure in it, without what that has elsewhere in memory: one
+/// with a small message takes about 200.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LetterLimits {
+    /// Bytes of the letters of one sender: the main world, or a region.
+    pub sender_bytes: usize,
+    /// Bytes of the letters of all senders.
+    pub bytes: usize,
+    /// Places of a dimension for which ground is loaded at a time, at least one, so that letters to far places do not load the
+    /// whole world. Letters to other places where nothing is loaded wait for their turn.
+    pub places: usize,
+}
+
+impl Default for LetterLimits {
+    /// 64 MiB for each sender, 256 MiB for all, 256 places.
+    fn default() -> Self {
+        Self { sender_bytes: 64 << 20, bytes: 256 << 20, places: 256 }
+    }
+}
+
+/// The main world, or a region by the name that it had when it sent.
+type Sender = Option<(DimensionId, RegionId)>;
+
+fn sender(letter: &Letter) -> Sender {
+    match letter.from {
+        LetterSender::Main => None,
+        LetterSender::Region { dimension, region, .. } => Some((dimension, region)),
+    }
+}
+
+/// What one sender has on its way.
+#[derive(Default)]
+struct Share {
+    bytes: usize,
+    /// What stamps gave back since the last time that somebody looked.
+    returned: Arc<AtomicUsize>,
+    /// Its letters come back, and that was told.
+    is_refused: bool,
+}
+
+/// The letters that are on their way, by their senders.
+#[derive(Resource, Default)]
+pub(in crate::coordinator) struct LetterBacklog {
+    limits: LetterLimits,
+    shares: FxHashMap<Sender, Share>,
+    bytes: usize,
+}
+
+impl LetterBacklog {
+    pub fn new(limits: LetterLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Bytes that are on their way.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counts as delivered what was handed over since the last call. Only here, so that in lockstep it does not depend on
+    /// threads which letter is one too many.
+    pub fn settle(&mut self) {
+        let all = &mut self.bytes;
+        self.shares.retain(|_, share| {
+            let returned = share.returned.swap(0, Ordering::Relaxed);
+            share.bytes -= returned;
+            *all -= returned;
+            share.bytes > 0
+        });
+        // After a burst of many senders.
+        if self.shares.capacity() > 4 * self.shares.len() + 64 {
+            self.shares.shrink_to_fit();
+        }
+    }
+
+    /// Whether so many copies of the letter may be sent.
+    pub fn has_room(&mut self, letter: &Letter, copies: usize) -> bool {
+        let more = letter.bytes().saturating_mul(copies);
+        let LetterLimits { sender_bytes, bytes, .. } = self.limits;
+        let share = self.shares.entry(sender(letter)).or_default();
+        let has_room = share.bytes.saturating_add(more) <= sender_bytes && self.bytes.saturating_add(more) <= bytes;
+        if !has_room && !std::mem::replace(&mut share.is_refused, true) {
+            let who = sender(letter).map_or("the main world".to_owned(), |(of, region)| format!("{region} of {of}"));
+            let bytes = share.bytes;
+            warn!("{who} has {bytes} bytes of letters on their way, of {} in all: more of them come back", self.bytes);
+        }
+        has_room
+    }
+
+    /// Counts the letter from now until it is handed over or dropped.
+    pub fn stamp(&mut self, letter: Letter) -> Letter {
+        let share = self.shares.entry(sender(&letter)).or_default();
+        let stamp = Stamp::new(letter.bytes(), share.returned.clone());
+        share.bytes += letter.bytes();
+        self.bytes += letter.bytes();
+        letter.stamped(stamp)
+    }
+}
+
+/// The places that letters wait for. Ground is loaded for some of them at a time, in the order in which each got its first
+/// letter.
+#[derive(Default)]
+pub(in crate::coordinator) struct LetterPlaces {
+    queue: BTreeMap<u64, ChunkPos>,
+    numbers: FxHashMap<ChunkPos, u64>,
+    last: u64,
+    /// Ground is loaded for these.
+    held: FxHashSet<ChunkPos>,
+    /// Loaded for letters that were delivered since, and perhaps not unloaded yet.
+    leaving: FxHashSet<ColumnPos>,
+}
+
+impl LetterPlaces {
+    /// A letter waits for the place.
+    pub fn wait(&mut self, place: ChunkPos) {
+        if self.held.contains(&place) || self.numbers.contains_key(&place) {
+            return;
+        }
+        self.last += 1;
+        self.numbers.insert(place, self.last);
+        self.queue.insert(self.last, place);
+    }
+
+    /// No letter waits for the place any more.
+    pub fn end(&mut self, place: ChunkPos) {
+        if let Some(number) = self.numbers.remove(&place) {
+            self.queue.remove(&number);
+        }
+        if self.held.remove(&place) {
+            self.leaving.insert(place.column());
+        }
+    }
+
+    /// The places whose turn has come, if no more than `most` are loaded at a time. Ground that failed (`is_stuck`) takes no
+    /// other place's turn; neither does what is gone or is there without letters (`is_leaving` says what is not).
+    pub fn next(
+        &mut self,
+        most: usize,
+        is_stuck: impl Fn(ColumnPos) -> bool,
+        is_leaving: impl Fn(ColumnPos) -> bool,
+    ) -> Vec<ChunkPos> {
+        self.leaving.retain(|column| is_leaving(*column));
+        // After a burst of many places.
+        if self.numbers.capacity() > 4 * self.numbers.len() + 64 {
+            self.numbers.shrink_to_fit();
+        }
+        if self.queue.is_empty() {
+            return Vec::new();
+        }
+        let loading = self.held.iter().filter(|place| !is_stuck(place.column())).count();
+        let room = most.max(1).saturating_sub(loading + self.leaving.len());
+        let next: Vec<_> = std::iter::from_fn(|| self.queue.pop_first()).take(room).map(|(_, place)| place).collect();
+        for place in &next {
+            self.numbers.remove(place);
+            self.held.insert(*place);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::Address;
+
+    fn letter(from: LetterSender) -> Letter {
+        Letter::message(Address::Main, from, [0_u64; 16])
+    }
+
+    #[test]
+    fn a_sender_has_its_share_and_all_have_theirs() {
+        let (main, size) = (LetterSender::Main, letter(LetterSender::Main).bytes());
+        assert!((128..512).contains(&size), "{size}");
+        let limits = LetterLimits { sender_bytes: 3 * size, bytes: 5 * size, ..default() };
+        let mut backlog = LetterBacklog::new(limits);
+        let region = |region| LetterSender::Region { dimension: DimensionId(0), region, column: None };
+        let other = region(RegionId::new(7));
+        let send = |backlog: &mut LetterBacklog, from| {
+            let letter = letter(from);
+            backlog.has_room(&letter, 1).then(|| backlog.stamp(letter))
+        };
+        let mut sent: Vec<_> = std::iter::from_fn(|| send(&mut backlog, main)).collect();
+        assert_eq!(sent.len(), 3);
+        let others: Vec<_> = std::iter::from_fn(|| send(&mut backlog, other)).collect();
+        assert_eq!((others.len(), backlog.bytes()), (2, 5 * size));
+        // One is handed over: it counts until the next look.
+        drop(sent.pop());
+        assert!(send(&mut backlog, other).is_none());
+        backlog.settle();
+        let last = send(&mut backlog, other);
+        assert!(last.is_some() && send(&mut backlog, other).is_none() && send(&mut backlog, main).is_none());
+        // A letter that comes back does not count, and what was refused leaves nothing behind.
+        let returned = last.map(|letter| letter.give_back(crate::simulation::Undeliverable::TooManyLetters));
+        drop((sent, others));
+        backlog.settle();
+        assert_eq!((backlog.bytes(), backlog.shares.len()), (0, 0));
+        drop(returned);
+        assert!(!backlog.has_room(&letter(main), 4) && backlog.has_room(&letter(main), 3));
+    }
+
+    #[test]
+    fn so_many_places_are_loaded_at_a_time_in_the_order_of_their_first_letters() {
+        let place = |x| ChunkPos::new(x, 0, 0);
+        let mut places = LetterPlaces::default();
+        (0..1_000).chain(0..1_000).for_each(|x| places.wait(place(x)));
+        let never = |_: ColumnPos| false;
+        assert_eq!(places.next(3, never, never), [0, 1, 2].map(place));
+        places.wait(place(1));
+        assert!(places.next(3, never, never).is_empty());
+        // Delivered, and not unloaded yet; one has a viewer by now, and one that failed is nobody's turn.
+        places.end(place(0));
+        places.end(place(3));
+        assert!(places.next(3, never, |_| true).is_empty());
+        assert_eq!(places.next(3, never, never), [place(4)]);
+        assert_eq!(places.next(3, |column| column.x == 2, never), [place(5)]);
+        (0..1_000).for_each(|x| places.end(place(x)));
+        assert!(places.next(3, never, never).is_empty());
+        assert!(places.queue.is_empty() && places.held.is_empty() && places.leaving.is_empty());
+        assert!(places.numbers.capacity() < 64 && places.numbers.is_empty());
+    }
+}
