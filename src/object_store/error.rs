@@ -88,3 +88,10 @@ pub enum ObjectStoreError {
         reason: &'static str,
     },
 }
+
+impl ObjectStoreError {
+    /// Whether what is in the file is not what was written.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::NotAStore { .. } | Self::TooLarge { .. } | Self::Damaged { .. } | Self::Exhausted { .. })
+    }
+}

@@ -69,6 +69,17 @@ impl ObjectStore<FileDisk> {
         lock(file.try_lock_shared(), path)?;
         Self::open_on(FileDisk::new(file, path), signature, ObjectStoreOptions::default(), false)
     }
+
+    /// Opens a damaged store, such as one that was cut short, to read whatever is whole in it. The index is made anew, and an
+    /// object that is whole counts also if the batch that it was written in is not.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to_salvage(path: &Path, signature: &str) -> Result<Self> {
+        let file = File::open(path).map_err(FileError::of(path, "open"))?;
+        lock(file.try_lock_shared(), path)?;
+        Self::salvage_on(FileDisk::new(file, path), signature)
+    }
 }
 
 /// The first line of a store with this signature.

@@ -11,6 +11,15 @@ const AT_ONCE: u64 = 256;
 /// Writes that a report names; of the others it only has the number.
 const MAX_NAMED: usize = 1_000;
 
+/// What becomes of whole objects of a batch that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Torn {
+    /// They are not there: all of a batch counts, or nothing.
+    Dropped,
+    /// They are there, for whoever wants all that can be had.
+    Kept,
+}
+
 /// What was found in a store whose index was lost, and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
@@ -99,7 +108,13 @@ impl Chain {
 }
 
 /// Reads every block once. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
-pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64) -> Result<Found, ObjectStoreError> {
+pub(super) fn scan<D: Disk>(
+    disk: &D,
+    start: usize,
+    blocks: u64,
+    most_bytes: u64,
+    torn: Torn,
+) -> Result<Found, ObjectStoreError> {
     let mut chains = Chains::new();
     let mut report = Recovery { blocks, ..Recovery::default() };
     let mut counter = 0;
@@ -130,7 +145,7 @@ pub(super) fn scan<D: Disk>(disk: &D, start: usize, blocks: u64, most_bytes: u64
             }
         }
     }
-    Ok(sort_out(chains, counter.saturating_add(1), report, most_bytes))
+    Ok(sort_out(chains, counter.saturating_add(1), report, most_bytes, torn))
 }
 
 /// The commits that are whole, of which nothing is known to be there yet, and when each key was deleted last.
@@ -155,7 +170,7 @@ fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord
     (commits, deletes)
 }
 
-fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64) -> Found {
+fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64, torn: Torn) -> Found {
     let (mut commits, deletes) = read_commits(&chains, most_bytes);
     let mut stale = Vec::new();
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
@@ -164,10 +179,8 @@ fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64)
         if kind == Kind::Commit {
             continue;
         }
-        let whole = chain.first().and_then(|first| match in_batch && !commits.contains_key(&counter) {
-            true => Err("its batch is not whole"),
-            false => Ok(first),
-        });
+        let is_torn = torn == Torn::Dropped && in_batch && !commits.contains_key(&counter);
+        let whole = chain.first().and_then(|first| if is_torn { Err("its batch is not whole") } else { Ok(first) });
         let (version, blocks) = (chain.version, chain.blocks.len() as u64);
         let first = match whole {
             Ok(first) => first,

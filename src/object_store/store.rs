@@ -9,7 +9,7 @@ use super::block::{FILE_BLOCK_BYTES, Kind, MAX_KEY_BYTES};
 use super::free_list::FreeList;
 use super::index::Index;
 use super::payload::{self, Encoder, PayloadError};
-use super::recovery::Recovery;
+use super::recovery::{Recovery, Torn};
 use super::{Disk, FileDisk, ObjectStoreError, file};
 use crate::work::FileError;
 use std::collections::BTreeMap;
@@ -115,6 +115,32 @@ impl<D: Disk> ObjectStore<D> {
 
     /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
+        let (mut store, first, blocks) = Self::begun_on(disk, expected, options, is_writable)?;
+        if let Some((index, chain)) = store.stored_index(&first) {
+            let Index { counter, blocks, entries, commits, free } = index;
+            (store.counter, store.blocks, store.entries) = (counter, blocks, entries);
+            (store.commits, store.free, store.index) = (commits, free, chain);
+            store.is_index_written = true;
+            return Ok(store);
+        }
+        store.recover(blocks, Torn::Dropped)?;
+        Ok(store)
+    }
+
+    /// Opens the store on a disk to read all that is whole.
+    pub(super) fn salvage_on(disk: D, expected: &str) -> Result<Self> {
+        let (mut store, _, blocks) = Self::begun_on(disk, expected, ObjectStoreOptions::default(), false)?;
+        store.recover(blocks, Torn::Kept)?;
+        Ok(store)
+    }
+
+    /// A store of which nothing is known but its first block, and how many whole ones the file has.
+    fn begun_on(
+        disk: D,
+        expected: &str,
+        options: ObjectStoreOptions,
+        is_writable: bool,
+    ) -> Result<(Self, [u8; FILE_BLOCK_BYTES], u64)> {
         let length = disk.len().map_err(FileError::of(disk.path(), "measure"))?;
         let mut first = [0; FILE_BLOCK_BYTES];
         let known = usize::try_from(length).unwrap_or(FILE_BLOCK_BYTES).min(FILE_BLOCK_BYTES);
@@ -126,17 +152,8 @@ impl<D: Disk> ObjectStore<D> {
         }
         // One that was cut short has a block 0 all the same, which is nobody else's.
         let blocks = (length / FILE_BLOCK_BYTES as u64).max(1);
-        let mut store =
-            Self::new(disk, expected, options, is_writable, Index { counter: 1, blocks, ..Index::default() });
-        if let Some((index, chain)) = store.stored_index(&first) {
-            let Index { counter, blocks, entries, commits, free } = index;
-            (store.counter, store.blocks, store.entries) = (counter, blocks, entries);
-            (store.commits, store.free, store.index) = (commits, free, chain);
-            store.is_index_written = true;
-            return Ok(store);
-        }
-        store.recover(length / FILE_BLOCK_BYTES as u64)?;
-        Ok(store)
+        let index = Index { counter: 1, blocks, ..Index::default() };
+        Ok((Self::new(disk, expected, options, is_writable, index), first, length / FILE_BLOCK_BYTES as u64))
     }
 
     fn new(disk: D, signature: &str, options: ObjectStoreOptions, is_writable: bool, index: Index) -> Self {
@@ -219,6 +236,17 @@ impl<D: Disk> ObjectStore<D> {
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         let from = self.entries.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry.version))
+    }
+
+    /// Whether the object `key` may have been lost with the end of the batch that the object `written` is of: the objects of a
+    /// batch are written by key. Only a store that was opened to be [salvaged](ObjectStore::open_to_salvage) has parts of batches.
+    pub(crate) fn may_be_cut_off(&self, key: &str, written: &str) -> bool {
+        let torn =
+            self.entries.get(written).filter(|entry| entry.in_batch && !self.commits.contains_key(&entry.counter));
+        let Some(Entry { counter, .. }) = torn else { return false };
+        let of_batch = self.entries.iter().filter(|(_, entry)| entry.in_batch && entry.counter == *counter);
+        // Small ones may be in gaps before.
+        of_batch.max_by_key(|(_, entry)| entry.first).is_some_and(|(last, _)| key > last.as_str())
     }
 
     /// Reads an object; `None` if there is none.

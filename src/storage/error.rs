@@ -118,18 +118,26 @@ pub enum StoreError {
 
 impl StoreError {
     /// Whether it is of something stored that is not what was written, and not of the store itself.
-    pub(crate) fn is_damage(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Damaged { .. } | Self::DamagedFile { .. })
     }
 
-    /// What a backend said.
+    /// What a backend said. Where it names files of the store, their folder is left out: the error says where the store is.
     pub(super) fn backend(
         operation: Operation,
         family: Option<Family>,
         path: &Path,
         reason: impl Into<String>,
     ) -> Self {
-        Self::Backend { operation, family, path: path.to_path_buf(), reason: reason.into() }
+        Self::Backend { operation, family, path: path.to_path_buf(), reason: without_folder(&reason.into(), path) }
+    }
+}
+
+/// A text in which the files in a folder are named without it.
+pub(super) fn without_folder(text: &str, folder: &Path) -> String {
+    match folder.to_str() {
+        Some(folder) if !folder.is_empty() => text.replace(&format!("{}/", folder.trim_end_matches('/')), ""),
+        _ => text.to_owned(),
     }
 }
 

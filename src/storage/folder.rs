@@ -22,6 +22,9 @@ const DATABASE: &str = "db";
 const SNAPSHOTS: &str = "snapshots";
 #[cfg(feature = "rocksdb")]
 const UNFINISHED_DATABASE: &str = "db.unfinished";
+/// Links to what is left of the database that an unfinished one is made of.
+#[cfg(feature = "rocksdb")]
+const REMAINS: &str = "db.remains";
 
 const SIGNATURE: &str = "bevy_terrane world";
 
@@ -33,14 +36,25 @@ const MARKER_LIMIT: u64 = 4096;
 pub(super) struct WorldFolder {
     path: PathBuf,
     is_new: bool,
-    lock: File,
+    /// `None` for one that is only read, and has no lock that could be taken.
+    lock: Option<File>,
+}
+
+/// What a folder's lock is taken for.
+#[cfg_attr(not(feature = "rocksdb"), allow(dead_code))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// To change the world, alone.
+    Alone,
+    /// To read it, as others may at the same time.
+    Shared,
 }
 
 impl Drop for WorldFolder {
     /// Closing the file would give the lock back only when nobody else has it open: a process that this one is starting at
     /// this moment has, until it is another program.
     fn drop(&mut self) {
-        _ = self.lock.unlock();
+        _ = self.lock.as_ref().map(File::unlock);
     }
 }
 
@@ -61,7 +75,7 @@ impl WorldFolder {
         // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
         // another process may just have made the world.
         is_new(path)?;
-        let lock = lock(path)?;
+        let lock = lock(path, Hold::Alone)?;
         let is_new = is_new(path)?;
         Ok(Self { path: path.to_path_buf(), is_new, lock })
     }
@@ -70,7 +84,7 @@ impl WorldFolder {
     #[cfg(feature = "rocksdb")]
     pub(super) fn open_to_fill(path: &Path) -> Result<Self, WorldOpenError> {
         if is_left_over(path) {
-            let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path)? };
+            let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path, Hold::Alone)? };
             // Before this one had the lock, another process may have made it a world.
             if is_left_over(path) {
                 left.clear().map_err(FileError::of(path, "clear"))?;
@@ -79,17 +93,58 @@ impl WorldFolder {
         Self::open(path)
     }
 
-    /// Locks the world in `path`, which must be there.
+    /// Locks the world in `path`, which must be there, to change it.
+    #[cfg(feature = "rocksdb")]
     pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
-        match fs::metadata(path) {
-            Ok(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(WorldOpenError::NoWorld { path: path.to_path_buf() })
+        expect_world(path)?;
+        Self::open(path)
+    }
+
+    /// Locks the world in `path`, which must be there, to read it, as others may at the same time. The folder may be on a disk
+    /// that cannot be written: nothing in it is changed, and only a lock that is missing is made if possible.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn open_to_read(path: &Path) -> Result<Self, WorldOpenError> {
+        expect_world(path)?;
+        let lock = lock(path, Hold::Shared)?;
+        Ok(Self { path: path.to_path_buf(), is_new: false, lock })
+    }
+
+    /// The same for a world whose marker may be missing or damaged, which is told then.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn open_to_salvage(path: &Path) -> Result<(Self, Option<WorldOpenError>), WorldOpenError> {
+        let damage = match expect_world(path) {
+            Ok(()) => None,
+            Err(damage @ WorldOpenError::MarkerDamaged { .. }) => Some(damage),
+            // Other files may be beside the database.
+            Err(WorldOpenError::NoWorld { .. } | WorldOpenError::NotAWorld { .. }) if holds_database(path) => {
+                Some(WorldOpenError::MarkerDamaged { path: path.join(MARKER), reason: "it is missing".into() })
             }
-            Err(error) => Err(FileError::of(path, "open")(error).into()),
-            Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
-            Ok(_) => Self::open(path),
+            Err(error) => return Err(error),
+        };
+        if !path.join(DATABASE).is_dir() {
+            return Err(WorldOpenError::DatabaseMissing { path: path.join(DATABASE) });
         }
+        let lock = lock(path, Hold::Shared)?;
+        Ok((Self { path: path.to_path_buf(), is_new: false, lock }, damage))
+    }
+
+    /// Whether there is a world in `path`, or what looks like one.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn holds_world(path: &Path) -> bool {
+        fs::symlink_metadata(path.join(MARKER)).is_ok()
+    }
+
+    /// Removes the world in `path`, which was only just made, and leaves all else that is there.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn remove_world(path: &Path) -> Result<(), WorldOpenError> {
+        let folder = Self::open_existing(path)?;
+        let remove = || {
+            // Without its marker it is no world.
+            fs::remove_file(path.join(MARKER))?;
+            fs::remove_dir_all(folder.database())?;
+            folder.forget()
+        };
+        Ok(remove().map_err(FileError::of(path, "clear"))?)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -118,6 +173,12 @@ impl WorldFolder {
         self.path.join(UNFINISHED_DATABASE)
     }
 
+    /// Where files of another database are linked to while they are read.
+    #[cfg(feature = "rocksdb")]
+    pub(super) fn remains(&self) -> PathBuf {
+        self.path.join(REMAINS)
+    }
+
     /// The unfinished database is whole.
     #[cfg(feature = "rocksdb")]
     pub(super) fn finish_database(&self) -> Result<(), WorldOpenError> {
@@ -129,7 +190,7 @@ impl WorldFolder {
     /// Removes all of an unfinished world but the lock, and last that by which it is known as one.
     #[cfg(feature = "rocksdb")]
     pub(super) fn clear(&self) -> io::Result<()> {
-        for folder in [self.snapshots(), self.unfinished_database()] {
+        for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
             match fs::remove_dir_all(folder) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -221,38 +282,81 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
 fn is_left_over(path: &Path) -> bool {
     let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let names = fs::read_dir(path).and_then(names).unwrap_or_default();
-    let ours = [LOCK, UNFINISHED_DATABASE, SNAPSHOTS].map(OsStr::new);
+    let ours = [LOCK, UNFINISHED_DATABASE, REMAINS, SNAPSHOTS].map(OsStr::new);
     ours[..2].iter().all(|name| names.iter().any(|found| found == name))
         && names.iter().all(|name| ours.contains(&name.as_os_str()))
 }
 
-fn lock(path: &Path) -> Result<File, WorldOpenError> {
+/// There must be a world, of a format that is known.
+#[cfg(feature = "rocksdb")]
+fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
+        Err(error) => Err(FileError::of(path, "open")(error).into()),
+        Ok(_) if is_new(path)? => Err(WorldOpenError::NoWorld { path: path.to_path_buf() }),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Whether there is a database with something in it, by the names of its files.
+#[cfg(feature = "rocksdb")]
+fn holds_database(path: &Path) -> bool {
+    let Ok(mut files) = fs::read_dir(path.join(DATABASE)) else { return false };
+    files.any(|file| {
+        let name = file.map(|file| file.file_name()).unwrap_or_default();
+        ["sst", "log"].iter().any(|kind| Path::new(&name).extension() == Some(OsStr::new(kind)))
+    })
+}
+
+/// Takes the lock; `None` if it is taken to be shared, and the folder has none and cannot be written.
+fn lock(path: &Path, hold: Hold) -> Result<Option<File>, WorldOpenError> {
     let path = path.join(LOCK);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(FileError::of(&path, "open"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // Best effort: on some systems a locked file cannot be read.
-            _ = (&file).take(64).read_to_string(&mut holder);
-            let process = holder.trim().strip_prefix("process = ").and_then(|number| number.parse().ok());
-            return Err(WorldOpenError::Locked { path, process });
-        }
+    let to_write = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let opened = match hold {
+        Hold::Alone => to_write(),
+        // A new one keeps a game from opening the world meanwhile.
+        Hold::Shared => File::open(&path).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => to_write(),
+            _ => Err(error),
+        }),
+    };
+    let file = match opened {
+        Err(error) if hold == Hold::Shared && is_refusal(error.kind()) => return Ok(None),
+        opened => opened.map_err(FileError::of(&path, "open"))?,
+    };
+    let locked = if hold == Hold::Shared { file.try_lock_shared() } else { file.try_lock() };
+    match locked {
+        Ok(()) if hold == Hold::Shared => {}
+        Ok(()) => sign(&file).map_err(FileError::of(&path, "write"))?,
+        Err(TryLockError::WouldBlock) => return Err(WorldOpenError::Locked { process: holder(&file), path }),
         Err(TryLockError::Error(error)) => return Err(FileError::of(&path, "lock")(error).into()),
     }
-    let mut write = || {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "process = {}", std::process::id())
-    };
-    write().map_err(FileError::of(&path, "write"))?;
-    Ok(file)
+    Ok(Some(file))
+}
+
+/// Whether a folder cannot be written, whoever tries.
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
+}
+
+/// The number of the process that has the world open, as far as it is known. Those that only read do not leave theirs.
+fn holder(file: &File) -> Option<u32> {
+    if file.try_lock_shared().is_ok() {
+        _ = file.unlock();
+        return None;
+    }
+    let mut holder = String::new();
+    // Best effort: on some systems a locked file cannot be read.
+    _ = file.take(64).read_to_string(&mut holder);
+    holder.trim().strip_prefix("process = ").and_then(|number| number.parse().ok())
+}
+
+/// Leaves the number of this process.
+fn sign(mut file: &File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "process = {}", std::process::id())
 }
 
 /// Makes a folder and those that it is in.

@@ -162,11 +162,6 @@ pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
     first..after(&last)
 }
 
-/// The range of the pieces of all graphs.
-pub(super) fn all_tiles_range() -> Range<Vec<u8>> {
-    tile_range(DimensionId(0)).start..tile_range(DimensionId(u64::MAX)).end
-}
-
 /// The dimension and the place of a tile's key.
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     let mut key = KeyReader::behind(TILE, key)?;

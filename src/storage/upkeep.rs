@@ -35,13 +35,13 @@ pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
 pub use exports::{
     EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
-    ImportOptions, ImportReport, KeptObjectError, LostObject, check_export, export_file,
+    ImportOptions, ImportReport, KeptObjectError, LostObject, export_file,
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
 pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
-pub use new_world::{copy_world, restore_world, salvage_world};
+pub use new_world::{copy_world, import_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
 pub use salvage::{SalvageReport, salvage};
 pub use verify::{Damage, VerifyReport};
@@ -64,4 +64,15 @@ pub enum UpkeepError {
     /// It was told to stop, and nothing of it is left.
     #[error("it was stopped")]
     Cancelled,
+}
+
+impl UpkeepError {
+    /// Whether something stored is not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Open(error) => error.is_damage(),
+            Self::Store(error) => error.is_damage(),
+            Self::NotEmpty { .. } | Self::Cancelled => false,
+        }
+    }
 }

@@ -157,7 +157,9 @@ pub enum WorldOpenError {
         supported: u32,
     },
     /// The file that names the format does not.
-    #[error("{} is damaged: {reason}; restore it from a backup of the world", path.display())]
+    #[error(
+        "{} is damaged: {reason}; restore it from a backup, or all of the world with `terrane salvage`", path.display()
+    )]
     MarkerDamaged {
         /// The marker file.
         path: PathBuf,
@@ -172,8 +174,7 @@ pub enum WorldOpenError {
     },
     /// The database cannot be used.
     #[error(
-        "{source}; if the disk is sound, restore the world {} from a backup, or what can be read of it with `terrane salvage`",
-        path.display()
+        "{source}; if the disk is sound, restore the world from a backup, or what can be read of it with `terrane salvage`"
     )]
     Database {
         /// The world's folder.

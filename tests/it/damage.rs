@@ -10,6 +10,7 @@ mod ground;
 mod kills;
 mod locked;
 mod logs;
+mod salvaging;
 mod tables;
 
 use crate::support::{folder, noise};

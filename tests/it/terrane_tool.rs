@@ -7,6 +7,8 @@
 #[path = "../../tools/src/main.rs"]
 mod tool;
 
+mod endings;
+
 use crate::schematics::{real_file, states};
 use crate::support::*;
 use bevy_terrane::block::BlockRecord;
@@ -41,6 +43,18 @@ fn try_run(arguments: &[&str], is_stopped: bool) -> Result<Outcome, String> {
 
 fn run(arguments: &[&str]) -> Outcome {
     try_run(arguments, false).unwrap()
+}
+
+/// The exit code, and what is printed.
+fn exit(arguments: &[&str]) -> (u8, String) {
+    let line = ["terrane"].into_iter().chain(arguments.iter().copied());
+    match Arguments::try_parse_from(line) {
+        Err(error) => (error.exit_code() as u8, error.to_string()),
+        Ok(arguments) => match tool::run(&arguments, &Stop::default()) {
+            Ok(outcome) => (outcome.end.code(), outcome.text),
+            Err(error) => (error.code(), error.to_string()),
+        },
+    }
 }
 
 fn ending(outcome: &Outcome) -> &str {
@@ -521,7 +535,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let other = path("other");
     let error = try_run(&["import", &file, &other, "--create"], false).unwrap_err();
     assert!(error.contains("world.objects") && error.contains("cannot be used"), "{error}");
-    let rest = run(&["import", &file, &other, "--leave-damaged"]);
+    let rest = run(&["import", &file, &other, "--leave-damaged", "--create"]);
     let lost = rest.json["lost"].as_array().unwrap().len() as u64;
     assert_eq!(ending(&rest), "damaged");
     assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);

@@ -1,5 +1,6 @@
 //! What the user can choose.
 
+use super::outcome::Failure;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::upkeep::{ExistingGround, ExportLayout};
 use clap::error::ErrorKind;
@@ -388,12 +389,12 @@ impl Arguments {
 
 impl ExportWorldArguments {
     /// The box.
-    pub fn area(&self) -> Result<BlockBox, String> {
+    pub fn area(&self) -> Result<BlockBox, Failure> {
         let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(BlockBox::ALL) };
         let (low, high) = match (from.y, to.y) {
             (None, None) => (i64::MIN, i64::MAX),
             (Some(low), Some(high)) => (low, high),
-            _ => return Err("give both corners a height, or none".into()),
+            _ => return Err(Failure::arguments("give both corners a height, or none")),
         };
         Ok(BlockBox::new(BlockPos::new(from.x, low, from.z), BlockPos::new(to.x, high, to.z)))
     }
@@ -401,11 +402,11 @@ impl ExportWorldArguments {
 
 impl ImportWorldArguments {
     /// How far it is moved, in chunks.
-    pub fn moved_by(&self) -> Result<[i64; 3], String> {
+    pub fn moved_by(&self) -> Result<[i64; 3], Failure> {
         let BlockPos { x, y, z } = self.r#move;
         match [x, y, z].iter().all(|blocks| blocks % 16 == 0) {
             true => Ok([x, y, z].map(|blocks| blocks / 16)),
-            false => Err("--move takes multiples of 16: an export holds whole chunks".into()),
+            false => Err(Failure::arguments("--move takes multiples of 16: an export holds whole chunks")),
         }
     }
 }
@@ -434,16 +435,17 @@ impl Existing {
 
 impl PruneArguments {
     /// What is to be kept.
-    pub fn area(&self) -> Result<ColumnArea, String> {
+    pub fn area(&self) -> Result<ColumnArea, Failure> {
         if let (Some(min), Some(max)) = (self.from, self.to) {
             return match min.x <= max.x && min.z <= max.z {
                 true => Ok(ColumnArea::Box { min, max }),
-                false => {
-                    Err(format!("there is nothing between {min} and {max}: --from must have the lower coordinates"))
-                }
+                false => Err(Failure::arguments(format!(
+                    "there is nothing between {min} and {max}: --from must have the lower coordinates"
+                ))),
             };
         }
-        let (center, radius) = (self.center, self.radius.ok_or("give a --radius, or --from and --to")?);
+        let (center, radius) =
+            (self.center, self.radius.ok_or_else(|| Failure::arguments("give a --radius, or --from and --to"))?);
         Ok(match self.shape {
             Shape::Disc => ColumnArea::Disc { center, radius },
             Shape::Square => ColumnArea::Square { center, radius },

@@ -20,10 +20,13 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Sto
     let backup = match WorldStore::open_existing(&config, Access::Maintain) {
         Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("stopped; no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
-        Err(locked @ WorldOpenError::Locked { .. }) => match ask_for(world, folder, keep, &locked, stop)? {
-            Some(backup) => backup,
-            None => return Ok(Outcome::stopped("stopped; a backup that the game has begun is made all the same")),
-        },
+        // A program that only reads does not say who it is, and makes no backups.
+        Err(locked @ WorldOpenError::Locked { process: Some(_), .. }) => {
+            match ask_for(world, folder, keep, &locked, stop)? {
+                Some(backup) => backup,
+                None => return Ok(Outcome::stopped("stopped; a backup that the game has begun is made all the same")),
+            }
+        }
         Err(error) => return Err(error.into()),
     };
     let text = format!("backup {} with {} was made", backup.number, bytes(backup.bytes));

@@ -1,7 +1,7 @@
 //! New worlds of others.
 
-use super::display::{Display, open};
-use super::outcome::{End, Outcome, Result, bytes};
+use super::display::{Display, SALVAGE, open};
+use super::outcome::{End, Failure, Outcome, Result, bytes};
 use super::verify::{damages, damages_as_json};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{copy_world, salvage_world};
@@ -12,8 +12,9 @@ use std::path::Path;
 pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("copying", "values", stop);
-    let report = copy_world(&store, new, |progress| display.show(progress))?;
+    let report = copy_world(&store, new, |progress| display.show(progress));
     drop(display);
+    let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(SALVAGE))?;
     let (entries, copied) = (report.copied.done, report.copied.bytes);
     let json = json!({ "entries": entries, "bytes": copied });
     Ok(match report.finished {
@@ -23,10 +24,10 @@ pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
 }
 
 pub fn salvage(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
-    let store = open(world, Access::Read)?;
     let mut display = Display::new("salvaging", "values", stop);
-    let report = salvage_world(&store, new, |progress| display.show(progress))?;
+    let report = salvage_world(world, new, |progress| display.show(progress));
     drop(display);
+    let report = report?;
     let (entries, read) = (report.read.done, report.read.bytes);
     let json = json!({
         "entries": entries,

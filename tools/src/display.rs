@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two lines where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);
+/// What helps if a world is damaged.
+pub const SALVAGE: &str = "; `terrane salvage` makes a new world of what can still be read";
 /// The length of the bar.
 const WHOLE: u64 = 1_000;
 
@@ -78,7 +80,8 @@ pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
     let dimensions = store.dimensions()?;
     let names: Vec<String> = dimensions.iter().map(|dimension| format!("{:?}", dimension.name)).collect();
     let found = dimensions.into_iter().find(|dimension| dimension.name == name);
-    Ok(found.ok_or_else(|| format!("the world has no dimension {name:?}; it has {}", names.join(", ")))?)
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Ok(found.ok_or_else(|| format!("the world has no dimension {name:?}; it has {known}"))?)
 }
 
 /// Opens a world that is there.

@@ -1,16 +1,20 @@
 //! A dimension, or a box of one, in and out of the files of an export.
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
-use super::display::{Display, open};
-use super::outcome::{End, Outcome, Result, bytes};
+use super::display::Display;
+use super::outcome::{End, Failure, Outcome, Result, bytes};
+use bevy_terrane::object_store::ObjectStoreError;
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, check_export, export_file,
+    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
-use bevy_terrane::work::Stop;
+use bevy_terrane::work::{Progress, Stop};
 use serde_json::json;
 use std::fs;
+
+/// What helps if something is damaged.
+const LEAVE_DAMAGED: &str = "; --leave-damaged takes all that is whole";
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
@@ -21,17 +25,17 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
         leaves_damaged: *leave_damaged,
         ..ExportOptions::default()
     };
-    let store = WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Read);
-    let store = store.map_err(|error| match error {
-        WorldOpenError::Locked { .. } => {
-            format!("{error}, or back it up, restore the backup elsewhere and export that")
+    let store = match WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Read) {
+        Err(error @ WorldOpenError::Locked { .. }) => {
+            let hint = ", or back it up, restore the backup elsewhere and export that";
+            return Err(Failure::from(error).with_hint(hint));
         }
-        error => error.to_string(),
-    })?;
+        store => store?,
+    };
     let mut display = Display::new("exporting", "chunks", stop);
     let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
     drop(display);
-    let report = report?;
+    let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(LEAVE_DAMAGED))?;
     let files = (1..=report.files).map(|number| export_file(file, number));
     let on_disk: u64 = files.filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
@@ -71,22 +75,28 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         leaves_damaged: *leave_damaged,
         begins_anew: *anew,
     };
-    if *create {
-        // No world is made for a file that has nothing for it.
-        check_export(file)?;
-    }
-    let store = match create {
-        true => WorldStore::open(&StorageConfig::Path(world.to_path_buf()))?,
-        false => open(world, Access::Write).map_err(|error| format!("{error}; --create makes a world"))?,
-    };
     let mut display = Display::new("importing", "chunks", stop);
-    let imported = store.import_dimension(file, &options, |progress| display.show(progress));
+    let mut show = |progress: &Progress| display.show(progress);
+    let imported = match create {
+        true => import_world(file, world, &options, show),
+        false => WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Write)
+            .map_err(ImportError::World)
+            .and_then(|store| store.import_dimension(file, &options, &mut show)),
+    };
     drop(display);
-    let report = imported.map_err(|error| match error {
-        ImportError::Occupied { .. } => format!("{error}; --existing says what becomes of them"),
-        ImportError::Ungenerated { .. } => format!("{error}; --only-generated leaves them out"),
-        ImportError::OtherOptions => format!("{error}, with --anew"),
-        error => error.to_string(),
+    let report = imported.map_err(|error| {
+        let hint = match &error {
+            ImportError::Occupied { .. } => "; --existing says what becomes of them",
+            ImportError::Ungenerated { .. } => "; --only-generated leaves them out",
+            ImportError::OtherOptions => ", with --anew",
+            ImportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
+            ImportError::World(_) | ImportError::Store(_) | ImportError::Dimension(_) => "",
+            // There is nothing to take.
+            ImportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
+            error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
+            _ => "",
+        };
+        Failure::from(error).with_hint(hint)
     })?;
     let json = json!({
         "columns": report.columns,

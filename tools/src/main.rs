@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.print(arguments.json),
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.code())
         }
     }
 }

@@ -1,11 +1,109 @@
 //! What is printed at the end.
 
+use bevy_terrane::snapshot::closed_world::ClosedWorldError;
+use bevy_terrane::storage::upkeep::{ExportError, ImportError, UpkeepError};
+use bevy_terrane::storage::{StoreError, WorldOpenError};
 use serde_json::Value;
-use std::error::Error;
+use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// What a command needs, or why it cannot have it.
-pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    message: String,
+    kind: FailureKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FailureKind {
+    Error,
+    WrongArguments,
+    /// Something stored is not what was written.
+    Damage,
+}
+
+impl Failure {
+    /// Damage that a command does not go on past.
+    pub fn damage(message: String) -> Self {
+        Self { message, kind: FailureKind::Damage }
+    }
+
+    /// Arguments that do not go together.
+    pub fn arguments(message: impl Into<String>) -> Self {
+        Self { message: message.into(), kind: FailureKind::WrongArguments }
+    }
+
+    /// What a part of the library says, and whether that is damage.
+    fn of(error: &dyn fmt::Display, is_damage: bool) -> Self {
+        Self { message: error.to_string(), kind: if is_damage { FailureKind::Damage } else { FailureKind::Error } }
+    }
+
+    /// The same, with what helps.
+    pub fn with_hint(mut self, hint: &str) -> Self {
+        self.message += hint;
+        self
+    }
+
+    /// The same, with what helps if it is damage.
+    pub fn with_hint_for_damage(self, hint: &str) -> Self {
+        if self.kind == FailureKind::Damage { self.with_hint(hint) } else { self }
+    }
+
+    /// For whoever started the program.
+    pub fn code(&self) -> u8 {
+        match self.kind {
+            FailureKind::Error => 1,
+            FailureKind::WrongArguments => 2,
+            FailureKind::Damage => End::Damaged.code(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, kind: FailureKind::Error }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        error.to_string().into()
+    }
+}
+
+impl From<ClosedWorldError> for Failure {
+    fn from(error: ClosedWorldError) -> Self {
+        Self::of(&error, matches!(&error, ClosedWorldError::Store(error) if error.is_damage()))
+    }
+}
+
+macro_rules! from_errors_that_know_damage {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::of(&error, error.is_damage())
+            }
+        }
+    )*};
+}
+
+from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError, ExportError, ImportError);
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq)]

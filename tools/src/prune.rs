@@ -1,8 +1,8 @@
 //! Deleting what lies outside a shape, and giving room back.
 
 use super::arguments::PruneArguments;
-use super::display::{Display, dimension, folder_bytes, open};
-use super::outcome::{End, Outcome, Result, bytes};
+use super::display::{Display, SALVAGE, dimension, folder_bytes, open};
+use super::outcome::{End, Failure, Outcome, Result, bytes};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
 use bevy_terrane::storage::{Access, WorldStore};
@@ -24,8 +24,8 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let dimension = dimension(&store, name)?;
     let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
     let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
-    let report = report?;
     drop(display);
+    let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(SALVAGE))?;
     let mut is_finished = report.finished;
     if is_finished && !arguments.dry_run {
         is_finished = compact_all(&store, stop)?.is_continue();
@@ -54,7 +54,7 @@ fn compact_all(store: &WorldStore, stop: &Stop) -> Result<ControlFlow<()>> {
 
 fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
-        return Err("this deletes ground for good; say --yes if that is meant".into());
+        return Err(Failure::arguments("this deletes ground for good; say --yes if that is meant"));
     }
     eprint!("All of {dimension:?} outside the {keep} is deleted for good. Type yes to go on: ");
     io::stderr().flush()?;

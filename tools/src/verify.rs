@@ -11,8 +11,9 @@ use std::path::Path;
 pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let mut display = Display::new("verifying", "values", stop);
-    let report = store.verify(|progress| display.show(progress))?;
+    let report = store.verify(|progress| display.show(progress));
     drop(display);
+    let report = report?;
     let mut text = damages(&report.damage);
     text += &format!(
         "{} values, {} were read; {} are damaged\n",
@@ -20,6 +21,9 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
         bytes(report.read.bytes),
         report.damage.count()
     );
+    if report.marked_lost > 0 {
+        text += &format!("{} chunks are marked as lost since they were found damaged before\n", report.marked_lost);
+    }
     if report.stale > 0 {
         text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);
     }
@@ -28,6 +32,7 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
         "bytes": report.read.bytes,
         "damaged": report.damage.count(),
         "damages": damages_as_json(&report.damage),
+        "marked_lost": report.marked_lost,
         "stale_keys": report.stale,
     });
     Ok(Outcome::new(End::of(report.finished, report.damage.is_empty()), text, json))
@@ -49,6 +54,8 @@ pub fn damages_as_json(list: &Listed<Damage>) -> Value {
         Damage::TwoTiers { .. } => "two_tiers",
         Damage::Unmarked { .. } => "unmarked",
         Damage::Unindexed { .. } => "unindexed",
+        Damage::File { .. } => "file",
+        Damage::LostRecord { .. } => "lost_record",
     };
     list.first.iter().map(|damage| json!({ "kind": kind(damage), "what": damage.to_string() })).collect()
 }

@@ -5,6 +5,7 @@ use super::{ObjectStore, Result};
 use crate::object_store::block::{self, Content, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::object_store::index::{self, Index};
 use crate::object_store::payload::{self, Encoder};
+use crate::object_store::recovery::Torn;
 use crate::object_store::{Disk, recovery};
 use crate::work::FileError;
 
@@ -21,8 +22,8 @@ impl<D: Disk> ObjectStore<D> {
     }
 
     /// Makes the index anew of what the blocks say that are there.
-    pub(super) fn recover(&mut self, blocks: u64) -> Result<()> {
-        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes)?;
+    pub(super) fn recover(&mut self, blocks: u64, torn: Torn) -> Result<()> {
+        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes, torn)?;
         (self.entries, self.commits, self.counter) = (found.entries, found.commits, found.counter);
         self.recovery = Some(found.report);
         let mut used: Vec<(u64, u64)> = self.entries.values().map(|entry| (entry.first, entry.blocks)).collect();

@@ -5,13 +5,16 @@ mod compaction;
 mod entries;
 mod files;
 mod log_file;
+mod remains;
 mod reopening;
 #[cfg(test)]
 mod tests;
 
+use crate::storage::error::without_folder;
 use crate::storage::{
     Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys,
 };
+pub(in crate::storage) use remains::{LostFile, Remains};
 use reopening::{Database, Failure};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
@@ -149,7 +152,8 @@ impl RocksStore {
     fn error(&self, operation: Operation, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
         move |error| match (operation, family, error.kind()) {
             (Operation::Read | Operation::Scan, Some(family), ErrorKind::Corruption) => {
-                StoreError::Damaged { family, path: self.path.clone(), reason: error.into_string() }
+                let reason = without_folder(error.as_ref(), &self.path);
+                StoreError::Damaged { family, path: self.path.clone(), reason }
             }
             _ => StoreError::backend(operation, family, &self.path, error),
         }

@@ -2,9 +2,13 @@
 
 #[cfg(feature = "rocksdb")]
 use super::snapshot_files;
-#[cfg(feature = "rocksdb")]
-use crate::storage::RocksStore;
 use crate::storage::{Backup, StoreError, WorldStore};
+#[cfg(feature = "rocksdb")]
+use crate::storage::{Operation, RocksStore};
+#[cfg(feature = "rocksdb")]
+use std::fs;
+#[cfg(feature = "rocksdb")]
+use std::io::ErrorKind;
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -14,11 +18,12 @@ impl WorldStore {
     /// and saving go on meanwhile. The world's snapshots are part of it.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if the folder cannot be written, or the world is not on disk;
+    /// [`StoreError::Backend`] if the folder cannot be written or holds something else, or the world is not on disk;
     /// [`StoreError::NotWritable`] if it was opened only to be read.
     pub fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         #[cfg(feature = "rocksdb")]
         if let Some(snapshots) = self.snapshot_folder() {
+            expect_backups(folder)?;
             return snapshot_files::back_up(&snapshots, folder, || {
                 let made = self.store.back_up(folder, keep)?;
                 Ok((made, RocksStore::backups(folder)?))
@@ -26,4 +31,27 @@ impl WorldStore {
         }
         self.store.back_up(folder, keep)
     }
+}
+
+/// What a folder of backups has in it.
+#[cfg(feature = "rocksdb")]
+const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapshot_files::FOLDER];
+
+/// A folder may get a backup if it is not there yet, is empty, or has backups already: other files may not be mixed with those.
+#[cfg(feature = "rocksdb")]
+fn expect_backups(folder: &Path) -> Result<(), StoreError> {
+    let failed = |reason: String| StoreError::backend(Operation::BackUp, None, folder, reason);
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| failed(format!("its folder cannot be read: {error}")))?,
+    };
+    for entry in entries {
+        let name = entry.map_err(|error| failed(error.to_string()))?.file_name();
+        if !NAMES.iter().any(|known| *known == name) {
+            let reason =
+                format!("the folder holds {name:?}, which is no part of a backup; choose an empty or a new one");
+            return Err(failed(reason));
+        }
+    }
+    Ok(())
 }

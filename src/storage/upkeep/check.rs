@@ -2,12 +2,14 @@
 
 use super::Damage;
 use crate::space::{ChunkPos, DimensionId, TilePos};
+use crate::storage::tiers::LOST_CHUNK;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::values::blocks::KnownBlocks;
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::walk::all_keys;
 use crate::storage::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub(super) struct Checker<'a> {
     /// The dimensions that have a graph which says what may be generated.
     graphs: BTreeSet<DimensionId>,
     damaged_graphs: BTreeSet<DimensionId>,
+    /// Chunks that were marked as lost before.
+    marked_lost: Cell<u64>,
 }
 
 impl<'a> Checker<'a> {
@@ -55,8 +59,13 @@ impl<'a> Checker<'a> {
             Err(error) if error.is_damage() => None,
             blocks => Some(blocks?),
         };
-        let (tiles, graphs, damaged_graphs) = Default::default();
-        Ok(Self { world, blocks, tiles, graphs, damaged_graphs })
+        let (tiles, graphs, damaged_graphs, marked_lost) = Default::default();
+        Ok(Self { world, blocks, tiles, graphs, damaged_graphs, marked_lost })
+    }
+
+    /// Chunks that were found to be marked as lost: that is no damage of which nobody knows.
+    pub fn marked_lost(&self) -> u64 {
+        self.marked_lost.get()
     }
 
     /// Something in this family cannot be read.
@@ -91,7 +100,12 @@ impl<'a> Checker<'a> {
         Ok(unmarked.map_or(Verdict::Whole, |damage| Verdict::Misplaced(vec![damage])))
     }
 
-    fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
+    /// Whether the value of a chunk can be used, or says that it is lost.
+    pub fn decode(&self, dimension: DimensionId, pos: ChunkPos, value: &[u8]) -> Result<(), StoreError> {
+        if value == LOST_CHUNK {
+            self.marked_lost.update(|count| count + 1);
+            return Ok(());
+        }
         match &self.blocks {
             Some(blocks) => match self.world.decode_chunk(blocks, (dimension, pos), value) {
                 // It is whole, only not for this version of the game.
@@ -158,7 +172,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether the packed group is in a hotter tier as well, where it is looked for first.
-    fn is_elsewhere(&self, group: ChunkGroup, tier: Tier) -> Result<bool, StoreError> {
+    pub fn is_elsewhere(&self, group: ChunkGroup, tier: Tier) -> Result<bool, StoreError> {
         let store = &self.world.store;
         let range = group.range();
         let hot = store.scan(Family::Chunks, &range.start..&range.end, 1);

@@ -18,7 +18,8 @@ mod writer;
 
 pub use error::{ExportError, ImportError, KeptObjectError};
 pub use format::EXPORT_SIGNATURE;
-pub use import::check_export;
+#[cfg(feature = "rocksdb")]
+pub(super) use import::check_export;
 pub use writer::export_file;
 
 use super::Listed;

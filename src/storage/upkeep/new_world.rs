@@ -1,11 +1,15 @@
 //! Worlds on disk that are made of others: they are put together under another name, and are worlds only when they are whole.
 
-use super::UpkeepError;
 use super::copy::{CopyReport, copy_store};
-use super::salvage::{SalvageReport, salvage};
+use super::exports::check_export;
+use super::salvage::{SalvageReport, salvage_rest};
 use super::snapshot_files;
+use super::{Damage, ImportError, ImportOptions, ImportReport, Listed, UpkeepError};
+use crate::storage::backends::rocks::{LostFile, Remains};
 use crate::storage::folder::WorldFolder;
-use crate::storage::{Access, Backup, RocksStore, StoreError, WorldOpenError, WorldStore};
+use crate::storage::{
+    Access, Backup, KeyValueStore, RocksStore, StorageConfig, StoreError, WorldOpenError, WorldStore,
+};
 use crate::work::{Progress, Stop};
 use std::fs;
 use std::ops::ControlFlow;
@@ -30,23 +34,53 @@ pub fn copy_world(
     Ok(report)
 }
 
-/// [Salvages](salvage) a world into the folder `path`, which must be empty or not there yet. If it is stopped, nothing is left
-/// there.
+/// [Salvages](super::salvage) the world in the folder `damaged` into the folder `path`, which must be empty or not there yet. If
+/// it is stopped, nothing is left there.
+///
+/// A world that cannot be opened is salvaged too: if its marker is missing or damaged, or if RocksDB refuses its database, because
+/// of a manifest, tables, blob files or logs that are missing or damaged. What is left of them is read then, and what is
+/// lost is among the damage.
 ///
 /// # Errors
-/// As [`salvage`], and if there is something in the folder.
+/// As [`salvage`](super::salvage), and if there is something in the folder, or nothing left of the world.
 pub fn salvage_world(
-    from: &WorldStore,
+    damaged: &Path,
     path: &Path,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<SalvageReport, UpkeepError> {
+    let (folder, marker) = WorldFolder::open_to_salvage(damaged)?;
     let new = NewWorld::begin(path)?;
-    let report = salvage(from, &new.create()?, progress)?;
+    let mut lost = Listed::default();
+    let database = open_database(&folder.database(), &new.folder.remains(), &mut lost)?;
+    let from = WorldStore::open_to_salvage(database)?;
+    let mut report = salvage_rest(&from, &new.create()?, lost, progress)?;
+    if let Some(WorldOpenError::MarkerDamaged { path, reason }) = marker {
+        report.damage.add(Damage::File { path, reason });
+    }
+    drop(from);
     if report.finished {
-        new.copy_snapshots(from.snapshot_folder())?;
+        new.copy_snapshots(Some(folder.snapshots()))?;
         new.finish()?;
     }
     Ok(report)
+}
+
+/// The database in a folder, or what is left of it.
+fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Box<dyn KeyValueStore>, StoreError> {
+    let error = match RocksStore::open_to_read(path) {
+        Ok(store) => return Ok(Box::new(store)),
+        Err(error) => error,
+    };
+    let (first, reason) = match error {
+        StoreError::DamagedFile { path, reason } => (path, reason),
+        StoreError::Backend { reason, .. } => (path.to_path_buf(), format!("it cannot be opened: {reason}")),
+        error => (path.to_path_buf(), error.to_string()),
+    };
+    lost.add(Damage::File { path: first.clone(), reason });
+    let (remains, files) = Remains::open(path, scratch)?;
+    let others = files.into_iter().filter(|file| file.path != first);
+    others.for_each(|LostFile { path, reason }| lost.add(Damage::File { path, reason }));
+    Ok(Box::new(remains))
 }
 
 /// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or
@@ -60,11 +94,35 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &St
     let restored = RocksStore::restore(backups, number, &new.database)?;
     end_if_stopped(stop)?;
     let store = Arc::new(RocksStore::open_to_read(&new.database)?);
-    drop(WorldStore::open_existing(&crate::storage::StorageConfig::Custom(store), Access::Read)?);
+    drop(WorldStore::open_existing(&StorageConfig::Custom(store), Access::Read)?);
     new.copy_snapshots(Some(snapshot_files::of_backup(backups, restored.number)))?;
     end_if_stopped(stop)?;
     new.finish()?;
     Ok(restored)
+}
+
+/// [Imports](WorldStore::import_dimension) an export into the world in the folder `path`, which is made if it is not there. If
+/// the import fails, nothing is left of a world that was made for it. One that is stopped stays, and the same call goes on.
+///
+/// # Errors
+/// As [`WorldStore::import_dimension`], and [`ImportError::World`] if the world cannot be opened or made.
+pub fn import_world(
+    export: &Path,
+    path: &Path,
+    options: &ImportOptions,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<ImportReport, ImportError> {
+    // No world is made for a file that has nothing for it.
+    check_export(export, options.leaves_damaged)?;
+    let (made, is_new) = (MadeFolders::before(path), !WorldFolder::holds_world(path));
+    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(ImportError::World);
+    let imported = world.and_then(|world| world.import_dimension(export, options, progress));
+    if imported.is_err() && is_new {
+        // As far as possible: the error is what counts.
+        let _ = WorldFolder::remove_world(path);
+        made.remove();
+    }
+    imported
 }
 
 fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
@@ -74,9 +132,8 @@ fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
 /// A world that is being put together. Without [`finish`](Self::finish) nothing is left of it.
 struct NewWorld {
     folder: WorldFolder,
-    path: PathBuf,
-    /// The folder is there only for it.
-    made_folder: bool,
+    /// Those that are there only for it.
+    made: MadeFolders,
     /// Nobody takes it for that of a world.
     database: PathBuf,
     is_finished: bool,
@@ -84,13 +141,17 @@ struct NewWorld {
 
 impl NewWorld {
     fn begin(path: &Path) -> Result<Self, WorldOpenError> {
-        let made_folder = !path.exists();
+        // Also if it is the one that the new one is made of, which is locked.
+        if WorldFolder::holds_world(path) {
+            return Err(WorldOpenError::Exists { path: path.to_path_buf() });
+        }
+        let made = MadeFolders::before(path);
         let folder = WorldFolder::open_to_fill(path)?;
         if !folder.is_new() || folder.database().exists() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
         let database = folder.unfinished_database();
-        Ok(Self { folder, path: path.to_path_buf(), made_folder, database, is_finished: false })
+        Ok(Self { folder, made, database, is_finished: false })
     }
 
     fn create(&self) -> Result<RocksStore, StoreError> {
@@ -118,8 +179,21 @@ impl Drop for NewWorld {
         }
         // As far as possible: who tries again is told what is in the way.
         let _ = self.folder.clear().and_then(|()| self.folder.forget());
-        if self.made_folder {
-            let _ = fs::remove_dir(&self.path);
-        }
+        self.made.remove();
+    }
+}
+
+/// Folders that are not there before a world is made in the first of them.
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn before(path: &Path) -> Self {
+        let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        Self(missing.map(Path::to_path_buf).collect())
+    }
+
+    /// Removes those that are empty by now.
+    fn remove(&self) {
+        self.0.iter().map_while(|folder| fs::remove_dir(folder).ok()).for_each(drop);
     }
 }

@@ -3,12 +3,17 @@
 use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError};
+use crate::space::{ColumnPos, DimensionId, TilePos};
+use crate::storage::dimensions::DimensionRecord;
+use crate::storage::tiers::{LOST_CHUNK, cluster};
+use crate::storage::values::stored_graph::{self, Masks};
+use crate::storage::values::{record, registry_lists};
 use crate::storage::walk::{Found, Walk};
 use crate::storage::{
-    Durability, Family, KeyValueStore, StoreError, WorldStore, WriteBatch, keys, values::registry_lists,
+    ChunkGroup, DimensionOrigin, Durability, Family, KeyValueStore, StoreError, Tier, WorldStore, WriteBatch, keys,
 };
 use crate::work::Progress;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// What [`salvage`] could save.
@@ -26,13 +31,15 @@ pub struct SalvageReport {
 
 /// Copies all that can be read of a world into an empty store.
 ///
-/// Whole values are copied as they are. So are damaged chunks: the game refuses them or generates them anew, as it is set to.
-/// Of other damaged values a [copy](WorldStore::set_aside) is kept, which nobody reads unasked. What the database cannot
-/// read is left out. A damaged header is replaced by a new one.
+/// Whole values are copied as they are. Of damaged ones a [copy](WorldStore::set_aside) is kept, which nobody reads unasked. A
+/// damaged chunk is marked as lost in its place: the game refuses its column or generates it anew, as it is set to. What the
+/// database cannot read is left out. A damaged header, a damaged graph of stored columns and the keys that lead to entities are
+/// made anew of all the rest. A dimension whose record is lost gets one that says nothing of its generator: no game opens it,
+/// but it can be exported, and imported into another.
 ///
-/// The lists of types and the records of dimensions say what all the rest means. Without them a game would give the same
-/// numbers to other things, so they are copied also if they are damaged, and what cannot be read of them is marked as lost:
-/// then the new world, or the dimension, is refused until somebody has put them right.
+/// The lists of types say what all the rest means. Without them a game would give the same numbers to other things, so they are
+/// copied also if they are damaged, and what cannot be read of them is marked as lost: then the new world is refused until
+/// somebody has put them right. Everything else of the new world is found whole by [`verify`](WorldStore::verify).
 ///
 /// # Errors
 /// [`UpkeepError::NotEmpty`], or what a store said.
@@ -41,9 +48,22 @@ pub fn salvage(
     to: &dyn KeyValueStore,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<SalvageReport, UpkeepError> {
+    salvage_rest(from, to, Listed::default(), progress)
+}
+
+/// The same for a world of which some files are lost already.
+pub(super) fn salvage_rest(
+    from: &WorldStore,
+    to: &dyn KeyValueStore,
+    lost_files: Listed<Damage>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<SalvageReport, UpkeepError> {
     expect_empty(to)?;
-    let checker = Checker::new(from)?;
-    let mut salvage = Salvage { from, to, checker, lost: BTreeSet::new(), report: SalvageReport::default() };
+    // Nobody can tell what was in a file that is not there.
+    let lost: BTreeSet<Family> = Family::ALL.into_iter().filter(|_| !lost_files.is_empty()).collect();
+    let report = SalvageReport { damage: lost_files, ..SalvageReport::default() };
+    let (checker, dimensions) = (Checker::new(from)?, Dimensions::default());
+    let mut salvage = Salvage { from, to, checker, lost, dimensions, report };
     let mut walk = Walk::new(&*from.store, check::ranges(), progress)?;
     let end = walk.run(|found| salvage.take(found))?;
     salvage.report.read = walk.done();
@@ -60,7 +80,28 @@ struct Salvage<'a> {
     checker: Checker<'a>,
     /// The families of which something cannot be read.
     lost: BTreeSet<Family>,
+    dimensions: Dimensions,
     report: SalvageReport,
+}
+
+/// What is known of the dimensions of a world that is being salvaged.
+#[derive(Default)]
+struct Dimensions {
+    /// Those that have a record.
+    known: BTreeSet<DimensionId>,
+    /// The names of those whose record is damaged.
+    nameless: Vec<String>,
+    /// Those that something was saved of, with the columns of which there is ground or a summary.
+    columns: BTreeMap<DimensionId, BTreeMap<TilePos, Masks>>,
+    /// Those whose graph of stored columns is to be made anew.
+    without_graph: BTreeSet<DimensionId>,
+}
+
+impl Dimensions {
+    fn add(&mut self, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>) {
+        let tiles = self.columns.entry(dimension).or_default();
+        columns.into_iter().for_each(|column| stored_graph::insert(tiles, column));
+    }
 }
 
 impl Salvage<'_> {
@@ -87,74 +128,182 @@ impl Salvage<'_> {
         value: &[u8],
         writes: &mut WriteBatch,
     ) -> Result<(), StoreError> {
-        let (damages, is_usable) = match self.checker.check(family, key, value)? {
+        let (damages, is_whole) = match self.checker.check(family, key, value)? {
             Verdict::Whole | Verdict::Stale => (Vec::new(), true),
-            Verdict::Misplaced(damages) => (damages, true),
-            Verdict::Damaged(damages) => (damages, is_kept(family, key)),
+            // Of a group that is in two tiers, one is enough.
+            Verdict::Misplaced(damages) => (damages, !matches!(family, Family::WarmChunks | Family::ColdChunks)),
+            Verdict::Damaged(damages) => (damages, false),
         };
-        damages.into_iter().for_each(|damage| self.report.damage.add(damage));
-        if !is_usable {
-            self.report.set_aside += 1;
-            writes.put(Family::Meta, keys::damaged_key(family, key, value), value.to_vec());
+        for damage in damages {
+            if let Damage::Unmarked { dimension, .. } = damage {
+                self.dimensions.without_graph.insert(dimension);
+            }
+            self.report.damage.add(damage);
+        }
+        if is_whole {
+            self.note(family, key, value, writes)?;
+            writes.put(family, key, value.to_vec());
             return Ok(());
         }
-        writes.put(family, key, value.to_vec());
-        if let Some(entity) = keys::parse_entity_key(key).filter(|_| family == Family::Entities) {
-            // The keys that lead to it may be lost.
-            let keys = self.from.entity_record(entity, value).map(|record| record.index_keys()).unwrap_or_default();
-            keys.into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
+        if family == Family::Registry && registry_lists::KEYS.iter().any(|list| list.as_bytes() == key) {
+            writes.put(family, key, value.to_vec());
+            return Ok(());
+        }
+        self.report.set_aside += 1;
+        writes.put(Family::Meta, keys::damaged_key(family, key, value), value.to_vec());
+        match Tier::of_family(family) {
+            Some(Tier::Hot) => self.mark_lost(key, writes),
+            Some(tier) => self.take_cluster(tier, key, value, writes)?,
+            None if family == Family::Meta => {
+                self.dimensions.nameless.extend(keys::parse_dimension_key(key).map(str::to_owned));
+                self.dimensions.without_graph.extend(keys::parse_tile_key(key).map(|(dimension, _)| dimension));
+            }
+            None => {}
         }
         Ok(())
     }
 
-    /// Puts a new header in the place of a damaged one, marks what is lost, and makes all of it durable.
+    /// Takes note of what a whole value tells of others, and of the keys that lead to it, which may be lost.
+    fn note(&mut self, family: Family, key: &[u8], value: &[u8], writes: &mut WriteBatch) -> Result<(), StoreError> {
+        match (family, Tier::of_family(family)) {
+            (_, Some(Tier::Hot)) => {
+                let (dimension, chunk) = self.from.parsed(family, key, keys::parse_chunk_key)?;
+                self.dimensions.add(dimension, [chunk.column()]);
+            }
+            (_, Some(tier)) => {
+                let (dimension, _) = self.from.parsed(family, key, keys::parse_chunk_key)?;
+                self.dimensions.add(dimension, self.from.columns_in_cluster(tier, key, value)?);
+            }
+            (Family::Entities, _) => {
+                let id = self.from.parsed(family, key, keys::parse_entity_key)?;
+                let entity = self.from.entity_record(id, value)?;
+                self.dimensions.add(entity.dimension, []);
+                entity.index_keys().into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
+            }
+            (Family::Meta, _) => {
+                if let Some((dimension, column)) = keys::parse_summary_key(key) {
+                    self.dimensions.add(dimension, [column]);
+                } else if let Some(name) = keys::parse_dimension_key(key) {
+                    self.dimensions.known.insert(self.from.dimension_of(name, value)?.id);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Puts a mark in the place of a damaged chunk.
+    fn mark_lost(&mut self, key: &[u8], writes: &mut WriteBatch) {
+        if let Some((dimension, chunk)) = keys::parse_chunk_key(key) {
+            self.dimensions.add(dimension, [chunk.column()]);
+            writes.put(Family::Chunks, key, LOST_CHUNK.to_vec());
+        }
+    }
+
+    /// Takes all that is whole out of a damaged cluster: the chunks become hot. Groups that are in a hotter tier as well stay
+    /// as they are there.
+    fn take_cluster(
+        &mut self,
+        tier: Tier,
+        key: &[u8],
+        value: &[u8],
+        writes: &mut WriteBatch,
+    ) -> Result<(), StoreError> {
+        let (Some((dimension, first)), Ok(parts)) = (keys::parse_chunk_key(key), cluster::open(value)) else {
+            return Ok(());
+        };
+        for (place, part) in parts {
+            let group = ChunkGroup::in_cluster(tier, dimension, first, place);
+            let is_foreign = tier == Tier::Warm && group.first() != first;
+            if is_foreign || self.checker.is_elsewhere(group, tier)? {
+                continue;
+            }
+            let Ok(unpacked) = part.unpack() else {
+                for chunk in group.chunks(part.chunks) {
+                    self.mark_lost(&keys::chunk_key(dimension, chunk), writes);
+                }
+                continue;
+            };
+            for (place, value) in unpacked.values() {
+                let chunk = group.chunk(place);
+                let key = keys::chunk_key(dimension, chunk);
+                match self.checker.decode(dimension, chunk, value) {
+                    Ok(()) => {
+                        self.dimensions.add(dimension, [chunk.column()]);
+                        writes.put(Family::Chunks, key, value.to_vec());
+                    }
+                    Err(error) if error.is_damage() => self.mark_lost(&key, writes),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts anew what is lost and can be, marks what cannot, and makes all of it durable.
     fn finish(&mut self) -> Result<(), UpkeepError> {
         let mut writes = WriteBatch::default();
         if self.to.get(Family::Meta, keys::HEADER)?.is_none() {
             writes.put(Family::Meta, keys::HEADER, self.from.header_anew());
         }
-        let lists = registry_lists::KEYS.map(|key| (Family::Registry, key.as_bytes()));
-        for (family, key) in lists.into_iter().chain([(Family::Meta, keys::LAST_DIMENSION)]) {
-            if self.lost.contains(&family) && self.to.get(family, key)?.is_none() {
+        for key in registry_lists::KEYS.map(str::as_bytes) {
+            if self.lost.contains(&Family::Registry) && self.to.get(Family::Registry, key)?.is_none() {
                 // Nothing is stored as no bytes at all, so this is refused by whoever reads it.
-                writes.put(family, key, Vec::new());
+                writes.put(Family::Registry, key, Vec::new());
             }
         }
+        self.finish_dimensions(&mut writes)?;
         self.to.write(writes, Durability::Process)?;
-        if self.lost.contains(&Family::Meta) {
-            forget_graphs(self.to)?;
-        }
+        self.finish_graphs()?;
         self.to.sync()?;
         self.report.finished = true;
         Ok(())
     }
-}
 
-/// A graph of which a part is lost would have stored columns generated over. One that is lost as a whole is made anew from what
-/// is stored, when its dimension is opened.
-fn forget_graphs(world: &dyn KeyValueStore) -> Result<(), UpkeepError> {
-    let range = keys::all_tiles_range();
-    loop {
-        let page = world.scan(Family::Meta, &range.start..&range.end, 1_024)?;
-        if page.is_empty() {
-            return Ok(());
+    /// Each dimension has a record, and the next one gets a number that none has had.
+    fn finish_dimensions(&mut self, writes: &mut WriteBatch) -> Result<(), UpkeepError> {
+        let Dimensions { known, nameless, columns, .. } = &mut self.dimensions;
+        let lost: Vec<DimensionId> = columns.keys().copied().filter(|dimension| !known.contains(dimension)).collect();
+        // With more than one it is not known which is which.
+        let mut old_name = nameless.pop().filter(|_| nameless.is_empty() && lost.len() == 1);
+        for dimension in &lost {
+            let name = old_name.take().unwrap_or_else(|| format!("lost/{}", dimension.0));
+            let origin = DimensionOrigin { generator: "lost".into(), version: 0, seed: 0 };
+            let new = DimensionRecord { id: *dimension, origin };
+            writes.put(Family::Meta, keys::dimension_key(&name), record::encode(&new));
+            self.report.damage.add(Damage::LostRecord { dimension: *dimension, name });
         }
-        let mut writes = WriteBatch::default();
-        page.into_iter().for_each(|(key, _)| writes.delete(Family::Meta, key));
-        world.write(writes, Durability::Process)?;
+        let Some(last) = known.iter().copied().chain(lost).max() else { return Ok(()) };
+        let stored = self.to.get(Family::Meta, keys::LAST_DIMENSION)?;
+        if stored.and_then(|stored| record::decode::<u64>(&stored).ok()).is_none_or(|stored| stored < last.0) {
+            writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&last.0));
+        }
+        Ok(())
     }
-}
 
-/// Whether a damaged value is copied as it is, and not only kept aside.
-fn is_kept(family: Family, key: &[u8]) -> bool {
-    match family {
-        Family::Chunks | Family::WarmChunks | Family::ColdChunks | Family::Registry => true,
-        // A damaged piece of a graph says that the graph is to be made anew.
-        Family::Meta => {
-            key == keys::LAST_DIMENSION
-                || keys::parse_dimension_key(key).is_some()
-                || keys::parse_tile_key(key).is_some()
+    /// A graph of which a part is lost would have stored columns generated over, so it is made anew of what was saved.
+    fn finish_graphs(&mut self) -> Result<(), UpkeepError> {
+        let Dimensions { columns, without_graph, .. } = &mut self.dimensions;
+        if self.lost.contains(&Family::Meta) {
+            without_graph.extend(columns.keys());
         }
-        Family::Entities | Family::Opacity => false,
+        for dimension in &*without_graph {
+            let range = keys::tile_range(*dimension);
+            loop {
+                let page = self.to.scan(Family::Meta, &range.start..&range.end, 1_024)?;
+                if page.is_empty() {
+                    break;
+                }
+                let mut writes = WriteBatch::default();
+                page.into_iter().for_each(|(key, _)| writes.delete(Family::Meta, key));
+                self.to.write(writes, Durability::Process)?;
+            }
+            let mut writes = WriteBatch::default();
+            for (tile, masks) in columns.remove(dimension).unwrap_or_default() {
+                writes.put(Family::Meta, keys::tile_key(*dimension, tile), stored_graph::encode(&masks));
+            }
+            self.to.write(writes, Durability::Process)?;
+        }
+        Ok(())
     }
 }

@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Backups of one process come one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
-const FOLDER: &str = "snapshots";
+/// Its name in a folder of backups.
+pub(super) const FOLDER: &str = "snapshots";
 /// What is not finished is not copied.
 const UNFINISHED: &str = "new";
 /// Bytes that are compared at a time.

@@ -261,21 +261,24 @@ fn a_salvaged_world_has_all_that_could_be_read() {
     let new = MemoryStore::new();
     let report = salvage(&look_at(&store), &new, go_on).unwrap();
     assert!(report.finished);
-    assert_eq!((report.damage.count(), report.set_aside), (4, 2), "{:?}", report.damage);
+    assert_eq!((report.damage.count(), report.set_aside), (4, 3), "{:?}", report.damage);
     assert_eq!(store.contents(), before);
     let new = TestStore::on(new);
     let found: BTreeSet<_> = new.contents().into_iter().collect();
     let missing: BTreeSet<_> =
         before.iter().filter(|entry| !found.contains(entry)).map(|(family, (key, _))| (*family, &key[..])).collect();
     let expected = unreadable.iter().map(|key| (Family::Chunks, *key));
-    let expected = expected.chain([(Family::Entities, entity), (Family::Meta, keys::HEADER)]);
+    let expected = expected.chain([(Family::Entities, entity), (Family::Meta, keys::HEADER), (Family::Chunks, chunk)]);
     assert_eq!(missing, expected.collect());
 
     let world = new.world();
-    assert_eq!(world.set_aside().unwrap().len(), 2);
+    assert_eq!(world.set_aside().unwrap().len(), 3);
     // The damaged chunk is refused by name, what is beside it is there.
-    let found = damages(&new);
-    assert!(found.len() == 1 && found[0].contains("chunk ["), "{found:?}");
+    let (dimension, lost) = keys::parse_chunk_key(chunk).unwrap();
+    let error = world.load_batch(dimension, lost.column().batch(), &[lost.column()], -4..20).unwrap_err().to_string();
+    assert!(error.contains(&format!("chunk {lost} of")), "{error}");
+    let report = look_at(&new).verify(go_on).unwrap();
+    assert_eq!((report.damage, report.marked_lost), (Listed::default(), 1));
     // Nothing is mixed into a world.
     let refused = salvage(&look_at(&store), &new, go_on).unwrap_err();
     assert!(matches!(refused, UpkeepError::NotEmpty { .. }), "{refused}");
@@ -298,11 +301,7 @@ fn no_column_of_a_salvaged_world_is_generated_over() {
         let new = MemoryStore::new();
         salvage(&look_at(&store), &new, go_on).unwrap();
         let world = TestStore::on(new).world();
-        // Whoever opens the dimension is told that the graph is to be made anew, and makes it of what is there.
-        let is_told = world.stored_tiles(OVERWORLD).is_err() || world.has_lost_tiles(OVERWORLD).unwrap();
-        assert!(is_told, "unreadable: {is_unreadable}");
-        world.rebuild_tiles(OVERWORLD, go_on).unwrap();
-        assert_eq!(known(&world), known(&full_world().world()));
+        assert_eq!(known(&world), known(&full_world().world()), "unreadable: {is_unreadable}");
     }
 }
 
@@ -323,6 +322,105 @@ fn entities_of_a_salvaged_world_are_found_though_the_keys_that_lead_to_them_are_
     let found: BTreeSet<_> = new.contents().into_iter().map(|(family, (key, _))| (family, key)).collect();
     assert!(lost.iter().all(|key| found.contains(&(Family::Meta, key.to_vec()))));
     assert_eq!(new.world().viewers(OVERWORLD).unwrap(), full_world().world().viewers(OVERWORLD).unwrap());
+}
+
+/// Everything of a family, or one of its values, is damaged, cannot be read or is gone: what is made of the rest is whole.
+#[test]
+fn worlds_that_salvage_writes_verify_clean() {
+    let whole = full_world();
+    let contents = whole.contents();
+    let of = |family: Family| -> Vec<&[u8]> {
+        contents.iter().filter(|(of, _)| *of == family).map(|(_, (key, _))| &key[..]).collect()
+    };
+    let single = [keys::LAST_DIMENSION.to_vec(), keys::dimension_key("overworld"), keys::HEADER.to_vec()];
+    let mut cases: Vec<(Family, Vec<&[u8]>)> = single.iter().map(|key| (Family::Meta, vec![&key[..]])).collect();
+    for family in Family::ALL.into_iter().filter(|family| *family != Family::Registry && !of(*family).is_empty()) {
+        let keys = of(family);
+        cases.extend([(family, keys[..1].to_vec()), (family, keys[keys.len() / 2..].to_vec()), (family, keys)]);
+    }
+    for (family, keys) in cases {
+        for damage in ["bytes", "unreadable", "gone"] {
+            let store = full_world();
+            match damage {
+                "bytes" => keys.iter().for_each(|key| store.tamper(family, key, |value| value.push(7))),
+                "unreadable" => store.damage_block(family, &keys),
+                _ => {
+                    let mut writes = WriteBatch::default();
+                    keys.iter().for_each(|key| writes.delete(family, key.to_vec()));
+                    store.write(writes, Durability::Process).unwrap();
+                }
+            }
+            let what = format!("{} keys of {family}, {damage}", keys.len());
+            let Ok(from) = WorldStore::open_to_salvage(Box::new(store.clone())) else { panic!("{what}") };
+            let new = MemoryStore::new();
+            let report = salvage(&from, &new, go_on).unwrap();
+            assert!(report.finished, "{what}");
+            let new = TestStore::on(new);
+            assert_eq!(damages(&new), [""; 0], "{what}");
+            // No number of a dimension is given twice.
+            let origin = DimensionOrigin { generator: "void".into(), version: 1, seed: 1 };
+            assert_ne!(new.world().open_dimension("new", &origin), Ok(OVERWORLD), "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_ground_of_a_dimension_whose_record_is_lost_can_be_exported() {
+    let store = full_world();
+    store.tamper(Family::Meta, &keys::dimension_key("overworld"), |value| value.clear());
+    let damaged = TestStore::on(store.snapshot());
+    let mut writes = WriteBatch::default();
+    writes.delete(Family::Meta, keys::dimension_key("overworld"));
+    store.write(writes, Durability::Process).unwrap();
+    for (store, name) in [(damaged, "overworld"), (store, "lost/0")] {
+        let new = MemoryStore::new();
+        let report = salvage(&look_at(&store), &new, go_on).unwrap();
+        let is_told = |damage: &Damage| matches!(damage, Damage::LostRecord { name: told, .. } if told == name);
+        assert!(report.damage.first.iter().any(is_told), "{:?}", report.damage);
+        let world = TestStore::on(new).world();
+        assert_eq!(world.dimension_named(name).unwrap().id, OVERWORLD);
+        // No game takes it for the one that it generates.
+        let origin = DimensionOrigin { generator: "hills".into(), version: 1, seed: 7 };
+        assert_ne!(world.open_dimension("overworld", &origin), Ok(OVERWORLD));
+        let folder = tempfile::tempdir().unwrap();
+        let exported = world.export_dimension(name, &folder.path().join("file"), &ExportOptions::default(), go_on);
+        assert_eq!(exported.unwrap().columns, (SIDE * SIDE) as u64);
+    }
+}
+
+/// Of a damaged cluster all that is whole becomes hot, and a group that is stored twice is stored once.
+#[test]
+fn a_salvaged_cluster_has_all_of_its_whole_groups() {
+    for family in [Family::WarmChunks, Family::ColdChunks] {
+        let store = full_world();
+        let (_, (key, value)) = store.contents().into_iter().find(|(of, _)| *of == family).unwrap();
+        store.tamper(family, &key, |value| {
+            let middle = value.len() / 2;
+            value[middle] ^= 0x55;
+        });
+        let before = damages(&store).len() as u64;
+        assert!((1..=64).contains(&before));
+        let new = MemoryStore::new();
+        salvage(&look_at(&store), &new, go_on).unwrap();
+        let new = TestStore::on(new);
+        let report = look_at(&new).verify(go_on).unwrap();
+        assert_eq!((report.damage, report.marked_lost), (Listed::default(), before), "{family}");
+        let (world, old) = (look_at(&new), look_at(&full_world()));
+        let (mut same, mut lost) = (0, 0);
+        for column in columns() {
+            for y in [-1, 0, 9] {
+                let expected = old.inspect_chunk(OVERWORLD, column.chunk(y)).unwrap().unwrap().chunk;
+                match world.inspect_chunk(OVERWORLD, column.chunk(y)) {
+                    Ok(found) => same += u64::from(found.unwrap().chunk == expected),
+                    Err(_) => lost += 1,
+                }
+            }
+        }
+        assert_eq!((same, lost), ((SIDE * SIDE * 3) as u64 - before, before), "{family}");
+        assert!(
+            world.set_aside().unwrap().iter().any(|aside| aside.family == family && aside.value.len() == value.len())
+        );
+    }
 }
 
 #[test]

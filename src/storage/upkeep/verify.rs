@@ -7,6 +7,7 @@ use crate::storage::walk::{Found, Walk};
 use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
 use crate::work::Progress;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -40,6 +41,22 @@ pub enum Damage {
         /// Where it is.
         chunk: ChunkPos,
     },
+    /// A file of the world that is missing or cannot be read.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A dimension whose record is lost, and that gets a new one.
+    #[error("the record of {dimension} is lost; the dimension is now {name:?}, and nothing is known of its generator")]
+    LostRecord {
+        /// The dimension.
+        dimension: DimensionId,
+        /// The name that it has now.
+        name: String,
+    },
     /// An entity that is never loaded, because nothing says where it is.
     #[error("entity {entity} is stored, but no key leads to it from its place")]
     Unindexed {
@@ -57,6 +74,9 @@ pub struct VerifyReport {
     pub damage: Listed<Damage>,
     /// Keys that lead to an entity which is somewhere else or gone. They do no harm.
     pub stale: u64,
+    /// Chunks that are marked as lost, by a salvage or a game that found them damaged: a game refuses their columns, or
+    /// generates them anew.
+    pub marked_lost: u64,
     /// Whether all was looked at.
     pub finished: bool,
 }
@@ -91,6 +111,7 @@ impl WorldStore {
             Ok::<_, StoreError>(())
         })?;
         (report.read, report.finished) = (walk.done(), end.is_continue());
+        report.marked_lost = checker.marked_lost();
         if report.finished && self.store.get(Family::Meta, crate::storage::keys::HEADER) == Ok(None) {
             let (family, what) = (Family::Meta, StoredItem::Header);
             report.damage.add(Damage::Value { family, what, reason: "it is missing".into() });

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// What a world is [opened](WorldStore::open_existing) for that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To look at it. Nothing in it changes, and each write is refused. A damaged header is no obstacle.
+    /// To look at it, as others may at the same time. Nothing in it changes, so it may be on a disk that cannot be written, and
+    /// each write is refused. A damaged header is no obstacle.
     Read,
     /// To compact it or to back it up. What is stored does not change, and each write is refused. A damaged header is no
     /// obstacle.
@@ -34,7 +35,10 @@ impl WorldStore {
 
     #[cfg(feature = "rocksdb")]
     fn open_existing_path(path: &Path, access: Access) -> Result<Self, WorldOpenError> {
-        let folder = WorldFolder::open_existing(path)?;
+        let folder = match access {
+            Access::Read => WorldFolder::open_to_read(path)?,
+            Access::Maintain | Access::Write => WorldFolder::open_existing(path)?,
+        };
         let database = folder.database();
         let store = match access {
             Access::Read => RocksStore::open_to_read(&database),
@@ -64,6 +68,22 @@ impl WorldStore {
         if access == Access::Write {
             return Self::start_session(&path, store, false);
         }
+        Self::look_at(store, header)
+    }
+
+    /// The storage of a world of which anything may be missing or damaged, to be read.
+    #[cfg(any(feature = "rocksdb", test))]
+    pub(in crate::storage) fn open_to_salvage(store: Box<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        let header = match store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) => None,
+            header => header.map_err(|source| WorldOpenError::Database { path, source })?,
+        };
+        Self::look_at(store, header)
+    }
+
+    fn look_at(store: Box<dyn KeyValueStore>, header: Option<Vec<u8>>) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
         let mut world = Self::without_session(store);
         // What a damaged one says is not known, and whoever looks for damage finds it.
         if let Some(Ok(header)) = header.as_deref().map(record::decode::<Header>) {
@@ -73,7 +93,7 @@ impl WorldStore {
             world.header = header;
         }
         match world.resume_play_time() {
-            Err(error) if !error.is_damage() => Err(failed(error)),
+            Err(source) if !source.is_damage() => Err(WorldOpenError::Database { path, source }),
             _ => Ok(world),
         }
     }

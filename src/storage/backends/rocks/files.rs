@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LIST: &str = "files.terrane";
 const NEW_LIST: &str = "files.terrane.new";
@@ -111,6 +111,21 @@ pub(super) fn close(database: DB, path: &Path) {
     if let Err(error) = closed.and_then(|closed| closed.note(path)) {
         bevy::log::warn!("{error}; what is saved stays in the log until the world is opened again");
     }
+}
+
+/// The files that a database had when it was closed and that are not there any more, if that was noted: where each was, and what
+/// was in it.
+pub(super) fn missing(path: &Path) -> Vec<(PathBuf, String)> {
+    let Ok(files) = Files::list(path) else { return Vec::new() };
+    let Some(Note::Closed(closed)) = files.note() else { return Vec::new() };
+    let missing = closed.files.keys().filter(|name| !files.found.contains_key(*name));
+    let told = missing.map(|name| {
+        let table = closed.tables.iter().find(|table| table.file == *name);
+        let entries =
+            table.map_or(String::new(), |table| format!(", and {} entries of {}", table.entries, table.family));
+        (path.join(name), format!("it is missing{entries}"))
+    });
+    told.collect()
 }
 
 /// The live tables, in order.

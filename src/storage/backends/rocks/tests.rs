@@ -148,7 +148,7 @@ fn what_is_written_is_counted_with_the_log_and_what_is_written_again() {
 }
 
 /// Bytes that do not compress.
-fn incompressible(length: u64, mut state: u64) -> Vec<u8> {
+pub(super) fn incompressible(length: u64, mut state: u64) -> Vec<u8> {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8

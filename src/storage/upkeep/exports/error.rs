@@ -2,7 +2,7 @@
 
 use crate::object_store::ObjectStoreError;
 use crate::space::ColumnPos;
-use crate::storage::{StoreError, StoredDimensionError};
+use crate::storage::{StoreError, StoredDimensionError, WorldOpenError};
 use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -70,8 +70,8 @@ pub enum ImportError {
         /// How many blocks.
         blocks: u64,
     },
-    /// The export was cut short.
-    #[error("{} is not whole: export again, and it will be finished", path.display())]
+    /// The export was stopped, or its file cut short.
+    #[error("{} is not whole: if its export was stopped, the same export finishes it", path.display())]
     Unfinished {
         /// The file.
         path: PathBuf,
@@ -121,11 +121,37 @@ pub enum ImportError {
     /// The dimension cannot be made, or is being removed.
     #[error(transparent)]
     Dimension(#[from] StoredDimensionError),
+    /// The world cannot be opened or made.
+    #[error(transparent)]
+    World(#[from] WorldOpenError),
+}
+
+impl ExportError {
+    /// Whether something in the world or in the files is not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::Objects(error) => error.is_damage(),
+            _ => false,
+        }
+    }
 }
 
 impl ImportError {
-    /// Whether it is of an object or a file of the export, and not of the world.
-    pub(super) fn is_damage(&self) -> bool {
+    /// Whether something in the files or in the world is not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::World(error) => error.is_damage(),
+            Self::Dimension(StoredDimensionError::Store(error)) => error.is_damage(),
+            Self::Objects(error) => error.is_damage(),
+            Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Unfinished { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is of an object or a file of the export, also of one that is not there, and not of the world.
+    pub(super) fn is_of_files(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Objects(_))
     }
 }

@@ -52,12 +52,13 @@ impl ImportOptions {
     }
 }
 
-/// Looks whether the first file of an export is one, and the export is whole.
+/// Looks whether the first file of an export is one, and the export is whole, if it must be.
 ///
 /// # Errors
 /// It is not, or the file cannot be read.
-pub fn check_export(path: &Path) -> Result<()> {
-    Reader::open(path).map(drop)
+#[cfg(feature = "rocksdb")]
+pub(in crate::storage::upkeep) fn check_export(path: &Path, leaves_damaged: bool) -> Result<()> {
+    Reader::open(path, leaves_damaged).map(drop)
 }
 
 impl WorldStore {
@@ -83,7 +84,7 @@ impl WorldStore {
         options: &ImportOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ImportReport> {
-        let mut reader = Reader::open(path)?;
+        let mut reader = Reader::open(path, options.leaves_damaged)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
         let batches = batches(&tiles);
         check_places(&batches, options)?;
@@ -256,7 +257,7 @@ impl Check<'_> {
             }
             match reader.turn_to_batch(number as u64, batch) {
                 // Nothing comes from there.
-                Err(error) if self.options.leaves_damaged && error.is_damage() => continue,
+                Err(error) if self.options.leaves_damaged && error.is_of_files() => continue,
                 turned => turned?,
             }
             for (column, pos) in of_batch {
@@ -278,7 +279,7 @@ impl Check<'_> {
 
     /// Whether all objects that are only kept have a place.
     fn check_kept(&self, reader: &mut Reader) -> Result<()> {
-        let is_left_out = |error: &ImportError| self.options.leaves_damaged && error.is_damage();
+        let is_left_out = |error: &ImportError| self.options.leaves_damaged && error.is_of_files();
         for file in 1..=reader.files() {
             match reader.turn_to(file) {
                 Err(error) if is_left_out(&error) => continue,
@@ -349,7 +350,7 @@ impl Import<'_> {
         for (batch, mask) in &batches[left..] {
             let (report, columns) = (&mut self.record.report, columns_of(*batch, *mask));
             let (save, mut along) = match reader.turn_to_batch(self.record.batches, *batch) {
-                Err(error) if self.options.leaves_damaged && error.is_damage() => {
+                Err(error) if self.options.leaves_damaged && error.is_of_files() => {
                     columns.iter().for_each(|column| report.lose(Some(*column), &error));
                     Default::default()
                 }
@@ -389,7 +390,7 @@ impl Import<'_> {
     ) -> Result<ControlFlow<()>> {
         for file in self.record.kept.0..=reader.files() {
             match reader.turn_to(file) {
-                Err(error) if self.options.leaves_damaged && error.is_damage() => {
+                Err(error) if self.options.leaves_damaged && error.is_of_files() => {
                     self.record.report.lose(None, &error);
                     continue;
                 }
@@ -429,7 +430,7 @@ impl Import<'_> {
     fn keep(&mut self, reader: &Reader, key: &str, writes: &mut WriteBatch) -> Result<()> {
         let found = moved_key(reader, key, self.options.moved_by);
         let (key, (version, data)) = match found.and_then(|moved_key| Ok((moved_key, reader.required(key)?))) {
-            Err(error) if self.options.leaves_damaged && error.is_damage() => {
+            Err(error) if self.options.leaves_damaged && error.is_of_files() => {
                 self.record.report.lose(None, &error);
                 return Ok(());
             }

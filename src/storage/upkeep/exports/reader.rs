@@ -6,21 +6,24 @@ use super::name::{COLUMNS, List, Name, Part};
 use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
-use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos};
-use crate::storage::{EntityRecord, StoredTile, values::record, values::stored_graph};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, TILE_BATCHES, TilePos};
+use crate::storage::values::stored_graph::{self, Masks};
+use crate::storage::{EntityRecord, StoredTile, values::record};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-/// An export that is whole, and the one of its files that is open.
+/// An export, and the one of its files that is open.
 pub(super) struct Reader {
     path: PathBuf,
     /// As it stands in each of the files.
     encoded_header: Vec<u8>,
     pub header: Header,
-    files: Files,
+    /// `None` if the export is not whole.
+    files: Option<Files>,
     store: ObjectStore,
     number: u32,
     /// The file that could last not be opened: that is not tried again for each of its batches.
@@ -39,30 +42,39 @@ pub(super) struct FoundColumn {
 }
 
 impl Reader {
-    pub fn open(path: &Path) -> Result<Self> {
+    /// Opens an export. One that is not whole is an error, unless what is there of it is wanted.
+    pub fn open(path: &Path, leaves_damaged: bool) -> Result<Self> {
         let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE)?;
-        let damaged = |name: Name, reason: String| damaged(path, name.to_string(), reason);
-        let object = read(&store, &Name::Export.to_string())?;
-        let (_, encoded_header) = object.ok_or_else(|| damaged(Name::Export, MISSING.into()))?;
-        let header: Header = record::decode(&encoded_header).map_err(|reason| damaged(Name::Export, reason))?;
+        match Self::of(path, store) {
+            Err(error)
+                if leaves_damaged && (error.is_of_files() || matches!(error, ImportError::Unfinished { .. })) =>
+            {
+                let store = ObjectStore::open_to_salvage(path, EXPORT_SIGNATURE)?;
+                let (encoded_header, header) = read_header(path, &store)?;
+                Ok(Self::new(path, store, (encoded_header, header), None))
+            }
+            reader => reader,
+        }
+    }
+
+    /// The export that is whole, whose first file this is.
+    fn of(path: &Path, store: ObjectStore) -> Result<Self> {
+        let header = read_header(path, &store)?;
+        let damaged = |reason: String| damaged(path, Name::Files.to_string(), reason);
         let Some((_, files)) = read(&store, &Name::Files.to_string())? else {
             return Err(ImportError::Unfinished { path: path.to_path_buf() });
         };
-        let files: Files = record::decode(&files).map_err(|reason| damaged(Name::Files, reason))?;
+        let files: Files = record::decode(&files).map_err(damaged)?;
         let Files { starts, .. } = &files;
         if starts.first() != Some(&0) || !starts.is_sorted() || u32::try_from(starts.len()).is_err() {
-            return Err(damaged(Name::Files, "it does not count batches from 0 on".into()));
+            return Err(damaged("it does not count batches from 0 on".into()));
         }
-        Ok(Self {
-            path: path.to_path_buf(),
-            encoded_header,
-            header,
-            files,
-            store,
-            number: 1,
-            failed: None,
-            places: None,
-        })
+        Ok(Self::new(path, store, header, Some(files)))
+    }
+
+    fn new(path: &Path, store: ObjectStore, header: (Vec<u8>, Header), files: Option<Files>) -> Self {
+        let (encoded_header, header) = header;
+        Self { path: path.to_path_buf(), encoded_header, header, files, store, number: 1, failed: None, places: None }
     }
 
     /// What tells this export from others.
@@ -72,7 +84,10 @@ impl Reader {
 
     /// How many files there are.
     pub fn files(&self) -> u32 {
-        self.files.starts.len() as u32
+        match &self.files {
+            Some(files) => files.starts.len() as u32,
+            None => (1..).take_while(|number| export_file(&self.path, *number).exists()).count() as u32,
+        }
     }
 
     /// A list of the first file.
@@ -85,6 +100,9 @@ impl Reader {
     /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
     /// not even that is known, and the reason is given.
     pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<ImportError>)> {
+        if self.files.is_none() {
+            return Ok((self.tiles_of_rest()?, Some(ImportError::Unfinished { path: self.path.clone() })));
+        }
         match self.stored_tiles() {
             Err(ImportError::Damaged { .. }) if leaves_damaged => {
                 let tiles = self.tiles_by_keys()?;
@@ -95,7 +113,29 @@ impl Reader {
         }
     }
 
+    /// Of an export that is not whole: the columns that are there, and those that were to come, as far as they are known.
+    fn tiles_of_rest(&mut self) -> Result<Vec<StoredTile>> {
+        let mut tiles: BTreeMap<TilePos, Masks> = self.tiles_by_keys()?.into_iter().collect();
+        match self.named_tiles() {
+            Err(error) if error.is_of_files() => {}
+            named => {
+                for (tile, masks) in named? {
+                    let known = tiles.entry(tile).or_insert([0; TILE_BATCHES]);
+                    known.iter_mut().zip(masks).for_each(|(known, mask)| *known |= mask);
+                }
+            }
+        }
+        Ok(tiles.into_iter().collect())
+    }
+
     fn stored_tiles(&mut self) -> Result<Vec<StoredTile>> {
+        let tiles = self.named_tiles()?;
+        self.check_columns(&tiles)?;
+        Ok(tiles)
+    }
+
+    /// The columns that the first file names.
+    fn named_tiles(&mut self) -> Result<Vec<StoredTile>> {
         self.turn_to(1)?;
         let mut tiles = Vec::new();
         for (key, _) in self.store.with_prefix(COLUMNS) {
@@ -108,18 +148,18 @@ impl Reader {
             }
             tiles.push((tile, masks));
         }
-        self.check_columns(&tiles)?;
         tiles.sort_unstable_by_key(|(place, _)| *place);
         Ok(tiles)
     }
 
     /// Whether these are all columns.
     fn check_columns(&self, tiles: &[StoredTile]) -> Result<()> {
+        let Some(Files { columns, .. }) = &self.files else { return Ok(()) };
         let found: u64 = tiles.iter().flat_map(|(_, masks)| masks).map(|mask| u64::from(mask.count_ones())).sum();
-        if found == self.files.columns {
+        if found == *columns {
             return Ok(());
         }
-        let reason = format!("{} columns are expected, and only {found} are known", self.files.columns);
+        let reason = format!("{columns} columns are expected, and only {found} are known");
         Err(damaged(&self.path, Name::Files.to_string(), reason))
     }
 
@@ -127,14 +167,14 @@ impl Reader {
         let (mut tiles, mut places) = (BTreeMap::new(), BTreeMap::new());
         for file in 1..=self.files() {
             match self.turn_to(file) {
-                Err(error) if error.is_damage() => continue,
+                Err(error) if error.is_of_files() => continue,
                 turned => turned?,
             }
             for (key, _) in self.store.entries_from(0) {
                 let UpTo(packed) = match Name::parse(key) {
                     Name::Batch(_) => match self.value::<UpTo<Packed, MAX_PACKED>>(key) {
                         // It does not say which columns are in it.
-                        Err(error) if error.is_damage() => UpTo::default(),
+                        Err(error) if error.is_of_files() => UpTo::default(),
                         value => value?,
                     },
                     _ => UpTo(vec![(key.to_owned(), 0, Vec::new())]),
@@ -155,9 +195,9 @@ impl Reader {
 
     /// Opens the file that has the batch with this number, in the order of the export.
     pub fn turn_to_batch(&mut self, number: u64, batch: BatchPos) -> Result<()> {
-        let file = match &self.places {
-            Some(places) => places.get(&batch).copied().unwrap_or(1),
-            None => self.files.starts.partition_point(|start| *start <= number) as u32,
+        let file = match (&self.places, &self.files) {
+            (None, Some(files)) => files.starts.partition_point(|start| *start <= number) as u32,
+            (places, _) => places.as_ref().and_then(|places| places.get(&batch)).copied().unwrap_or(1),
         };
         self.turn_to(file)
     }
@@ -182,7 +222,16 @@ impl Reader {
 
     fn open_file(&self, number: u32) -> Result<ObjectStore> {
         let path = export_file(&self.path, number);
-        let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE)?;
+        let opened = match self.files {
+            Some(_) => ObjectStore::open_to_read(&path, EXPORT_SIGNATURE),
+            None => ObjectStore::open_to_salvage(&path, EXPORT_SIGNATURE),
+        };
+        let store = match opened {
+            Err(ObjectStoreError::Io(error)) if error.kind == ErrorKind::NotFound => {
+                return Err(damaged(&path, Name::Export.to_string(), "the file is missing".into()));
+            }
+            opened => opened?,
+        };
         let header = read(&store, &Name::Export.to_string())?.map(|(_, header)| header);
         if header.as_ref() != Some(&self.encoded_header) {
             return Err(damaged(&path, Name::Export.to_string(), "the file is of another export".into()));
@@ -293,10 +342,14 @@ impl BatchReader<'_> {
 
     fn part<T: DeserializeOwned>(&mut self, pos: ColumnPos, part: Part) -> Result<Option<T>> {
         let key = Name::Column(pos, part).to_string();
-        let found = self.object(&Name::Batch(pos.batch()), &key)?;
-        let decode =
-            |(_, bytes): (u64, Vec<u8>)| record::decode(&bytes).map_err(|reason| self.reader.damaged(&key, reason));
-        found.map(decode).transpose()
+        let Some((_, bytes)) = self.object(&Name::Batch(pos.batch()), &key)? else {
+            let chunks = Name::Column(pos, Part::Chunks).to_string();
+            return match self.reader.store.may_be_cut_off(&key, &chunks) {
+                true => Err(self.reader.damaged(&key, "it may have been cut off".into())),
+                false => Ok(None),
+            };
+        };
+        record::decode(&bytes).map(Some).map_err(|reason| self.reader.damaged(&key, reason))
     }
 
     /// An object that may be in a pack, or by itself. What is by itself counts.
@@ -342,11 +395,22 @@ impl BatchReader<'_> {
 
 const MISSING: &str = "it is missing";
 
+/// What was exported, as it stands in the first file, and what that means.
+fn read_header(path: &Path, store: &ObjectStore) -> Result<(Vec<u8>, Header)> {
+    let damaged = |reason: String| damaged(path, Name::Export.to_string(), reason);
+    let (_, encoded) = read(store, &Name::Export.to_string())?.ok_or_else(|| damaged(MISSING.into()))?;
+    let header = record::decode(&encoded).map_err(damaged)?;
+    Ok((encoded, header))
+}
+
+/// Version and bytes of an object. An error names the file and the object once.
 fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
+    let damaged = |reason| damaged(store.path(), key.to_owned(), reason);
     match store.read(key) {
         Ok(object) => Ok(object.map(|object| (object.version, object.data))),
-        Err(error @ (ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. })) => {
-            Err(damaged(store.path(), key.to_owned(), error.to_string()))
+        Err(ObjectStoreError::Damaged { block, reason, .. }) => Err(damaged(format!("in block {block}, {reason}"))),
+        Err(ObjectStoreError::TooLarge { limit, found, .. }) => {
+            Err(damaged(format!("expected {limit} bytes or less, found {found}")))
         }
         Err(error) => Err(error.into()),
     }

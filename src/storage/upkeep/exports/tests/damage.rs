@@ -475,3 +475,49 @@ fn with_a_damaged_summary_no_ground_is_lost() {
     import(&new, &path, &ImportOptions::default()).unwrap();
     assert_eq!(contents(&new, NAME), expected);
 }
+
+/// Whatever a file is cut short to, what is whole of it comes into a world if that is wanted, and nothing else.
+#[test]
+fn of_an_export_that_was_cut_short_all_that_is_whole_is_imported() {
+    for layout in [ExportLayout::Chunks, ExportLayout::Clusters] {
+        let (_folder, path, expected) = exported(&ExportOptions { layout, ..ExportOptions::default() });
+        let whole = fs::read(&path).unwrap();
+        let (mut arrived_columns, mut refused) = (BTreeSet::new(), 0);
+        for cut in 1..60 {
+            let length = whole.len() * cut / 60;
+            fs::write(&path, &whole[..length]).unwrap();
+            let new = TestStore::default();
+            let error = import(&new, &path, &ImportOptions::default()).unwrap_err();
+            assert!(error.is_damage(), "{length}: {error}");
+            assert_eq!(contents(&new, NAME).columns.len(), 0);
+            let options = ImportOptions { leaves_damaged: true, ..ImportOptions::default() };
+            let report = match import(&new, &path, &options) {
+                Ok(report) => report,
+                Err(error) => {
+                    // What numbers mean is missing.
+                    assert!(error.is_damage(), "{length}: {error}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            assert!(report.finished && report.lost.first[0].reason.contains("not whole"), "{:?}", report.lost);
+            let arrived = contents(&new, NAME);
+            let lost = report.lost.first.iter().filter(|lost| lost.column.is_some()).count();
+            assert_eq!(arrived.columns.len() + lost, expected.columns.len(), "{length}");
+            let of_columns = |of: &Contents| {
+                let mut chunks = of.chunks.clone();
+                chunks.retain(|(x, _, z), _| arrived.columns.contains(&(*x, *z)));
+                chunks
+            };
+            assert!(of_columns(&arrived) == of_columns(&expected), "{length}");
+            for (id, entity) in &expected.entities {
+                let (ColumnPos { x, z }, there) = (entity.column(), arrived.entities.contains_key(id));
+                assert_eq!(there, arrived.columns.contains(&(x, z)), "{length}: a column comes with its entities");
+            }
+            assert!(arrived_columns.is_subset(&arrived.columns), "{length}: more of the file is more of the ground");
+            arrived_columns = arrived.columns;
+        }
+        assert!(refused < 45, "{refused} of 59 are refused");
+        assert!(arrived_columns.len() * 3 > expected.columns.len(), "{} columns", arrived_columns.len());
+    }
+}

@@ -1,0 +1,303 @@
+//! What is left of a database that cannot be opened: its tables, blob files and logs under a manifest of our own.
+//!
+//! RocksDB opens a database by its manifest, which names every table, and refuses it if one of them is missing or damaged. Its own
+//! repair drops all blob files. So the files that are left are linked into a scratch folder and get a new manifest there. The
+//! database that they make is only opened to be read, and nothing in the damaged folder changes.
+//!
+//! All tables come into level 0, as if each had just been flushed, because the order of the levels is lost. A scan is right all
+//! the same: it merges the tables by the sequence numbers of their entries. A point read takes the first table that has
+//! the key, which may be an old one. So single keys are read by scans, too.
+
+mod manifest;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use super::reopening::{self, Database};
+use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
+use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys};
+use crate::work::FileError;
+use rocksdb::{Cache, DBRecoveryMode, Options};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The number of the family that every database has, and that nothing is in.
+const DEFAULT_FAMILY: (u32, &str) = (0, "default");
+/// What a blob file begins with.
+const BLOB_MAGIC: u32 = 2_395_959;
+
+/// A database put together of what is left of one, to be read. The scratch folder goes with it.
+pub(in crate::storage) struct Remains {
+    store: RocksStore,
+    scratch: PathBuf,
+}
+
+/// A file of a database that nothing can be read of, and why.
+#[derive(Debug)]
+pub(in crate::storage) struct LostFile {
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+/// A table that is there.
+#[derive(Clone, Debug)]
+struct Table {
+    number: u64,
+    bytes: u64,
+    family: u32,
+    family_name: String,
+    last_sequence: u64,
+}
+
+/// A file of large values that is there.
+#[derive(Clone, Debug)]
+struct Blobs {
+    number: u64,
+    bytes: u64,
+    family: u32,
+}
+
+/// The files of a database.
+struct Files {
+    folder: PathBuf,
+    tables: Vec<Table>,
+    blobs: Vec<Blobs>,
+    logs: Vec<u64>,
+    lost: Vec<LostFile>,
+}
+
+impl Remains {
+    /// Opens what is left in a database's folder. `scratch` is a folder that is made for it.
+    ///
+    /// # Errors
+    /// The system refuses something, or there is nothing left.
+    pub fn open(folder: &Path, scratch: &Path) -> Result<(Self, Vec<LostFile>), StoreError> {
+        let failed = |error: FileError| StoreError::backend(Operation::Open, None, folder, error.to_string());
+        let mut left = Files::find(folder).map_err(failed)?;
+        let mut options = database_options(false);
+        // Whatever of a log can be read counts, also behind what is damaged. The manifest knows of no log.
+        options.set_wal_recovery_mode(DBRecoveryMode::SkipAnyCorruptedRecord);
+        options.set_track_and_verify_wals_in_manifest(false);
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        let whole = scratch.join("whole");
+        let mut database = left.open(&whole, &options, &cache);
+        if database.is_err() {
+            left.leave_out_damaged(&scratch.join("one"), &options, &cache);
+            database = left.open(&whole, &options, &cache);
+        }
+        if let Err(error) = &database
+            && !left.logs.is_empty()
+        {
+            left.leave_out_logs(error);
+            database = left.open(&whole, &options, &cache);
+        }
+        if left.tables.is_empty() && left.logs.is_empty() {
+            let reason = "no table and no log that could be read is left of it";
+            return Err(StoreError::backend(Operation::Open, None, folder, reason));
+        }
+        let missing = files::missing(&left.folder).into_iter().map(|(path, reason)| LostFile { path, reason });
+        left.lost.extend(missing);
+        let database = Database::StandIn(database?);
+        let store = RocksStore::new(folder, false, cache, options, database);
+        Ok((Self { store, scratch: scratch.to_path_buf() }, left.lost))
+    }
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        // It only has links and a manifest. Those that are open can be removed too, or stay until the new world is finished.
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+impl Files {
+    fn find(folder: &Path) -> Result<Self, FileError> {
+        let folder = std::path::absolute(folder).map_err(FileError::of(folder, "find"))?;
+        let (tables, blobs, logs, lost) = Default::default();
+        let mut files = Self { folder, tables, blobs, logs, lost };
+        let failed = FileError::of(&files.folder, "read");
+        for entry in fs::read_dir(&files.folder).map_err(&failed)? {
+            let path = entry.map_err(&failed)?.path();
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            let (Some(number), Some(kind)) = (number, path.extension().and_then(|kind| kind.to_str())) else {
+                continue;
+            };
+            let found = match kind {
+                "sst" => Table::read(&path, number).map(|table| files.tables.push(table)),
+                "blob" => Blobs::read(&path, number).map(|blobs| files.blobs.push(blobs)),
+                "log" => {
+                    files.logs.push(number);
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
+            if let Err(error) = found {
+                files.lost.push(LostFile { path, reason: error.to_string() });
+            }
+        }
+        files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    /// Puts the files together in a folder that is made for it, and opens them as a database.
+    fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
+        let tables: Vec<&Table> = self.tables.iter().collect();
+        let blobs: Vec<&Blobs> = self.blobs.iter().collect();
+        self.open_some(scratch, &tables, &blobs, &self.logs, options, cache)
+    }
+
+    fn open_some(
+        &self,
+        scratch: &Path,
+        tables: &[&Table],
+        blobs: &[&Blobs],
+        logs: &[u64],
+        options: &Options,
+        cache: &Cache,
+    ) -> Result<rocksdb::DB, StoreError> {
+        let put_together = || {
+            match fs::remove_dir_all(scratch) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => fs::create_dir_all(scratch)?,
+            }
+            let tables = tables.iter().map(|table| (table.number, "sst"));
+            let blobs = blobs.iter().map(|blobs| (blobs.number, "blob"));
+            let logs = logs.iter().map(|number| (*number, "log"));
+            for (number, kind) in tables.chain(blobs).chain(logs) {
+                let name = format!("{number:06}.{kind}");
+                link(&self.folder.join(&name), &scratch.join(&name))?;
+            }
+            Ok(())
+        };
+        put_together().map_err(FileError::of(scratch, "fill")).map_err(in_scratch(scratch))?;
+        let manifest = manifest::encode(&self.families(), tables, blobs);
+        let write = |name: &str, bytes: &[u8]| {
+            let path = scratch.join(name);
+            fs::write(&path, bytes).map_err(FileError::of(&path, "write")).map_err(in_scratch(scratch))
+        };
+        write("MANIFEST-000001", &manifest)?;
+        write("CURRENT", b"MANIFEST-000001\n")?;
+        reopening::open_to_read(scratch, options, cache)
+    }
+
+    /// All families by their numbers, which logs and blob files name: as the tables say, or in the order in which a new database
+    /// gets them.
+    fn families(&self) -> Vec<(u32, &'static str)> {
+        let known: BTreeMap<&str, u32> =
+            self.tables.iter().map(|table| (table.family_name.as_str(), table.family)).collect();
+        let number =
+            |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
+        [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect()
+    }
+
+    /// Tries each table by itself: one that is damaged would keep all from being opened.
+    fn leave_out_damaged(&mut self, scratch: &Path, options: &Options, cache: &Cache) {
+        let mut whole = Vec::with_capacity(self.tables.len());
+        for table in &self.tables {
+            match self.open_some(scratch, &[table], &[], &[], options, cache) {
+                Ok(_) => whole.push(table.clone()),
+                Err(error) => {
+                    let path = self.folder.join(format!("{:06}.sst", table.number));
+                    self.lost.push(LostFile { path, reason: reason_of(&error) });
+                }
+            }
+        }
+        self.tables = whole;
+    }
+
+    fn leave_out_logs(&mut self, error: &StoreError) {
+        for number in self.logs.drain(..) {
+            let path = self.folder.join(format!("{number:06}.log"));
+            self.lost.push(LostFile { path, reason: reason_of(error) });
+        }
+    }
+}
+
+/// What RocksDB said, without where that was: in the scratch folder.
+fn reason_of(error: &StoreError) -> String {
+    match error {
+        StoreError::Backend { reason, .. } => reason.clone(),
+        error => error.to_string(),
+    }
+}
+
+fn in_scratch(scratch: &Path) -> impl Fn(FileError) -> StoreError {
+    move |error| StoreError::backend(Operation::Open, None, scratch, error.to_string())
+}
+
+impl Table {
+    fn read(path: &Path, number: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let table::Properties { family, family_name, last_sequence } = table::properties(&mut file)?;
+        let is_known = Family::ALL.iter().any(|family| family.name() == family_name) || family == DEFAULT_FAMILY.0;
+        if !is_known {
+            return Err(io::Error::other(format!("it belongs to {family_name:?}, which no world has")));
+        }
+        Ok(Self { number, bytes: file.metadata()?.len(), family, family_name, last_sequence })
+    }
+}
+
+impl Blobs {
+    fn read(path: &Path, number: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        // Magic number, version, family.
+        let mut head = [0; 12];
+        file.read_exact(&mut head).map_err(|_| io::Error::other("it is too short"))?;
+        let [magic, _, family] =
+            [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+        if magic != BLOB_MAGIC {
+            return Err(io::Error::other("its beginning is damaged"));
+        }
+        Ok(Self { number, bytes: file.metadata()?.len(), family })
+    }
+}
+
+/// Makes a file appear in another folder, which may be on another disk.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(from, to);
+    #[cfg(not(unix))]
+    return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
+}
+
+impl KeyValueStore for Remains {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.store.scan(family, key..&keys::after(key), 1)?.pop();
+        Ok(found.map(|(_, value)| value))
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        keys.iter().map(|key| self.get(family, key)).collect()
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan(family, range, limit)
+    }
+
+    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan_page(family, range, limit)
+    }
+
+    fn write(&self, _: WriteBatch, _: Durability) -> Result<(), StoreError> {
+        Err(StoreError::NotWritable { path: self.path().to_path_buf() })
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        Err(StoreError::NotWritable { path: self.path().to_path_buf() })
+    }
+
+    fn approximate_bytes(&self) -> Result<u64, StoreError> {
+        self.store.approximate_bytes()
+    }
+
+    fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
+        self.store.approximate_range_bytes(family, range)
+    }
+}

@@ -1,0 +1,167 @@
+//! Databases that cannot be opened, by what is still there of them.
+
+use super::*;
+use crate::storage::backends::rocks::tests::incompressible;
+use crate::storage::walk::all_keys;
+
+/// Writes a value under each of these keys, and moves them into tables.
+fn put(store: &RocksStore, keys: Range<u8>, round: u64, bytes: u64) {
+    let mut batch = WriteBatch::default();
+    for family in Family::ALL {
+        keys.clone().for_each(|key| batch.put(family, [key], incompressible(bytes, round * 256 + u64::from(key))));
+    }
+    store.write(batch, Durability::Sync).unwrap();
+    for family in Family::ALL {
+        store.with(Operation::Write, family, |database, handle| database.flush_cf(handle)).unwrap();
+    }
+}
+
+fn contents(store: &dyn KeyValueStore) -> Vec<(Family, Vec<KeyValue>)> {
+    let all = all_keys();
+    Family::ALL.map(|family| (family, store.scan(family, &all.start..&all.end, usize::MAX).unwrap())).into()
+}
+
+/// Tables of several levels and rounds, blob files, deleted keys.
+fn make(path: &Path) -> Vec<(Family, Vec<KeyValue>)> {
+    let store = RocksStore::open(path, true).unwrap();
+    put(&store, 0..40, 1, 500);
+    put(&store, 10..30, 2, 70_000);
+    Family::ALL.iter().for_each(|family| store.compact(*family).unwrap());
+    put(&store, 20..25, 3, 300);
+    let mut batch = WriteBatch::default();
+    Family::ALL.iter().for_each(|family| batch.delete(*family, [5]));
+    store.write(batch, Durability::Sync).unwrap();
+    put(&store, 100..110, 4, 20_000);
+    contents(&store)
+}
+
+fn open(path: &Path) -> (Remains, Vec<LostFile>, tempfile::TempDir) {
+    let scratch = tempfile::tempdir().unwrap();
+    let (remains, lost) = Remains::open(path, &scratch.path().join("remains")).unwrap();
+    (remains, lost, scratch)
+}
+
+fn files(path: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == kind));
+    files.sort();
+    files
+}
+
+#[test]
+fn without_a_manifest_all_is_there_as_it_was_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = make(folder.path());
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().contains("MANIFEST") || path.ends_with("CURRENT") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert!(RocksStore::open_to_read(folder.path()).is_err());
+    let (remains, lost, scratch) = open(folder.path());
+    assert_eq!((contents(&remains), lost.len()), (expected.clone(), 0));
+    for (family, entries) in expected {
+        for (key, value) in entries {
+            assert!(remains.get(family, &key).unwrap() == Some(value), "{family} {key:?}");
+        }
+        assert_eq!(remains.get(family, &[5]).unwrap(), None, "it was deleted");
+    }
+    drop(remains);
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left of it");
+}
+
+#[test]
+fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = make(folder.path());
+    let tables = files(folder.path(), "sst");
+    assert!(tables.len() > 7);
+    let known: std::collections::BTreeSet<_> =
+        expected.iter().flat_map(|(family, entries)| entries.iter().map(move |entry| (*family, entry))).collect();
+    for table in tables {
+        let whole = fs::read(&table).unwrap();
+        let mut no_end = whole.clone();
+        let end = no_end.len() - 30;
+        no_end[end..].fill(1);
+        let mut no_list = whole.clone();
+        no_list[end - 40] ^= 1;
+        for damaged in [None, Some(&whole[..whole.len() / 2]), Some(&no_end[..]), Some(&no_list[..]), Some(&[][..])] {
+            match damaged {
+                None => fs::remove_file(&table).unwrap(),
+                Some(bytes) => fs::write(&table, bytes).unwrap(),
+            }
+            let (remains, lost, _scratch) = open(folder.path());
+            let named: Vec<&PathBuf> = lost.iter().map(|lost| &lost.path).collect();
+            assert_eq!(named, if damaged.is_some() { vec![&table] } else { vec![] });
+            let found = contents(&remains);
+            let of_others = found.iter().zip(&expected).filter(|(found, expected)| found == expected).count();
+            assert!(of_others >= Family::ALL.len() - 1, "only one family is touched");
+            // An older value may come back, and a deleted key; both were stored once.
+            let news = found.iter().flat_map(|(family, entries)| entries.iter().map(move |entry| (*family, entry)));
+            assert!(news.filter(|entry| !known.contains(entry)).count() <= 41);
+        }
+        fs::write(&table, whole).unwrap();
+    }
+}
+
+#[test]
+fn of_a_blob_file_that_is_missing_its_values_cannot_be_read_and_all_others_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = make(folder.path());
+    fs::remove_file(folder.path().join("CURRENT")).unwrap();
+    let blobs = files(folder.path(), "blob");
+    assert!(!blobs.is_empty());
+    blobs.iter().for_each(|blobs| fs::remove_file(blobs).unwrap());
+    let (remains, _, _scratch) = open(folder.path());
+    let mut lost = 0;
+    for (family, entries) in expected {
+        for (key, value) in entries {
+            match remains.get(family, &key) {
+                Ok(found) => assert!(found == Some(value), "{family} {key:?}"),
+                Err(StoreError::Damaged { .. }) => lost += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!((15..60).contains(&lost), "{lost}");
+}
+
+#[test]
+fn what_is_in_logs_counts_also_behind_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, killed) = (folder.path().join("world"), folder.path().join("killed"));
+    let store = RocksStore::open(&world, true).unwrap();
+    for key in 0..200_u8 {
+        let mut batch = WriteBatch::default();
+        batch.put(Family::Meta, [key], incompressible(3_000, key.into()));
+        store.write(batch, Durability::Sync).unwrap();
+    }
+    fs::create_dir(&killed).unwrap();
+    for entry in fs::read_dir(&world).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, killed.join(path.file_name().unwrap())).unwrap();
+    }
+    fs::remove_file(killed.join("CURRENT")).unwrap();
+    let (remains, _, _scratch) = open(&killed);
+    assert!(contents(&remains) == contents(&store));
+    drop(remains);
+    let log = files(&killed, "log").into_iter().max_by_key(|log| fs::metadata(log).unwrap().len()).unwrap();
+    let mut bytes = fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let (remains, _, _scratch) = open(&killed);
+    let found: Vec<u8> = contents(&remains).into_iter().flat_map(|(_, of)| of).map(|(key, _)| key[0]).collect();
+    assert!((170..200).contains(&found.len()), "{} of 200", found.len());
+    assert_eq!((found.first(), found.last()), (Some(&0), Some(&199)));
+}
+
+#[test]
+fn nothing_is_made_of_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("000007.sst"), b"no table").unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let error = Remains::open(folder.path(), scratch.path()).err().unwrap().to_string();
+    assert!(error.contains("no table"), "{error}");
+}
