@@ -16,7 +16,7 @@ use bevy_terrane::work::Stop;
 use serde_json::json;
 use std::fs::{self, File};
 use std::hash::Hasher;
-use std::io::{BufWriter, ErrorKind, Read};
+use std::io::{BufWriter, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
 /// A link is something too, wherever it leads.
 fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
     match fs::symlink_metadata(file) {
-        Ok(_) => Err(exists(file)),
+        Ok(_) => Err(format!("{} exists already", file.display())),
         Err(_) => Ok(()),
     }
 }
@@ -84,7 +84,9 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
     let written = write();
     drop(display);
     let finished = match written {
-        Ok(()) => finish(&unfinished, file).map(|()| ControlFlow::Continue(())),
+        Ok(()) => expect_nothing(file).and_then(|()| {
+            fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
+        }),
         Err(SchematicWriteError::Cancelled) => Ok(ControlFlow::Break(())),
         Err(error) => Err(failed(file, &error)),
     };
@@ -93,26 +95,6 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
         let _ = fs::remove_file(&unfinished);
     }
     Ok(finished?)
-}
-
-/// Gives the file its name, which nothing else must have got meanwhile.
-fn finish(unfinished: &Path, file: &Path) -> std::result::Result<(), String> {
-    match fs::hard_link(unfinished, file) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(file)),
-        // The file system has no links.
-        Err(_) if fs::symlink_metadata(file).is_err() => {
-            fs::rename(unfinished, file).map_err(|error| failed(file, &error))
-        }
-        Err(_) => Err(exists(file)),
-        Ok(()) => {
-            let _ = fs::remove_file(unfinished);
-            Ok(())
-        }
-    }
-}
-
-fn exists(file: &Path) -> String {
-    format!("{} exists already", file.display())
 }
 
 pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
@@ -157,7 +139,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     let report = match imported {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         Err(error @ ClosedWorldError::Ungenerated { .. }) => {
-            return Err(Failure::from(error).with_hint("; --only-generated leaves them out"));
+            return Err(format!("{error}; --only-generated leaves them out").into());
         }
         imported => imported?,
     };
