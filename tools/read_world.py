@@ -27,10 +27,10 @@ GROUPS = {"1": "iii", "2": "fff", "3": "www", "4": "ty", "5": "u12", "6": "?w?y?
 GROUPS |= {"x": "ii", "z": "?xt", "e": "wu"}
 # In front of a letter, ? is an option and * a list; a is an area, the one choice with fields.
 RECORDS = {"header": "wuu", "play time": "d", "last dimension": "u", "dimension": "utwu", "heat": "u?e"}
-RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu"}
-IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None}
+RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu", "seed": "u"}
+IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None, "clock": "d"}
 KEYS = {"sparse": "N", "removal": "N", "stored": "NCC", "summary": "NCC", "ticks": "NCCC", "place": "NCCU", "viewer": "NU"}
-KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU"}
+KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU", "clock": "N", "seed": "N"}
 KEYS |= dict.fromkeys(["header", "play time", "last dimension", "adopted", "object", "damaged"], "")
 
 

@@ -40,6 +40,7 @@ pub(super) fn make() -> TestStore {
         world.open_dimension(name, &origin).unwrap();
     }
     world.make_sparse(NETHER).unwrap();
+    world.note_own_seed(OVERWORLD, 42).unwrap();
     world.save_registry_lists(&lists).unwrap();
     let types = BlockRegistry::from_records(lists.blocks, lists.components).unwrap();
     world.set_blocks(Arc::new(types));
@@ -92,6 +93,7 @@ fn ground() -> SaveBatch {
     put(OVERWORLD, ChunkPos::new(WARM.x, WARM.y + 1, WARM.z), slab());
     COLD.into_iter().for_each(|pos| put(OVERWORLD, pos, Chunk::uniform(STONE)));
 
+    batch.clocks.insert(OVERWORLD, Duration::from_millis(77_250));
     let column = ColumnPos::new(0, 0);
     let mut seen = Column::new(column);
     seen.set_chunk(0, Arc::new(slab()));

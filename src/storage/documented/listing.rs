@@ -192,6 +192,13 @@ impl Listing {
             self.world.import_record(dimension, number, value).unwrap();
             return Some(format!("import ({} {number}): {}", dimension.0, import_text(value)));
         }
+        if let Some(dimension) = keys::parse_own_seed_key(key) {
+            return Some(format!("seed ({}): ({})", dimension.0, self.world.read_own_seed(dimension, value).unwrap()));
+        }
+        if let Some(dimension) = keys::parse_clock_key(key) {
+            let clock = duration(self.world.read_clock(dimension, value).unwrap());
+            return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
+        }
         let marked = keys::parse_sparse_key(key).map(|dimension| format!("sparse ({}): ", dimension.0));
         marked.or_else(|| keys::parse_removal_key(key).map(|dimension| format!("removal ({}): ", dimension.0)))
     }
