@@ -60,7 +60,9 @@ fn without_a_manifest_all_is_there_as_it_was_last() {
     }
     assert!(RocksStore::open_to_read(folder.path()).is_err());
     let (remains, lost, scratch) = open(folder.path());
-    assert_eq!((contents(&remains), lost.len()), (expected.clone(), 0));
+    let named: Vec<_> = lost.iter().map(|lost| lost.path.file_name().unwrap().to_str().unwrap()).collect();
+    assert!(named.len() == 2 && named[0] == "CURRENT" && named[1].starts_with("MANIFEST"), "{named:?}");
+    assert!(contents(&remains) == expected);
     for (family, entries) in expected {
         for (key, value) in entries {
             assert!(remains.get(family, &key).unwrap() == Some(value), "{family} {key:?}");
@@ -93,7 +95,7 @@ fn of_a_table_that_is_missing_or_damaged_nothing_else_is_lost() {
             }
             let (remains, lost, _scratch) = open(folder.path());
             let named: Vec<&PathBuf> = lost.iter().map(|lost| &lost.path).collect();
-            assert_eq!(named, if damaged.is_some() { vec![&table] } else { vec![] });
+            assert_eq!(named, [&table]);
             let found = contents(&remains);
             let of_others = found.iter().zip(&expected).filter(|(found, expected)| found == expected).count();
             assert!(of_others >= Family::ALL.len() - 1, "only one family is touched");
@@ -124,7 +126,8 @@ fn of_a_blob_file_that_is_missing_its_values_cannot_be_read_and_all_others_can()
             }
         }
     }
-    assert!((15..60).contains(&lost), "{lost}");
+    // All cold values, and the large ones of others.
+    assert!((60..150).contains(&lost), "{lost}");
 }
 
 #[test]
