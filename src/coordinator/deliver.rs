@@ -4,7 +4,7 @@ use super::LOCKSTEP_LATENCY;
 use super::desk::Desk;
 use super::dimension::{Dimension, Stage};
 use super::events::{ColumnFailed, GroundRegenerated};
-use super::streaming::failed_columns::{Verdict, wait_after};
+use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
 use crate::chunk::{Column, ColumnSummary};
 use crate::simulation::{ColumnError, Departed, FetchedColumn, RegeneratedChunk};
@@ -12,6 +12,10 @@ use crate::space::{ColumnPos, DimensionId, HeightSet};
 use crate::storage::SaveBatch;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// With so many failures of the store in a row, it is not one place on the disk.
+const OUTAGE: u32 = 32;
 
 pub(super) fn deliver(mut desk: Desk) {
     desk.tell_of_repairs();
@@ -67,7 +71,8 @@ impl Desk<'_> {
 
     fn deliver_column(&mut self, id: DimensionId, claim: u64, ready: ReadyColumn, generated: bool) {
         let ReadyColumn { loaded, made, left_out } = ready;
-        let Some(dimension) = self.dimensions.open.get(&id) else { return };
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        dimension.outages = 0;
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
         let saves_parts = dimension.sparse.is_some() && dimension.waits_for(column, claim);
@@ -197,9 +202,11 @@ impl Desk<'_> {
         }
         let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
         let attempts = failures + 1;
-        let wait = wait_after(attempts);
-        dimension.complaints.unread.note(self.clock.now, format_args!("{id}: {error}; next try in {wait:?}"));
-        dimension.failed.insert(column, (attempts, self.clock.now.saturating_add(wait)));
+        let now = self.clock.now;
+        let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
+        dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        dimension.failed.insert(column, (attempts, now.saturating_add(wait)));
+        dimension.note_outage(&error, now);
         if is_fetched {
             // The region has its blocks; only what else is stored of it is still to come.
             if dimension.is_closing() {
@@ -236,8 +243,13 @@ impl Desk<'_> {
             return;
         }
         dimension.claim_generation(column);
+        dimension.note_outage(&error, now);
         let most = dimension.generation.settings.attempts;
-        let Verdict { attempts, retry_in } = dimension.generation.failures.note(column, &error.to_string(), now, most);
+        let (failures, reason) = (&mut dimension.generation.failures, error.to_string());
+        let Verdict { attempts, retry_in } = match error.is_outage() {
+            true => failures.note_outage(column, &reason, now),
+            false => failures.note(column, &reason, now, most),
+        };
         match retry_in {
             // Each further try fails as the first one did, until it is set aside.
             Some(wait) if attempts == 1 => {
@@ -258,6 +270,16 @@ impl Desk<'_> {
 }
 
 impl Dimension {
+    /// While the store does not work, no more is asked of it for a moment: it would fail column by column.
+    fn note_outage(&mut self, error: &ColumnError, now: Duration) {
+        if error.is_outage() {
+            self.outages = self.outages.saturating_add(1);
+        }
+        if self.outages >= OUTAGE {
+            self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
+        }
+    }
+
     /// Whether the column, or what else comes with it, is on its way with this claim.
     fn waits_for(&self, column: ColumnPos, claim: u64) -> bool {
         self.columns.get(&column) == Some(&Stage::Claimed(claim)) || self.fetched.get(&column) == Some(&claim)

@@ -155,6 +155,10 @@ pub(super) struct Dimension {
     /// Columns that could not be read: how often, and when they are tried again.
     pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
     pub complaints: ColumnComplaints,
+    /// Columns that failed, one after the other, because the store did not work.
+    pub outages: u32,
+    /// Nothing more is ordered before, for that.
+    pub orders_rest_until: Duration,
     /// Columns of a halted region that a live one took over, and the commit that the store must have before.
     pub reload: BTreeMap<ColumnPos, u64>,
     /// Those of them that are being read.
@@ -264,6 +268,8 @@ impl Dimension {
             waiting: Default::default(),
             failed: BTreeMap::new(),
             complaints: ColumnComplaints::default(),
+            outages: 0,
+            orders_rest_until: Duration::ZERO,
             reload: BTreeMap::new(),
             reloading: BTreeSet::new(),
             recalled: Default::default(),

@@ -17,6 +17,7 @@ use super::LOCKSTEP_LATENCY;
 use super::desk::Desk;
 use super::dimension::{Dimension, Dimensions};
 use super::saving::save::Saves;
+use super::streaming::failed_columns::OUTAGE_PAUSE;
 use super::streaming::holders::Holder;
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
@@ -121,6 +122,8 @@ struct Place {
     orders: VecDeque<Order>,
     /// Summaries that wait for bytes, in the order of their choices.
     ready: VecDeque<(Choice, Answer)>,
+    /// Nothing is read before, since the store did not work.
+    rests_until: Duration,
 }
 
 /// Columns whose summaries are being read.
@@ -221,7 +224,13 @@ impl Desk<'_> {
         let reach = listener.wish.reach;
         let mut place = listener.place.take().unwrap_or_else(|| {
             let tracker = Tracker::new(&mut dimension.stored, center, reach);
-            Place { dimension: id, tracker, orders: VecDeque::new(), ready: VecDeque::new() }
+            Place {
+                dimension: id,
+                tracker,
+                orders: VecDeque::new(),
+                ready: VecDeque::new(),
+                rests_until: Duration::ZERO,
+            }
         });
         place.tracker.aim(center, reach);
         self.tell_gone(entity, listener, &mut place);
@@ -283,7 +292,11 @@ impl Desk<'_> {
                 place.ready.pop_front();
                 continue;
             }
-            if !place.tracker.keeps(column) {
+            let is_outage = matches!(answer, Answer::NotNow);
+            if is_outage {
+                place.rests_until = self.clock.now.saturating_add(OUTAGE_PAUSE);
+            }
+            if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) {
                     place.tracker.give_up(&mut dimension.stored, column);
                 }
@@ -292,7 +305,7 @@ impl Desk<'_> {
             }
             let (sent, news) = match answer {
                 Answer::Unchanged => (None, None),
-                Answer::Unreadable => (Some(Sent::Unreadable), None),
+                Answer::Unreadable | Answer::NotNow => (Some(Sent::Unreadable), None),
                 Answer::Summary { summary, bytes, sent } => {
                     if listener.untaken >= MAX_UNTAKEN || !listener.budget.spend(*bytes) {
                         return;
@@ -311,6 +324,9 @@ impl Desk<'_> {
 
     fn order_summaries(&mut self, entity: Entity, listener: &Listener, place: &mut Place, claims: &mut u64) {
         let Some(dimension) = self.dimensions.open.get_mut(&place.dimension) else { return };
+        if self.clock.now < place.rests_until {
+            return;
+        }
         let mut free = listener.columns_ahead().saturating_sub(place.tracker.awaited());
         while free > 0 {
             let choices = place.tracker.choose(&mut dimension.stored, free.min(ORDER_COLUMNS));

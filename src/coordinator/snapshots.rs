@@ -334,7 +334,10 @@ impl Desk<'_> {
         let (id, is_void, done) = (job.id, job.is_void(), job.of_files());
         self.threads.ask(
             Place::Beside("terrane snapshot"),
-            move |_, blocks| work.run(blocks, &is_void, &done),
+            move |store, blocks| {
+                work.expect_place(store)?;
+                work.run(blocks, &is_void, &done)
+            },
             move |done| {
                 let done = done.unwrap_or_else(|error| Err(error.into()));
                 Some(Event::Snapshot(SnapshotEvent::Files(id, done)))

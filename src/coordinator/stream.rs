@@ -91,7 +91,11 @@ impl Desk<'_> {
         }
         let stored = match self.store.0.viewers(id) {
             Ok(stored) => stored,
-            Err(error) => return bevy::log::error!("{id}: the ground of viewers that halted stays held: {error}"),
+            Err(error) => {
+                bevy::log::error!("{id}: the ground of viewers that halted stays held until the next save: {error}");
+                let until = self.saves.last_stored() + 1;
+                return dimension.orphans.extend(due.into_iter().map(|(viewer, _)| (viewer, until)));
+            }
         };
         for (viewer, _) in due {
             let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);

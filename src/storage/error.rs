@@ -106,7 +106,7 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
-    /// The store can be read but not written since its disk failed. Each later write tries to open it anew.
+    /// The store can be read but not written since its disk failed. It is opened anew as soon as that is possible.
     #[error("the world {} is read-only since its store failed, it is tried again: {reason}", path.display())]
     ReadOnly {
         /// Where the store is.
@@ -114,12 +114,26 @@ pub enum StoreError {
         /// What failed.
         reason: String,
     },
+    /// The folder that was opened is not there any more: what is saved elsewhere would not be found again.
+    #[error(
+        "the folder {} was deleted or moved, or another one has taken its place; saving goes on when it is there again",
+        path.display()
+    )]
+    FolderLost {
+        /// The folder.
+        path: PathBuf,
+    },
 }
 
 impl StoreError {
     /// Whether it is of something stored that is not what was written, and not of the store itself.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Damaged { .. } | Self::DamagedFile { .. })
+    }
+
+    /// Whether the store itself does not work, which may end: the same may succeed a moment later.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::Backend { .. } | Self::ReadOnly { .. } | Self::FolderLost { .. })
     }
 
     /// What a backend said. Where it names files of the store, their folder is left out: the error says where the store is.

@@ -10,9 +10,12 @@ use crate::support::process::{output, output_within, program};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Durability, Family, KeyValueStore, RocksStore, StoreError, WriteBatch};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// In the process with the disk: where everything is. The world is below `world`, which is on the faulty disk.
@@ -22,12 +25,14 @@ const FAULT: &str = "TERRANE_TEST_FAULT";
 
 /// System calls that fail, with the number and the name of the error.
 const FULL: (&str, u32, &str) = ("write", 28, "No space left on device");
-const BROKEN: (&str, u32, &str) = ("write", 5, "Input/output error");
-const UNSYNCED: (&str, u32, &str) = ("sync", 5, "Input/output error");
+const BROKEN: (&str, u32, &str) = ("write", 5, IO_ERROR);
+const UNSYNCED: (&str, u32, &str) = ("sync", 5, IO_ERROR);
 const FULL_FOR_TABLES: (&str, u32, &str) = ("table", 28, "No space left on device");
+const GONE: (&str, u32, &str) = ("open,read,write,sync", 5, IO_ERROR);
+const IO_ERROR: &str = "Input/output error";
 
 /// Runs one test of this file as a process of its own, on a disk that can be made to fail.
-fn on_faulty_disk(test: &str, (call, number, text): (&str, u32, &str)) {
+fn on_faulty_disk(test: &str, (calls, number, text): (&str, u32, &str)) {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faulty_disk/faulty_disk.c");
     let library = folder.path().join("faulty_disk.so");
@@ -41,23 +46,30 @@ fn on_faulty_disk(test: &str, (call, number, text): (&str, u32, &str)) {
         .env("FAULTY_DISK_FOLDER", folder.path().join("world"))
         .env("FAULTY_DISK_SWITCH", folder.path().join("switch"))
         .env(FOLDER, folder.path())
-        .env(FAULT, format!("{call} {number} {text}"));
+        .env(FAULT, format!("{calls} {number} {text}"));
     let output = output_within(&mut process, Duration::from_secs(600));
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{call} {number}: {}\n{}", said[0], said[1]);
+    assert!(output.status.success(), "{calls} {number}: {}\n{}", said[0], said[1]);
     assert!(said[0].contains("1 passed"), "{}", said[0]);
 }
 
 /// The faulty disk, in the process that is on it.
 struct Disk {
     folder: PathBuf,
-    fault: String,
+    calls: Vec<String>,
+    number: u32,
+    text: String,
+    /// The calls that fail, and below which folder.
+    faults: Mutex<BTreeSet<(String, PathBuf)>>,
 }
 
 impl Disk {
     fn here() -> Option<Self> {
         let folder = std::env::var_os(FOLDER).map(PathBuf::from)?;
-        Some(Self { folder, fault: std::env::var(FAULT).unwrap() })
+        let fault = std::env::var(FAULT).unwrap();
+        let [calls, number, text] = fault.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{fault}") };
+        let calls = calls.split(',').map(str::to_owned).collect();
+        Some(Self { folder, calls, number: number.parse().unwrap(), text: text.to_owned(), faults: Mutex::default() })
     }
 
     fn path(&self) -> PathBuf {
@@ -65,19 +77,25 @@ impl Disk {
     }
 
     fn fails(&self, fails: bool) {
-        let switch = self.folder.join("switch");
+        self.calls.iter().for_each(|call| self.fails_at(call, &self.path(), fails));
+    }
+
+    /// Whether this call fails below a folder.
+    fn fails_at(&self, call: &str, path: &Path, fails: bool) {
+        let mut faults = self.faults.lock().unwrap();
+        let fault = (call.to_owned(), path.to_owned());
         match fails {
-            true => {
-                fs::write(self.folder.join("new"), &self.fault).unwrap();
-                fs::rename(self.folder.join("new"), switch).unwrap();
-            }
-            false => fs::remove_file(switch).unwrap(),
-        }
+            true => faults.insert(fault),
+            false => faults.remove(&fault),
+        };
+        let lines = faults.iter().map(|(call, path)| format!("{call} {} {}\n", self.number, path.display()));
+        fs::write(self.folder.join("new"), lines.collect::<String>()).unwrap();
+        fs::rename(self.folder.join("new"), self.folder.join("switch")).unwrap();
     }
 
     /// What the system says of the fault.
     fn text(&self) -> &str {
-        self.fault.splitn(3, ' ').nth(2).unwrap()
+        &self.text
     }
 }
 
@@ -89,6 +107,7 @@ fn open(path: &Path) -> (App, Entity) {
     let mut app = game(TerranePlugin::at(path).with_autosave_period(Duration::from_secs(3_600)));
     listen::<WorldSaved>(&mut app);
     listen::<SaveFailed>(&mut app);
+    listen::<ChunksAnswer>(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 3);
     start(&mut app);
@@ -109,6 +128,19 @@ fn is_saved(world: &World, round: u64) -> bool {
     world.resource::<Heard<WorldSaved>>().0.iter().any(|saved| saved.request == round)
 }
 
+/// How often the chunk of all places was saved changed.
+fn version(app: &mut App, dimension: Entity) -> u64 {
+    let asker = app.world_mut().spawn_empty().id();
+    let version = |world: &World| {
+        let answers = &world.resource::<Heard<ChunksAnswer>>().0;
+        let answer = answers.iter().find(|answer| answer.asker == asker)?;
+        Some(answer.chunks[0].1.as_ref().unwrap().as_ref().expect("a chunk").version)
+    };
+    app.world_mut().write_message(AskChunks { asker, dimension, chunks: vec![place(0).chunk()] });
+    update_until(app, "the chunk is told", |world| version(world).is_some());
+    version(app.world()).unwrap()
+}
+
 /// Runs only in the process that the tests below start; by itself it does nothing.
 #[test]
 fn process_of_a_game() {
@@ -116,6 +148,7 @@ fn process_of_a_game() {
     let (mut app, dimension) = open(&disk.path());
     edit_and_ask_to_save(&mut app, dimension, 0);
     update_until(&mut app, "the first save", |world| is_saved(world, 0));
+    let first = version(&mut app, dimension);
     for failing in [1, 3] {
         disk.fails(true);
         let before = heard::<SaveFailed>(&app).len();
@@ -136,6 +169,7 @@ fn process_of_a_game() {
         edit_and_ask_to_save(&mut app, dimension, failing + 1);
         update_until(&mut app, "more is saved", |world| is_saved(world, failing + 1));
     }
+    assert_eq!(version(&mut app, dimension), first + 4, "each change is saved once, however often that was tried");
     drop(app);
     let (mut app, dimension) = open(&disk.path());
     let stone = id_of(app.world(), "terrane:stone");
@@ -154,6 +188,46 @@ fn a_game_on_a_full_disk_goes_on_and_saves_when_there_is_room_again() {
 fn a_game_on_a_disk_with_errors_goes_on_and_saves_when_they_end() {
     on_faulty_disk("process_of_a_game", BROKEN);
     on_faulty_disk("process_of_a_game", UNSYNCED);
+}
+
+/// Runs only in the process that the test below starts; by itself it does nothing.
+#[test]
+fn process_of_a_game_that_loses_its_disk() {
+    let Some(disk) = Disk::here() else { return };
+    let (far, spawn) = (BlockPos::new(1_003, 12, 3), BlockPos::new(8, 5, 8));
+    let (mut app, dimension) = open(&disk.path());
+    let camera = viewer(&mut app, dimension, far.x as f32, 0.0, 1);
+    update_until(&mut app, "the ground far away is there", |world| block_at(world, dimension, far).is_some());
+    app.world_mut().despawn(camera);
+    // All is in tables now, and has to be read from the disk.
+    let (mut app, dimension) = reopen(app, || open(&disk.path()));
+    listen::<PlayerLoggedIn>(&mut app);
+    listen::<LogInRefused>(&mut app);
+    disk.fails(true);
+    edit_and_ask_to_save(&mut app, dimension, 1);
+    viewer(&mut app, dimension, far.x as f32, 0.0, 1);
+    // A save is tried each second.
+    update_until(&mut app, "it was tried and failed for seconds", |world| {
+        world.resource::<Heard<SaveFailed>>().0.len() >= 5
+    });
+    assert!(!is_saved(app.world(), 1));
+    disk.fails(false);
+    update_until(&mut app, "what failed is saved", |world| is_saved(world, 1));
+    update_until(&mut app, "what could not be read is there", |world| block_at(world, dimension, far).is_some());
+    assert_eq!(app.world().resource::<WorldStatistics>().generated, 0, "it is loaded and not generated");
+    app.world_mut().write_message(LogIn { name: "Zoë".into(), first_place: Some((dimension, spawn)) });
+    update_until(&mut app, "a player is there", |world| !world.resource::<Heard<PlayerLoggedIn>>().0.is_empty());
+    assert!(heard::<LogInRefused>(&app).is_empty());
+    edit_and_ask_to_save(&mut app, dimension, 2);
+    update_until(&mut app, "more is saved", |world| is_saved(world, 2));
+    let (mut app, dimension) = reopen(app, || open(&disk.path()));
+    let stone = id_of(app.world(), "terrane:stone");
+    assert!([1, 2].into_iter().all(|round| block_at(app.world_mut(), dimension, place(round)) == Some(stone)));
+}
+
+#[test]
+fn a_game_whose_disk_is_gone_for_seconds_saves_loads_and_lets_players_in_when_it_is_back() {
+    on_faulty_disk("process_of_a_game_that_loses_its_disk", GONE);
 }
 
 fn batch(round: u32, bytes: usize) -> WriteBatch {
@@ -219,7 +293,7 @@ fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
         let patience = Instant::now() + Duration::from_secs(20);
         while let Err(error) = store.write(batch(round, bytes), Durability::Sync) {
             assert!(Instant::now() < patience, "it does not work again: {error}");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
         written.push(round);
         round += 1;
@@ -251,4 +325,88 @@ fn a_store_whose_log_cannot_be_written_opens_itself_again() {
 #[test]
 fn a_store_whose_tables_cannot_be_written_opens_itself_again() {
     on_faulty_disk("process_that_writes_much", FULL_FOR_TABLES);
+}
+
+/// One of the 24 orders of four calls.
+fn order_of(calls: &[String], number: usize) -> Vec<String> {
+    let mut left = calls.to_vec();
+    let mut number = number;
+    (1..=calls.len())
+        .rev()
+        .map(|choices| {
+            let choice = number % choices;
+            number /= choices;
+            left.remove(choice)
+        })
+        .collect()
+}
+
+/// Calls begin to fail one after the other, and end to fail one after the other; then everything works again, and all that
+/// was acknowledged is there.
+fn fail_in_order(disk: &Disk, number: usize) {
+    const BYTES: usize = 3_000;
+    let (path, order) = (disk.path().join(format!("{number:02}")), order_of(&disk.calls, number));
+    fs::create_dir_all(&path).unwrap();
+    let write = |store: &RocksStore, round| store.write(batch(round, BYTES), Durability::Sync);
+    let store = RocksStore::open(&path, true).unwrap();
+    (0..3).for_each(|round| write(&store, round).unwrap());
+    drop(store);
+    // What was written is in tables now, and has to be read from the disk.
+    let store = RocksStore::open(&path, false).unwrap();
+    let (mut written, mut round) = (vec![0, 1, 2], 3);
+    let mut use_it = |steps| {
+        for _ in 0..steps {
+            if write(&store, round).is_ok() {
+                written.push(round);
+            }
+            round += 1;
+            // It may fail. What it gives is right.
+            _ = store.get(Family::Chunks, &(round % 3).to_be_bytes());
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    for call in &order {
+        disk.fails_at(call, &path, true);
+        use_it(15);
+    }
+    let ends: Vec<_> = if number % 2 == 0 { order.iter().collect() } else { order.iter().rev().collect() };
+    for call in ends {
+        use_it(10);
+        disk.fails_at(call, &path, false);
+    }
+    let patience = Instant::now() + Duration::from_secs(20);
+    // Those who read need no one who writes.
+    while let Err(error) = store.get(Family::Chunks, &0_u32.to_be_bytes()) {
+        assert!(Instant::now() < patience, "after {order:?} it cannot be read again: {error}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    while let Err(error) = write(&store, round) {
+        assert!(Instant::now() < patience, "after {order:?} it does not work again: {error}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    written.push(round);
+    assert!(written.iter().all(|round| has(&store, *round, BYTES)), "after {order:?}");
+    drop(store);
+    let store = RocksStore::open(&path, false).unwrap();
+    assert!(written.iter().all(|round| has(&store, *round, BYTES)), "after {order:?}");
+    (0..round).for_each(|round| _ = has(&store, round, BYTES));
+}
+
+/// Runs only in the process that the test below starts; by itself it does nothing.
+#[test]
+fn process_that_fails_in_every_order() {
+    let Some(disk) = Disk::here() else { return };
+    thread::scope(|scope| {
+        (0..24).for_each(|number| {
+            drop(scope.spawn({
+                let disk = &disk;
+                move || fail_in_order(disk, number)
+            }))
+        });
+    });
+}
+
+#[test]
+fn a_store_works_again_in_whatever_order_opens_reads_writes_and_syncs_fail() {
+    on_faulty_disk("process_that_fails_in_every_order", GONE);
 }

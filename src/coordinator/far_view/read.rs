@@ -37,6 +37,8 @@ pub(super) enum Answer {
     Unchanged,
     /// Neither the summary nor the column can be read.
     Unreadable,
+    /// Nothing can be read, since the store does not work.
+    NotNow,
 }
 
 impl SummaryOrder {
@@ -48,8 +50,10 @@ impl SummaryOrder {
             columns.iter().filter(|(_, known)| known.is_none()).map(|(choice, _)| choice.column).collect();
         let mut stored = reader.summaries(&wanted).into_iter();
         let answer = |(choice, known): (Choice, Option<Arc<ColumnSummary>>)| {
-            let summary = known.or_else(|| stored.next().flatten().map(Arc::new));
-            (choice, summary.map_or(Answer::Unreadable, |summary| answer(&choice, summary)))
+            let mut read = || stored.next().unwrap_or(Err(Answer::Unreadable)).map(Arc::new);
+            let summary = known.map_or_else(&mut read, Ok);
+            let answer = summary.map_or_else(|missing| missing, |summary| answer(&choice, summary));
+            (choice, answer)
         };
         SummariesReady { listener, claim, answers: columns.into_iter().map(answer).collect() }
     }
@@ -81,16 +85,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn summaries(&self, columns: &[ColumnPos]) -> Vec<Option<ColumnSummary>> {
+    fn summaries(&self, columns: &[ColumnPos]) -> Vec<Result<ColumnSummary, Answer>> {
         match attempt(|| self.store.summaries(self.dimension, columns)) {
             Ok(found) => {
                 let found = found.into_iter().zip(columns);
-                found.map(|(summary, column)| summary.or_else(|| self.make_anew(*column))).collect()
+                found.map(|(summary, column)| summary.map_or_else(|| self.make_anew(*column), Ok)).collect()
             }
             // One that is damaged must not take the others with it.
             Err(_) if columns.len() > 1 => {
                 columns.iter().flat_map(|column| self.summaries(std::slice::from_ref(column))).collect()
             }
+            Err(error) if is_outage(&error) => vec![Err(Answer::NotNow)],
             Err(error) => {
                 warn!("{error}; it is made anew from the column");
                 columns.iter().map(|column| self.make_anew(*column)).collect()
@@ -99,19 +104,24 @@ impl Reader<'_> {
     }
 
     /// What the column looks like, if that is not stored.
-    fn make_anew(&self, column: ColumnPos) -> Option<ColumnSummary> {
+    fn make_anew(&self, column: ColumnPos) -> Result<ColumnSummary, Answer> {
         let heights = self.chunk_heights.clone();
         match attempt(|| self.store.load_batch(self.dimension, column.batch(), &[column], heights)) {
-            Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)),
+            Ok(stored) => stored.first().map(|stored| ColumnSummary::new(&stored.column)).ok_or(Answer::Unreadable),
+            Err(error) if is_outage(&error) => Err(Answer::NotNow),
             Err(error) => {
                 error!(
                     "{}, column {column}: it is not seen from afar, since it cannot be read: {error}",
                     self.dimension
                 );
-                None
+                Err(Answer::Unreadable)
             }
         }
     }
+}
+
+fn is_outage(error: &WorkError) -> bool {
+    matches!(error, WorkError::Store(error) if error.is_outage())
 }
 
 /// A panic of the store is an error like another.

@@ -147,6 +147,9 @@ impl Job {
             if ground.stored.is_completed(column) {
                 self.done += 1;
                 self.counted_at += 1;
+            } else if failures.get(&column).is_some_and(ColumnError::is_outage) {
+                // No fault of the column.
+                self.waiting.insert((now.saturating_add(RETRY), column), failed);
             } else if failed + 1 < TRIES {
                 self.waiting.insert((now.saturating_add(RETRY * (1 << failed)), column), failed + 1);
             } else {

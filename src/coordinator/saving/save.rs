@@ -305,9 +305,11 @@ impl Desk<'_> {
     pub fn submit(&mut self, sync: bool) {
         let now = self.clock.now;
         let saves = &mut *self.saves;
-        let sync = sync || !saves.answers.is_empty() || saves.durability.is_sync_due(now >= saves.sync_at);
-        if saves.pending.is_empty() && !(sync && saves.is_unsynced) {
-            return self.answer_saves();
+        // Who asked for a save is not answered before the store has said that it is there.
+        let is_asked = !saves.answers.is_empty();
+        let sync = sync || is_asked || saves.durability.is_sync_due(now >= saves.sync_at);
+        if saves.pending.is_empty() && !is_asked && !(sync && saves.is_unsynced) {
+            return;
         }
         saves.pending.clocks.extend(self.dimensions.clocks());
         let batch = Arc::new(mem::take(&mut saves.pending));

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tries of the last commit, before it is reported as failed.
-const LAST_COMMIT_TRIES: u32 = 3;
+const LAST_COMMIT_TRIES: u32 = 5;
+/// The wait after the first of them, which grows: all together they last longer than a disk takes to be opened again.
+const LAST_COMMIT_WAIT: Duration = Duration::from_millis(200);
 
 /// How often the regions can still answer each other.
 const LAST_ROUNDS: u32 = 8;
@@ -35,9 +37,9 @@ pub(in crate::coordinator) fn shut_down(world: &mut World) {
             desk.note_resident();
             desk.save_regions();
             desk.save_clocks();
-            desk.last_commit();
             desk.saves.requested.extend(snapshots.take_done());
-            desk.answer_last_saves();
+            desk.last_commit();
+            desk.fail_last_saves();
             desk.save_notes();
             desk.tell_complaints(Duration::MAX);
             desk.threads.join();
@@ -236,30 +238,25 @@ impl Desk<'_> {
         }
     }
 
-    /// Whoever asked for a save or a backup and was not answered has it, or hears that it failed.
-    fn answer_last_saves(&mut self) {
+    /// A save or a backup that was asked for and that the last commit did not answer has failed.
+    fn fail_last_saves(&mut self) {
         let requests = self.saves.take_requests();
-        if requests.is_empty() {
-            return;
-        }
-        if self.is_all_synced() {
-            self.saves.answers = requests;
-            self.answer_saves();
-        } else {
+        if !requests.is_empty() {
             self.fail_saves(requests, SaveError::Ended);
         }
     }
 
     fn last_commit(&mut self) {
+        // One that is on its way already; what it could not write comes back.
+        self.wait_for_commit();
+        self.saves.answers = self.saves.take_requests();
         for attempt in 1..=LAST_COMMIT_TRIES {
-            // One that is on its way already; what it could not write comes back.
-            self.wait_for_commit();
             self.submit(true);
             self.wait_for_commit();
-            if self.is_all_synced() {
+            if self.is_all_synced() && self.saves.answers.is_empty() {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(100 * u64::from(attempt)));
+            std::thread::sleep(LAST_COMMIT_WAIT * attempt);
         }
         match self.saves.pending.len() {
             0 => error!("what was saved last could not be synced: a loss of power may take it back"),

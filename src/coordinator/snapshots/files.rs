@@ -2,8 +2,10 @@
 
 use super::{RestoreSnapshot, SnapshotJobError, StoreSnapshot, records};
 use crate::block::BlockRegistry;
+use crate::coordinator::threads::WorkError;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{StoreError, WorldStore};
 use crate::work::{Progress, Stop};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +34,21 @@ pub enum FileAnswer {
 }
 
 impl FileWork {
+    /// A world whose folder was deleted or moved is not begun anew with what should be a part of it.
+    pub fn expect_place(&self, store: &WorldStore) -> Result<(), WorkError> {
+        let path = match self {
+            Self::Read(_) => return Ok(()),
+            Self::Store(StoreSnapshot { folder, .. }, ..) => folder,
+            Self::Record(path, _) => path,
+        };
+        match store.folder() {
+            Some(world) if path.starts_with(world) && !world.is_dir() => {
+                Err(StoreError::FolderLost { path: world.to_path_buf() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Does it, until it `is_void`, and says how many columns are `done`.
     pub fn run(
         self,

@@ -12,6 +12,10 @@ use std::time::Duration;
 pub(in crate::coordinator) const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
 pub(in crate::coordinator) const LAST_RETRY: Duration = Duration::from_secs(60);
+/// The wait while the store does not work, which is no fault of the column.
+pub(in crate::coordinator) const OUTAGE_RETRY: Duration = Duration::from_secs(2);
+/// No more is asked of the store for so long when it does not work.
+pub(in crate::coordinator) const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 /// Columns that wait for another try. A generator that fails everywhere has the others set aside at their first failure.
 const MAX_RETRIED: usize = 4_096;
 /// Columns that are set aside and of which the reason is still known: the last ones.
@@ -69,8 +73,25 @@ impl Failures {
     /// A column failed once more; it is set aside when it was tried `most_attempts` times.
     pub fn note(&mut self, column: ColumnPos, error: &str, now: Duration, most_attempts: u32) -> Verdict {
         let attempts = self.forget_retry(column).map_or(0, |retried| retried.attempts).saturating_add(1);
+        self.set(column, attempts, error, now, (attempts < most_attempts).then(|| wait_after(attempts)))
+    }
+
+    /// The store does not work at this moment: the column is tried again soon, and this try does not count.
+    pub fn note_outage(&mut self, column: ColumnPos, error: &str, now: Duration) -> Verdict {
+        let attempts = self.forget_retry(column).map_or(0, |retried| retried.attempts);
+        self.set(column, attempts, error, now, Some(OUTAGE_RETRY))
+    }
+
+    fn set(
+        &mut self,
+        column: ColumnPos,
+        attempts: u32,
+        error: &str,
+        now: Duration,
+        retry_in: Option<Duration>,
+    ) -> Verdict {
         let error = shortened(error);
-        if attempts >= most_attempts || !self.has_room() {
+        let Some(wait) = retry_in.filter(|_| self.has_room()) else {
             self.set_aside.mark_completed(column);
             self.listed.retain(|failed| failed.column != column);
             if self.listed.len() == MAX_LISTED {
@@ -78,8 +99,7 @@ impl Failures {
             }
             self.listed.push(FailedColumn { column, attempts, error, given_up: true });
             return Verdict { attempts, retry_in: None };
-        }
-        let wait = wait_after(attempts);
+        };
         let due = now.saturating_add(wait);
         self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
         self.waiting += 1;
@@ -244,6 +264,17 @@ mod tests {
         let error = "no".to_owned();
         assert_eq!(failures.list(), [FailedColumn { column: at(0), attempts: 4, error, given_up: true }]);
         assert_eq!(wait_after(u32::MAX), LAST_RETRY);
+    }
+
+    #[test]
+    fn an_outage_of_the_store_sets_nothing_aside() {
+        let mut failures = Failures::default();
+        failures.note(at(0), "no", Duration::ZERO, 2);
+        for second in 1..100 {
+            let verdict = failures.note_outage(at(0), "the disk is gone", seconds(second));
+            assert_eq!(verdict, Verdict { attempts: 1, retry_in: Some(OUTAGE_RETRY) });
+        }
+        assert_eq!(failures.note(at(0), "no", seconds(100), 2).retry_in, None, "its own faults count as before");
     }
 
     #[test]

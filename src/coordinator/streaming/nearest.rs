@@ -213,7 +213,10 @@ impl Desk<'_> {
             return;
         }
         let now = self.clock.now;
-        let candidates = |id: &DimensionId| Some(Candidates::new(self.dimensions.open.get_mut(id)?, now));
+        let candidates = |id: &DimensionId| {
+            let dimension = self.dimensions.open.get_mut(id).filter(|open| open.orders_rest_until <= now)?;
+            Some(Candidates::new(dimension, now))
+        };
         let mut candidates: Vec<_> = ids.iter().filter_map(candidates).collect();
         while self.room().load > 0 {
             let order = |id: DimensionId| self.dimensions.open.get(&id).map(|open| (open.in_flight, open.last_claim));

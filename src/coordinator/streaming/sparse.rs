@@ -4,7 +4,7 @@
 //! and added to it, and others are cut from it and saved, while the column stays with its region. What was generated is
 //! what is stored, chunk by chunk, also air; so a part that was ordered and is not needed any more can be dropped.
 
-use super::failed_columns::wait_after;
+use super::failed_columns::{OUTAGE_RETRY, wait_after};
 use super::holders::ViewerState;
 use super::order_queue::Urgency;
 use crate::chunk::Column;
@@ -299,7 +299,7 @@ impl Desk<'_> {
             return;
         };
         let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
-        let wait = wait_after(attempts);
+        let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
         sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
             dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));

@@ -64,6 +64,13 @@ pub enum ColumnError {
     Unanswered(ColumnPos),
 }
 
+impl ColumnError {
+    /// Whether nothing is wrong with the column: the store does not work at this moment.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::Store { source, .. } if source.is_outage())
+    }
+}
+
 /// A column that a region gave up, until it is stored.
 #[derive(Clone, Debug)]
 pub struct Departed {

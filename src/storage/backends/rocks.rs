@@ -15,18 +15,17 @@ use crate::storage::{
     Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys,
 };
 pub(in crate::storage) use remains::{LostFile, Remains};
-use reopening::{Database, Failure};
+use reopening::{Database, Keeper};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, ErrorKind, Options, ReadOptions, WriteOptions,
     properties,
     statistics::{StatsLevel, Ticker},
 };
 use std::ffi::CStr;
-use std::mem;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const MEBIBYTE: usize = 1 << 20;
 /// One cache for the blocks of all families.
@@ -53,17 +52,16 @@ const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
 /// the log. Any other damage of the log, and a file that is missing, keeps the database from being opened.
 ///
 /// After a write that failed, RocksDB refuses all others until it is opened again, also when the disk is sound by then.
-/// So the next write opens it again first, once in a while until that succeeds; reading goes on meanwhile. If a damaged
-/// table was the reason, tables are not compacted any more until the world is opened the next time.
+/// So it is opened again on a thread of its own, tried each second until that succeeds; reading goes on meanwhile if the disk
+/// can be read. If a damaged table was the reason, tables are not compacted any more until the world is opened the next time.
+/// Nothing is written while the path does not lead to the folder that was opened.
 pub struct RocksStore {
     path: PathBuf,
     is_writable: bool,
-    cache: Cache,
-    // Held for reading while something is read or written, and for writing for the moment of a change.
-    database: RwLock<Database>,
+    keeper: Arc<Keeper>,
     // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
     // has the database open either.
-    writing: Mutex<Option<Failure>>,
+    writing: Mutex<()>,
     /// Held while a backup is made: two in one folder would destroy each other.
     backing_up: Mutex<()>,
     /// What it was opened with: they hold its counters.
@@ -79,9 +77,8 @@ impl RocksStore {
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(create);
-        let database = files::open(path, create, || reopening::open(path, &options, true, &cache))?;
-        let database = Database::Whole(database);
-        Ok(Self::new(path, true, cache, options, database))
+        let keeper = Keeper::open(path, create, options.clone(), cache)?;
+        Ok(Self::new(path, true, options, keeper))
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
@@ -91,22 +88,13 @@ impl RocksStore {
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let options = database_options(false);
-        let database = files::open_to_read(path, || reopening::open_to_read(path, &options, &cache))?;
-        let database = Database::StandIn(database);
-        Ok(Self::new(path, false, cache, options, database))
+        let keeper = Keeper::open_to_read(path, options.clone(), cache)?;
+        Ok(Self::new(path, false, options, keeper))
     }
 
-    fn new(path: &Path, is_writable: bool, cache: Cache, options: Options, database: Database) -> Self {
+    fn new(path: &Path, is_writable: bool, options: Options, keeper: Keeper) -> Self {
         let (writing, backing_up) = Default::default();
-        Self {
-            path: path.to_path_buf(),
-            is_writable,
-            cache,
-            options,
-            database: RwLock::new(database),
-            writing,
-            backing_up,
-        }
+        Self { path: path.to_path_buf(), is_writable, keeper: Arc::new(keeper), writing, backing_up, options }
     }
 
     fn expect_writable(&self) -> Result<(), StoreError> {
@@ -123,7 +111,7 @@ impl RocksStore {
         family: Family,
         act: impl FnOnce(&DB, &ColumnFamily) -> Result<T, rocksdb::Error>,
     ) -> Result<T, StoreError> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = self.keeper.database();
         let database = database.get(&self.path, operation)?;
         act(database, self.family(database, operation, family)?).map_err(self.error(operation, Some(family)))
     }
@@ -155,41 +143,43 @@ impl RocksStore {
                 let reason = without_folder(error.as_ref(), &self.path);
                 StoreError::Damaged { family, path: self.path.clone(), reason }
             }
-            _ => StoreError::backend(operation, family, &self.path, error),
+            (_, _, kind) => {
+                let is_read = matches!(operation, Operation::Read | Operation::Scan);
+                let error = StoreError::backend(operation, family, &self.path, error);
+                if is_read && kind == ErrorKind::IOError {
+                    self.keeper.note_failed_read(&error);
+                }
+                error
+            }
         }
     }
 
-    /// No code that can panic runs between a failure and the note of it.
-    fn lock_writes(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes, after the database was opened again if that is needed.
+    /// Writes, and sees to it that what was written is where it will be looked for.
     fn change(
         &self,
         operation: Operation,
+        durability: Durability,
         change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
     ) -> Result<(), StoreError> {
         self.expect_writable()?;
-        let mut failure = self.lock_writes();
-        self.recover(&mut failure)?;
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        change(database.get(&self.path, operation)?)?.map_err(|error| {
-            *failure = Some(Failure::new(&error));
-            self.error(operation, None)(error)
-        })
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.keeper.expect_sound()?;
+        let database = self.keeper.database();
+        let Database::Whole(written) = &*database else { return Err(self.keeper.refusal()) };
+        change(written)?.map_err(|error| {
+            let kind = error.kind();
+            let error = self.error(operation, None)(error);
+            self.keeper.note_failed_write(&error, kind);
+            error
+        })?;
+        let synced = (durability == Durability::Sync).then(|| written.latest_sequence_number());
+        self.keeper.note_written(synced)
     }
 }
 
 impl Drop for RocksStore {
     fn drop(&mut self) {
-        let database = mem::replace(self.database.get_mut().unwrap_or_else(PoisonError::into_inner), Database::Closed);
-        let has_failed = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner).is_some();
-        if let Database::Whole(database) = database
-            && !has_failed
-        {
-            files::close(database, &self.path);
-        }
+        self.keeper.close();
     }
 }
 
@@ -377,7 +367,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        self.change(Operation::Write, |database| {
+        self.change(Operation::Write, durability, |database| {
             for required in batch.preconditions() {
                 let handle = self.family(database, Operation::Read, required.family)?;
                 let stored = database.get_pinned_cf(handle, &required.key);
@@ -399,7 +389,7 @@ impl KeyValueStore for RocksStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.change(Operation::Sync, |database| Ok(database.flush_wal(true)))
+        self.change(Operation::Sync, Durability::Sync, |database| Ok(database.flush_wal(true)))
     }
 
     fn approximate_bytes(&self) -> Result<u64, StoreError> {

@@ -14,11 +14,12 @@ impl RocksStore {
     /// If the disk fails meanwhile, writing goes on only when the backup has ended.
     pub(super) fn add_backup(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         self.expect_writable()?;
+        self.keeper.expect_sound()?;
         let failed = failed(Operation::BackUp, folder);
         let _alone = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let mut engine = open(folder, &failed)?;
         {
-            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let database = self.keeper.database();
             let database = database.get(&self.path, Operation::BackUp)?;
             engine.create_new_backup_flush(database, true).map_err(&failed)?;
         }

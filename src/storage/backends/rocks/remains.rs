@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::reopening::{self, Database};
+use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
 use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys};
 use crate::work::FileError;
@@ -100,8 +100,8 @@ impl Remains {
         }
         let missing = files::missing(&left.folder).into_iter().map(|(path, reason)| LostFile { path, reason });
         left.lost.extend(missing);
-        let database = Database::StandIn(database?);
-        let store = RocksStore::new(folder, false, cache, options, database);
+        let keeper = Keeper::to_read(folder, options.clone(), cache, database?);
+        let store = RocksStore::new(folder, false, options, keeper);
         Ok((Self { store, scratch: scratch.to_path_buf() }, left.lost))
     }
 }
