@@ -162,10 +162,9 @@ fn alone(test: &str, run: impl FnOnce()) {
     }
     let folder = tempfile::tempdir().unwrap();
     let test = format!("memory::{test}");
-    let (process, lines) = process::start(program(), &test, folder.path());
+    let (mut process, lines) = process::start(program(), &test, folder.path());
     let said: Vec<String> = lines.collect();
-    let output = process.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said.join("\n"));
+    assert!(process.wait().unwrap().success(), "{}", said.join("\n"));
 }
 
 /// Bytes of the process that are in memory.
