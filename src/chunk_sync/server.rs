@@ -332,7 +332,10 @@ impl SyncServer {
         let is_outdated = mem::replace(&mut interest.stage, Stage::Told) == Stage::Outdated;
         let is_asked = mem::take(&mut interest.is_asked);
         let was_gone = interest.is_gone();
-        interest.found = Some(found.as_ref().map(|found| found.as_ref().map(|found| found.known)).map_err(|()| ()));
+        interest.found = Some(match &found {
+            Ok(found) => Ok(found.as_ref().map(|found| found.known)),
+            Err(()) => Err(()),
+        });
         let has_come = was_gone && !interest.is_gone();
         let news = match found {
             Ok(Some(FoundChunk { known, bytes })) => {

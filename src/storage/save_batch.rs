@@ -153,7 +153,7 @@ mod tests {
     /// Every fourth one has ended.
     fn pregeneration(value: u16) -> Option<StoredPregeneration> {
         let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: value.into() };
-        let (cursor, elapsed) = (Default::default(), std::time::Duration::ZERO);
+        let (cursor, elapsed) = (Default::default(), Duration::ZERO);
         (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, is_paused: false, elapsed })
     }
 

@@ -219,7 +219,7 @@ const fn tables() -> [[u32; 256]; 8] {
     while byte < 256 {
         let (mut crc, mut bit) = (byte as u32, 0);
         while bit < 8 {
-            crc = crc >> 1 ^ (crc & 1) * 0x82f6_3b78;
+            crc = (crc >> 1) ^ ((crc & 1) * 0x82f6_3b78);
             bit += 1;
         }
         tables[0][byte] = crc;
