@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Lives in a region, is stored, and can be seen in the main world.
-#[derive(Component, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "my_game"] // its name in the store: my_game::Sheep
 struct Sheep {
     hunger: u32,
 }

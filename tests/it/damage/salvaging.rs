@@ -37,9 +37,9 @@ fn make_world(path: &Path, is_killed: bool) {
         copy_folder(&open_path, path);
         return;
     }
-    world.compact(|_| ControlFlow::Continue(())).unwrap();
+    assert!(world.compact(|_| ControlFlow::Continue(())).unwrap().is_continue());
     (60..70).for_each(save);
-    world.compact(|_| ControlFlow::Continue(())).unwrap();
+    assert!(world.compact(|_| ControlFlow::Continue(())).unwrap().is_continue());
     drop(world);
     fs::rename(open_path, path).unwrap();
 }

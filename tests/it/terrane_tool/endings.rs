@@ -227,7 +227,7 @@ fn what_only_reads_needs_no_permission_to_write() {
     run(&["backup", &made.path("world"), &made.path("backups")]);
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
-    [&from, &to].map(|path| fs::create_dir(path).unwrap());
+    [&from, &to].into_iter().for_each(|path| fs::create_dir(path).unwrap());
     let names = made.names();
     names.iter().map(|name| (made.folder.path().join(name), from.join(name))).for_each(|(made, from)| {
         fs::rename(made, from).unwrap();
