@@ -185,12 +185,13 @@ fn a_save_that_finds_nothing_unsaved_is_answered_when_the_saves_before_it_are_sy
     let log = disk.take_log();
     assert_eq!(app.world().resource::<WorldStatistics>().unsaved, 0, "the new ground is saved");
     assert!(log.iter().any(|wrote| wrote.changes > 0));
-    for (request, expected) in [(1, 1), (2, 0)] {
+    // The second time all is synced already; the store is asked all the same, since its disk may be gone by then.
+    for request in [1, 2] {
         app.world_mut().write_message(SaveWorld { request });
         update(&mut app, 5);
         assert_eq!(heard::<WorldSaved>(&app).len() as u64, request);
         let syncs = disk.take_log().iter().filter(|wrote| wrote.is_synced).count();
-        assert_eq!(syncs, expected, "request {request}");
+        assert_eq!(syncs, 1, "request {request}");
     }
 }
 
