@@ -4,6 +4,8 @@
 //! runs several times; the table has the medians, the memory that they took at the most beyond what was there before, and
 //! the goals.
 
+// What the whole process holds is not asked here.
+#[allow(dead_code)]
 #[path = "../tests/it/meter.rs"]
 mod meter;
 #[path = "shared/processor.rs"]

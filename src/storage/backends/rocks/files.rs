@@ -27,6 +27,12 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often the blob files are counted once more before one is taken for lost, and how long lies between.
+const BLOB_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
 const LIST: &str = "files.terrane";
 const NEW_LIST: &str = "files.terrane.new";
@@ -78,8 +84,7 @@ pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, 
     }
     let database = open().map_err(|error| if is_there { files.damage(error) } else { error })?;
     // What was in the log may be in new files by now.
-    let files = Files::list(path)?;
-    files.expect_blobs(&database)?;
+    let files = expect_blobs(path, &database)?;
     // Before the first write, since what was noted when it was closed does not hold any more.
     let log = files.logs().map(|(number, _)| number).last();
     log.map_or(Ok(()), |log| write(path, &Note::Open { log }))?;
@@ -97,7 +102,7 @@ pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreE
     }
     let closed = files.check()?;
     let database = open().map_err(|error| files.damage(error))?;
-    files.expect_blobs(&database)?;
+    expect_blobs(path, &database)?;
     closed.map_or(Ok(()), |closed| files.compare(&database, &closed))?;
     Ok(database)
 }
@@ -126,6 +131,28 @@ pub(super) fn missing(path: &Path) -> Vec<(PathBuf, String)> {
         (path.join(name), format!("it is missing{entries}"))
     });
     told.collect()
+}
+
+/// Lists the files of a database that is open, and sees to it that no blob file is missing: RocksDB only opens one to read a
+/// value in it.
+fn expect_blobs<'a>(path: &'a Path, database: &DB) -> Result<Files<'a>, StoreError> {
+    let mut looks = 0..BLOB_LOOKS;
+    loop {
+        let files = Files::list(path)?;
+        let handles = Family::ALL.into_iter().filter_map(|family| database.cf_handle(family.name()));
+        let needed = handles.map(|handle| Ok(database.property_int_value_cf(handle, BLOB_FILES)?.unwrap_or(0)));
+        let needed: u64 =
+            needed.sum::<Result<_, rocksdb::Error>>().map_err(|error| files.damaged("", error.into_string()))?;
+        let found = files.found.keys().filter(|name| number(name, "", ".blob").is_some()).count() as u64;
+        match found < needed {
+            false => return Ok(files),
+            // A job in RocksDB's background may have made one between the two looks.
+            true if looks.next().is_some() => thread::sleep(BETWEEN_LOOKS),
+            true => {
+                return Err(files.damaged("", format!("{needed} blob files belong to it, but only {found} are there")));
+            }
+        }
+    }
 }
 
 /// The live tables, in order.
@@ -277,19 +304,6 @@ impl<'a> Files<'a> {
         match log.end {
             LogEnd::Damaged { .. } => Err(self.damaged(name, log.end)),
             _ => Ok(log),
-        }
-    }
-
-    /// Large values are in files that RocksDB only opens to read one of them.
-    fn expect_blobs(&self, database: &DB) -> Result<(), StoreError> {
-        let handles = Family::ALL.into_iter().filter_map(|family| database.cf_handle(family.name()));
-        let needed = handles.map(|handle| Ok(database.property_int_value_cf(handle, BLOB_FILES)?.unwrap_or(0)));
-        let needed: u64 =
-            needed.sum::<Result<_, rocksdb::Error>>().map_err(|error| self.damaged("", error.into_string()))?;
-        let found = self.found.keys().filter(|name| number(name, "", ".blob").is_some()).count() as u64;
-        match found < needed {
-            true => Err(self.damaged("", format!("{needed} blob files belong to it, but only {found} are there"))),
-            false => Ok(()),
         }
     }
 
