@@ -369,7 +369,7 @@ fn fail_in_order(disk: &Disk, number: usize) {
         disk.fails_at(call, &path, true);
         use_it(15);
     }
-    let ends: Vec<_> = if number % 2 == 0 { order.iter().collect() } else { order.iter().rev().collect() };
+    let ends: Vec<_> = if number.is_multiple_of(2) { order.iter().collect() } else { order.iter().rev().collect() };
     for call in ends {
         use_it(10);
         disk.fails_at(call, &path, false);
