@@ -4,6 +4,7 @@
 
 use crate::disk::Disk;
 use crate::support::gate::Gate;
+use crate::support::ground::disc;
 use crate::support::process::{DEADLINE, here, kill, process};
 #[cfg(unix)]
 use crate::support::process::{ENDING, ignoring, program, start as start_process};
@@ -39,8 +40,12 @@ fn open_with(plugin: TerranePlugin, more: impl FnOnce(&mut App)) -> (App, Entity
     viewer(&mut app, dimension, 0.0, 0.0, 6);
     start(&mut app);
     let far = BlockPos::new(-60, 10, -15);
+    let columns = disc(ColumnPos::new(0, 0), 6).len();
     update_until(&mut app, "the ground is loaded", |world| {
-        block_at(world, dimension, far).is_some() && world.resource::<WorldStatistics>().remaining == 0
+        // Statistics from before anything was asked for have nothing remaining either.
+        let statistics = world.resource::<WorldStatistics>();
+        let is_there = statistics.remaining == 0 && statistics.columns >= columns;
+        is_there && block_at(world, dimension, far).is_some()
     });
     (app, dimension)
 }
