@@ -120,10 +120,10 @@ impl Offsets {
 /// Says a place in the way of WorldEdit 7.3: with the program, unless the metadata tells of one already.
 fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
     let text = |text: &str| Nbt::String(text.to_owned());
-    let mut world_edit = match metadata.take(WORLD_EDIT) {
-        Some(Nbt::Compound(world_edit)) => world_edit,
-        _ => Compound::new(),
-    };
+    if !matches!(metadata.get(WORLD_EDIT), Some(Nbt::Compound(_))) {
+        metadata.set(WORLD_EDIT, Nbt::Compound(Compound::new()));
+    }
+    let Some(Nbt::Compound(world_edit)) = metadata.get_mut(WORLD_EDIT) else { return };
     let is_new = world_edit.get(PROGRAM[1]).is_none();
     if is_new {
         let version = text(env!("CARGO_PKG_VERSION"));
@@ -134,7 +134,6 @@ fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
         PROGRAM.iter().zip(values).for_each(|(name, value)| world_edit.set(name, value));
     }
     world_edit.set(name, position(at));
-    metadata.set(WORLD_EDIT, Nbt::Compound(world_edit));
 }
 
 /// Whether a block, counted from the corner, is within the box.

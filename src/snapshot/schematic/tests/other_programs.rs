@@ -225,9 +225,9 @@ fn the_program_is_told_as_worldedit_tells_it() {
         assert!(["Name", "Version"].iter().all(|name| own.get(name).and_then(Nbt::as_str).is_some()));
         assert_eq!(read(&written(&schematic, version)), Schematic { version, ..schematic.clone() });
     }
-    // What WorldEdit said of itself stays.
+    // What WorldEdit said of itself stays, and where it said it.
     let own = compound(&[("Version", text("7.3.8")), ("EditingPlatform", text("enginehub:fabric"))]);
-    schematic.metadata = compound(&[("WorldEdit", Nbt::Compound(own))]);
+    schematic.metadata = compound(&[("WorldEdit", Nbt::Compound(own)), ("Date", Nbt::Long(1))]);
     for version in [3, 2] {
         let again = read(&written(&schematic, version));
         assert_eq!((again.metadata, again.origin), (schematic.metadata.clone(), schematic.origin));
