@@ -4,7 +4,7 @@
 //! runs several times; the table has the medians, the memory that they took at the most beyond what was there before, and
 //! the goals.
 
-// The bench asks for the peak of one thread, and not for the whole process.
+// The bench does not use the function that measures the whole process.
 #[allow(dead_code)]
 #[path = "../tests/it/meter.rs"]
 mod meter;

@@ -30,22 +30,30 @@ fn report_trouble(
     }
 }
 
-/// What is wrong with one column is wrong with many: a line a second at most.
+/// Reports failed columns in one line a second at most: an error that one column has, many have.
 fn report_columns(
     mut columns: MessageReader<ColumnFailed>,
     time: Res<Time<Real>>,
-    mut failed: Local<Vec<String>>,
+    mut first: Local<Option<String>>,
+    mut others: Local<u32>,
     mut due: Local<Duration>,
 ) {
-    // Further tries fail as the first one did.
-    let first_tries = columns.read().filter(|failed| failed.attempts == 1);
-    failed.extend(first_tries.map(|failed| failed.error.to_string()));
-    if failed.is_empty() || time.elapsed() < *due {
+    // Further tries fail like the first one.
+    for failed in columns.read().filter(|failed| failed.attempts == 1) {
+        if first.is_some() {
+            *others += 1;
+        } else {
+            *first = Some(failed.error.to_string());
+        }
+    }
+    if time.elapsed() < *due {
         return;
     }
-    let more =
-        if failed.len() > 1 { format!(" (and {} more columns failed)", failed.len() - 1) } else { String::new() };
-    report(format_args!("{}{more}", failed[0]));
-    failed.clear();
+    let Some(first) = first.take() else { return };
+    let more = match std::mem::take(&mut *others) {
+        0 => String::new(),
+        others => format!(" (and {others} more columns failed)"),
+    };
+    report(format_args!("{first}{more}"));
     *due = time.elapsed() + Duration::from_secs(1);
 }

@@ -1,7 +1,8 @@
 //! A server and its clients: what a client has in its cache is seen at once, and only what changed is sent.
 //!
-//! `cargo run --example multiplayer --features multiplayer` plays it through with processes of its own: a server, Ada who looks around
-//! and leaves, Bob who builds a tower, and Ada who comes back. With `-- --help` it lists how to run server and clients by hand.
+//! `cargo run --example multiplayer --features multiplayer` plays it through with processes of its own: a server, Ada who looks
+//! around and leaves, Bob who builds a tower, and Ada who comes back. With `-- --help` it lists how to run server and clients
+//! by hand.
 //!
 //! | file | what it shows |
 //! |---|---|

@@ -90,7 +90,7 @@ pub enum ObjectStoreError {
 }
 
 impl ObjectStoreError {
-    /// Whether what is in the file is not what was written.
+    /// Whether the file is damaged: it does not hold what was written.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::NotAStore { .. } | Self::TooLarge { .. } | Self::Damaged { .. } | Self::Exhausted { .. })
     }

@@ -70,11 +70,11 @@ impl ObjectStore<FileDisk> {
         Self::open_on(FileDisk::new(file, path), signature, ObjectStoreOptions::default(), false)
     }
 
-    /// Opens a damaged store, such as one that was cut short, to read whatever is whole in it. The index is made anew, and an
-    /// object that is whole counts also if the batch that it was written in is not.
+    /// Opens a damaged store, such as one that was cut short, to read all objects that are whole. The index is made anew, and an
+    /// object counts even if the batch that it was written in is not whole.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_to_salvage(path: &Path, signature: &str) -> Result<Self> {
         let file = File::open(path).map_err(FileError::of(path, "open"))?;
         lock(file.try_lock_shared(), path)?;

@@ -11,12 +11,12 @@ const AT_ONCE: u64 = 256;
 /// Writes that a report names; of the others it only has the number.
 const MAX_NAMED: usize = 1_000;
 
-/// What becomes of whole objects of a batch that is not whole.
+/// Whether the whole objects of a batch count if the batch is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Torn {
-    /// They are not there: all of a batch counts, or nothing.
+    /// They do not: either all of a batch counts, or nothing.
     Dropped,
-    /// They are there, for whoever wants all that can be had.
+    /// They do, when a damaged store is salvaged.
     Kept,
 }
 

@@ -134,7 +134,7 @@ impl<D: Disk> ObjectStore<D> {
         Ok(store)
     }
 
-    /// A store of which nothing is known but its first block, and how many whole ones the file has.
+    /// A store whose objects are not known yet, its first block, and the number of whole blocks in its file.
     fn begun_on(
         disk: D,
         expected: &str,
@@ -238,14 +238,15 @@ impl<D: Disk> ObjectStore<D> {
         from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry.version))
     }
 
-    /// Whether the object `key` may have been lost with the end of the batch that the object `written` is of: the objects of a
-    /// batch are written by key. Only a store that was opened to be [salvaged](ObjectStore::open_to_salvage) has parts of batches.
+    /// Whether the object `key` may have been lost with the end of the batch that the object `written` belongs to: the objects of
+    /// a batch are written in the order of their keys. Only a store that was opened to be
+    /// [salvaged](ObjectStore::open_to_salvage) has parts of batches.
     pub(crate) fn may_be_cut_off(&self, key: &str, written: &str) -> bool {
         let torn =
             self.entries.get(written).filter(|entry| entry.in_batch && !self.commits.contains_key(&entry.counter));
         let Some(Entry { counter, .. }) = torn else { return false };
         let of_batch = self.entries.iter().filter(|(_, entry)| entry.in_batch && entry.counter == *counter);
-        // Small ones may be in gaps before.
+        // The last key may belong to a small object that fills a gap further in front, so the place decides.
         of_batch.max_by_key(|(_, entry)| entry.first).is_some_and(|(last, _)| key > last.as_str())
     }
 

@@ -38,8 +38,8 @@ pub struct SchematicImport {
     pub turn: Turn,
     /// Whether ground that was never generated is left out. Without, it is an error that comes before anything is changed.
     pub leaves_ungenerated: bool,
-    /// Whether the entities that are in the box already are removed. Without, they stay. Those of the schematic itself, from an
-    /// import before, stay either way, and players are never touched.
+    /// Whether the entities that are already in the box are removed; otherwise they stay. Entities that an earlier import of the
+    /// same schematic brought stay either way, and players are never touched.
     pub replaces_entities: bool,
     /// So many layers of blocks, from the bottom up, were read of a damaged file: the rest is left as it is. `None` for all.
     pub layers: Option<u32>,
@@ -58,7 +58,7 @@ pub struct SchematicImportReport {
     pub entities: u64,
     /// Entities that the world has already, wherever they are: nobody is there twice.
     pub known_entities: u64,
-    /// Entities that were in the box already, and that stayed or were removed, as the options say.
+    /// Entities that were already in the box. They stayed or were removed, as the options say.
     pub others: u64,
     /// Columns, or chunks of a sparse dimension, that were left out since they were never generated.
     pub ungenerated: u64,

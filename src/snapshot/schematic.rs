@@ -15,9 +15,9 @@
 //! | origin | `Offset` is the corner: `Offset` - `WEOffset` | `Metadata.WorldEdit.Origin` |
 //! | the program | `Metadata.WorldEdit`: `Version`, `EditingPlatform`, `Platforms` | the same |
 //!
-//! Where a meaning is plain, other forms are read too: a side as another integer, positions as lists of numbers, block entities
-//! with `x`, `y`, `z` and `id`, an empty compound for an empty list, and an empty list for no metadata. A block entity or an
-//! entity that has no place or no name is left out and [counted](ReadReport::malformed).
+//! Other forms are read too if their meaning is plain: a side as another integer, positions as lists of numbers, block entities
+//! with `x`, `y`, `z` and `id`, an empty compound instead of an empty list, and an empty list instead of empty metadata. A block
+//! entity or an entity without a place or a name is left out and [counted](ReadReport::malformed).
 //!
 //! Names may come in any order. What is needed for what has come already is waited for: the packed cells are put aside,
 //! compressed. So neither reading nor writing ever holds all cells unpacked; chunks are made and taken apart one layer of
@@ -69,7 +69,7 @@ pub use write::WriteOptions;
 use crate::block::BlockComponentRecord;
 use nbt::{Compound, Nbt};
 
-/// The version of the game's data where the game is not known.
+/// The version of the game's data if the game is not known.
 const UNKNOWN_DATA: i32 = -1;
 /// Water of other programs, and of this crate.
 const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
@@ -94,8 +94,8 @@ const WATER: [&str; 2] = ["minecraft:water", "terrane:water"];
 pub struct Schematic {
     /// The version of the format it was read in: 1, 2 or 3. Writing does not look at it.
     pub version: u8,
-    /// The version of the game's data; -1 if the game is not known. `None` if the file does not say it, though versions 2 and 3
-    /// ask for it: then it is not written either, and some programs refuse the file.
+    /// The version of the game's data; -1 if the game is not known. `None` if the file does not have it, although versions 2 and
+    /// 3 require it. It is not written either then, and some programs refuse such a file.
     pub data_version: Option<i32>,
     /// The minimum corner, seen from the origin: where it goes when it is pasted.
     pub offset: Option<[i32; 3]>,

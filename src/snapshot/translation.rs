@@ -63,7 +63,7 @@ pub(super) use outward::Outward;
 const LONGEST: u64 = u16::MAX as u64;
 /// What a column of a snapshot takes at the most, besides chunks and entities.
 const COLUMN_BYTES: u64 = 160;
-/// What an entity takes at the most, besides its values.
+/// Bytes that an entity takes at most, besides its values.
 const ENTITY_BYTES: u64 = 320;
 
 /// How snapshots and schematics become each other.

@@ -111,7 +111,7 @@ fn what_a_small_file_can_take_is_limited() {
     }
 }
 
-/// A file of one block, and then a list of so many compounds under this name.
+/// A file of one block, followed by a list of `count` compounds under this name.
 fn with_items(name: &str, count: u32, item: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut write = |bytes: &[u8]| encoder.write_all(bytes).unwrap();
@@ -126,13 +126,13 @@ fn with_items(name: &str, count: u32, item: impl Fn(u32) -> Vec<u8>) -> Vec<u8> 
     encoder.finish().unwrap()
 }
 
-/// A block entity at a place, with these values besides.
+/// A block entity at `x`, with more values.
 fn block_entity(x: u32, data: &[u8]) -> Vec<u8> {
     let head = [&b"\x0b\0\x03Pos\0\0\0\x03"[..], &x.to_be_bytes(), &[0; 8], b"\x08\0\x02Id\0\x07a:chest"];
     [&head.concat(), data, b"\0"].concat()
 }
 
-/// The limit is that of what is held, whatever it is: no more is ever taken, and not much less is refused.
+/// Reading never takes more than the limit, and a file that would take much less is not refused.
 #[test]
 fn the_limit_of_memory_is_that_of_what_is_held() {
     const LIMIT: usize = 24 << 20;
@@ -156,7 +156,7 @@ fn the_limit_of_memory_is_that_of_what_is_held() {
             matches!(strict, Some(Some(SchematicError::TooLarge { what: "bytes of memory", .. }))),
             "{what}: {strict:?}"
         );
-        // The least that the allocator takes for each value is not seen here.
+        // The meter does not see the allocator's overhead for each value.
         assert!((LIMIT / 3..LIMIT + MEGABYTE).contains(&peak), "{what}: refused at {peak} bytes");
         let peak = peak_bytes(|| {
             let (_, report) = Schematic::read(&file[..], &ReadOptions { limits, salvage: true }).unwrap();

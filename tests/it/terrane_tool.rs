@@ -44,7 +44,7 @@ fn run(arguments: &[&str]) -> Outcome {
     try_run(arguments, false).unwrap()
 }
 
-/// The exit code, and what is printed.
+/// The exit code and the output of a command.
 fn exit(arguments: &[&str]) -> (u8, String) {
     let line = ["terrane"].into_iter().chain(arguments.iter().copied());
     match Arguments::try_parse_from(line) {

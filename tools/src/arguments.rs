@@ -184,7 +184,7 @@ pub struct ImportArguments {
     #[arg(long)]
     pub only_generated: bool,
 
-    /// Remove the entities that are in the box, instead of leaving them where they are. Players stay
+    /// Remove the entities that are already in the box, instead of leaving them there. Players stay
     #[arg(long)]
     pub replace_entities: bool,
 }

@@ -20,7 +20,7 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Sto
     let backup = match WorldStore::open_existing(&config, Access::Maintain) {
         Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("stopped; no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
-        // A program that only reads does not say who it is, and makes no backups.
+        // A lock without a process is held by a program that only reads and makes no backups.
         Err(locked @ WorldOpenError::Locked { process: Some(_), .. }) => {
             match ask_for(world, folder, keep, &locked, stop)? {
                 Some(backup) => backup,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The time between two lines where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);
-/// What helps if a world is damaged.
+/// The hint for a damaged world.
 pub const SALVAGE: &str = "; `terrane salvage` makes a new world of what can still be read";
 /// The length of the bar.
 const WHOLE: u64 = 1_000;

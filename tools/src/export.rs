@@ -13,7 +13,7 @@ use bevy_terrane::work::{Progress, Stop};
 use serde_json::json;
 use std::fs;
 
-/// What helps if something is damaged.
+/// The hint for a damaged export or world.
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes all that is whole";
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
@@ -91,7 +91,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
             ImportError::OtherOptions => ", with --anew",
             ImportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
             ImportError::World(_) | ImportError::Store(_) | ImportError::Dimension(_) => "",
-            // There is nothing to take.
+            // Nothing of another file can be taken.
             ImportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
             _ => "",

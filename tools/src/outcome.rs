@@ -8,10 +8,10 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// What a command needs, or why it cannot have it.
+/// A result, or why a command failed.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a command came to nothing.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
@@ -22,12 +22,12 @@ pub struct Failure {
 enum FailureKind {
     Error,
     WrongArguments,
-    /// Something stored is not what was written.
+    /// Something that is stored is damaged.
     Damage,
 }
 
 impl Failure {
-    /// Damage that a command does not go on past.
+    /// Damage that stops a command.
     pub fn damage(message: String) -> Self {
         Self { message, kind: FailureKind::Damage }
     }
@@ -37,23 +37,23 @@ impl Failure {
         Self { message: message.into(), kind: FailureKind::WrongArguments }
     }
 
-    /// What a part of the library says, and whether that is damage.
+    /// An error of the library.
     fn of(error: &dyn fmt::Display, is_damage: bool) -> Self {
         Self { message: error.to_string(), kind: if is_damage { FailureKind::Damage } else { FailureKind::Error } }
     }
 
-    /// The same, with what helps.
+    /// The same, with a hint behind the message.
     pub fn with_hint(mut self, hint: &str) -> Self {
         self.message += hint;
         self
     }
 
-    /// The same, with what helps if it is damage.
+    /// The same, with a hint behind the message if it is damage.
     pub fn with_hint_for_damage(self, hint: &str) -> Self {
         if self.kind == FailureKind::Damage { self.with_hint(hint) } else { self }
     }
 
-    /// For whoever started the program.
+    /// The exit code.
     pub fn code(&self) -> u8 {
         match self.kind {
             FailureKind::Error => 1,

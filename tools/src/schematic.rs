@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Kinds of blocks that are listed as text; JSON has all.
 const MAX_KINDS: usize = 12;
-/// Characters of a name that are shown.
+/// At most this many characters of a name are shown.
 const MAX_NAME: usize = 128;
 
 pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
@@ -28,8 +28,8 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(end, text(&schematic, &report, &kinds, on_disk), as_json(&schematic, &report, &kinds, on_disk)))
 }
 
-/// How a command ends that cannot read a file: it finds damage, unless the file is none of these at all, or cannot be read by
-/// the system either.
+/// How a command ends that cannot read a file. That is damage, unless the file is no schematic of a known version, or the system
+/// cannot read it.
 pub fn refused(file: &Path, error: &SchematicError, hint: &str) -> Result<Outcome> {
     let text = format!("{}: {error}{hint}", file.display());
     match error {
@@ -40,16 +40,16 @@ pub fn refused(file: &Path, error: &SchematicError, hint: &str) -> Result<Outcom
     }
 }
 
-/// A name out of a file, as it can be shown.
+/// A name from a file, made printable and short.
 fn shown(name: &str) -> String {
     name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect()
 }
 
-/// What was left out as it makes no sense.
+/// A note about malformed block entities and entities, if there are any.
 pub fn malformed_text(report: &ReadReport) -> String {
     report.first_malformed.as_ref().map_or(String::new(), |first| {
         let count = report.malformed;
-        format!("note: {count} block entities or entities make no sense, and were left out; the first: {first}\n")
+        format!("note: {count} malformed block entities or entities were left out; the first: {first}\n")
     })
 }
 

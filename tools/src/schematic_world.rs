@@ -60,7 +60,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::new(End::Well, text, json))
 }
 
-/// A link is something too, wherever it leads.
+/// Refuses a path that exists, even as a link that leads nowhere.
 fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
     match fs::symlink_metadata(file) {
         Ok(_) => Err(format!("{} exists already", file.display())),
@@ -74,7 +74,7 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
     let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
     let mut display = Display::new("writing", "blocks", stop);
     let mut write = || {
-        // What a crash left. A link would lead elsewhere.
+        // A crash may have left one. If it is a link, its target is not touched.
         let _ = fs::remove_file(&unfinished);
         let mut sink = BufWriter::new(File::create_new(&unfinished)?);
         schematic.write_with(&mut sink, options, &mut |progress| display.show(progress))?;

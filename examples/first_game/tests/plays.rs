@@ -1,4 +1,4 @@
-//! The README's first game is this package, runs, and keeps its sheep.
+//! This package is the first game of the README. It runs, and keeps its sheep.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For each wait: a debug build on a machine that does other things as well.
+/// For each wait; long enough for a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Kills the game if the test ends before it.
@@ -20,7 +20,7 @@ impl Drop for Game {
     }
 }
 
-/// Plays until a line has the text, ends the game in order, and gives what it printed.
+/// Plays until a line has the text, ends the game in order, and returns its output.
 fn play_until(folder: &Path, text: &str) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_first_game"));
     command.current_dir(folder).env_remove("RUST_LOG").env("NO_COLOR", "1");
@@ -39,7 +39,7 @@ fn play_until(folder: &Path, text: &str) -> Vec<String> {
         let line = lines.recv_timeout(left).unwrap_or_else(|error| panic!("no {text:?} ({error}) in {printed:#?}"));
         printed.push(line);
     }
-    // Not SIGINT, which a shell's background jobs ignore.
+    // Background jobs of a shell ignore SIGINT.
     Command::new("kill").args(["-TERM", &game.0.id().to_string()]).status().unwrap();
     let start = Instant::now();
     let status = loop {
@@ -50,7 +50,7 @@ fn play_until(folder: &Path, text: &str) -> Vec<String> {
         thread::sleep(Duration::from_millis(20));
     };
     printed.extend(lines.iter());
-    // An orderly end, as Bevy tells it after a signal.
+    // Bevy's exit code for an orderly end after a signal.
     assert_eq!(status.code(), Some(130), "{status}: {printed:#?}");
     printed
 }

@@ -18,18 +18,18 @@ use uuid::Uuid;
 /// Columns of a snapshot, by batches.
 type Batches<'a> = BTreeMap<BatchPos, Vec<(ColumnPos, &'a ColumnSnapshot)>>;
 
-/// What comes into the world.
+/// An import that is under way.
 struct Import<'a> {
     snapshot: &'a Snapshot,
     is_sparse: bool,
     replaces_entities: bool,
-    /// The stable ids of all that it brings.
+    /// The stable ids of all entities in the snapshot.
     brought: FxHashSet<Uuid>,
 }
 
 impl ClosedWorld<'_> {
-    /// Puts a schematic into the world: blocks take the place of those that are there, entities come to those that are there,
-    /// or take their place as well if the options say so.
+    /// Puts a schematic into the world. Its blocks replace those that are there. Its entities are added to those that are there,
+    /// or replace them if the options say so.
     ///
     /// Each square of 4 x 4 columns is one atomic commit, and no more than that is in memory besides the schematic. So a crash
     /// leaves some of the squares changed, each as a whole; the same import again does the rest.
@@ -227,7 +227,7 @@ impl ClosedWorld<'_> {
 }
 
 impl Import<'_> {
-    /// Counts the entities that are in the box and do not come with it, and removes them if that is wanted.
+    /// Counts the entities in the box that are not the schematic's own, and removes them if the options say so.
     fn take_others(&self, stored: &[LoadedColumn], save: &mut SaveBatch, report: &mut SchematicImportReport) {
         let is_other = |entity: &&EntityRecord| {
             self.snapshot.area().contains(entity.block) && !entity.ids().any(|id| self.brought.contains(&id))

@@ -12,7 +12,7 @@ use super::{Biomes, BlockEntity, ChunkGrid, ReadReport, Schematic, SchematicEnti
 use crate::work::{Progress, Tell};
 use std::io::Read;
 
-/// What an entry of a palette takes besides its name, while it is read: in a list, a set, a map, and the palette.
+/// Bytes that an entry of a palette takes besides its name while it is read: in a list, a set, a map, and the palette.
 const ENTRY_BYTES: usize = 160;
 
 type Result<T> = std::result::Result<T, SchematicError>;
@@ -22,7 +22,7 @@ pub(super) struct Draft<'a> {
     limits: &'a SchematicLimits,
     budget: &'a Budget,
     progress: Tell<'a>,
-    /// The path to the values of the schematic, and what separates it from their names.
+    /// The path to the schematic's values, with a dot at its end; empty if they are at the root.
     path: &'static str,
     version: Option<i64>,
     data_version: Option<i32>,
@@ -35,7 +35,7 @@ pub(super) struct Draft<'a> {
     blocks: Part<'a>,
     biomes: Part<'a>,
     block_entities: Vec<BlockEntity>,
-    /// Those of them whose place may be one in the world.
+    /// Indices of those block entities whose places may count from the world's origin.
     unplaced: Vec<usize>,
     entities: Vec<SchematicEntity>,
     malformed: u64,
@@ -44,7 +44,7 @@ pub(super) struct Draft<'a> {
     other: Compound,
 }
 
-/// The compound of this crate, where it begins, and the path to it.
+/// The compound of this crate, the offset where it begins, and the path to it.
 struct PlacedExtension {
     offset: u64,
     path: String,
@@ -151,7 +151,7 @@ impl<'a> Draft<'a> {
             }
             _ => {
                 let value = reader.value(kind, depth)?;
-                // Some programs write a list where nothing is to be said.
+                // Some programs write an empty list if they have no metadata.
                 let is_empty = matches!(&value, Nbt::List(_, items) if items.is_empty());
                 if name != "Metadata" || !is_empty {
                     reader.take(on_heap(name.len()))?;
@@ -213,8 +213,8 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Reads an item of a list: `None` if it makes no sense, which is counted. `held` tells how much memory is held by what was
-    /// made of it.
+    /// Reads an item of a list; `None` if it is malformed, which is counted. `held` gives the memory that the finished item
+    /// holds.
     fn read_one<T, R: Read>(
         &mut self,
         reader: &mut Reader<'_, R>,
@@ -288,7 +288,7 @@ impl<'a> Draft<'a> {
         result
     }
 
-    /// Reads the cells that were put aside. `end` is where the schematic ends.
+    /// Reads the cells that were put aside. `end` is the offset where the schematic ends.
     pub fn settle(&mut self, end: u64) -> Result<()> {
         let missing = |what: &str| SchematicError::Missing { offset: end, field: format!("{}{what}", self.path) };
         let size = self.size().ok_or_else(|| {
@@ -421,7 +421,7 @@ fn side<R: Read>(reader: &mut Reader<'_, R>, kind: NbtKind) -> Result<u32> {
     }
 }
 
-/// Makes room for one of the items that are left of a list.
+/// Makes room for one more item of a list that has this many left.
 fn make_room<T, R: Read>(reader: &Reader<'_, R>, items: &mut Vec<T>, left: u64) -> Result<()> {
     reader.make_room(items, 1, (items.len() as u64).saturating_add(left))
 }

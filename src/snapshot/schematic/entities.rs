@@ -51,7 +51,7 @@ impl BlockEntity {
     }
 }
 
-/// Why a value is no entity.
+/// Why a compound is not an entity.
 pub(super) struct Flaw {
     name: &'static str,
     expected: &'static str,
@@ -60,7 +60,7 @@ pub(super) struct Flaw {
 }
 
 impl Flaw {
-    /// What is wrong with the entity that begins here, at this path.
+    /// The error for the entity that begins at this offset, with this path.
     pub fn at(self, offset: u64, path: &str) -> SchematicError {
         let separator = if path.is_empty() { "" } else { "." };
         let field = format!("{path}{separator}{}", self.name);
@@ -71,8 +71,8 @@ impl Flaw {
     }
 }
 
-/// Takes a block entity apart: position, id, and all else as its data. Also whether it has the position as `x`, `y` and `z`, as
-/// chunks have it: some programs write it so, from the corner or as it was in the world.
+/// Takes a block entity apart: position, id, and everything else as its data. The flag says that the position was in `x`, `y` and
+/// `z`, as in the game's chunks. Some programs write it like that, counted from the corner or from the world's origin.
 pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool), Flaw> {
     const AXES: [&str; 3] = ["x", "y", "z"];
     let pos = compound.take("Pos");
@@ -94,7 +94,7 @@ pub(super) fn block_entity(mut compound: Compound) -> Result<(BlockEntity, bool)
     Ok((BlockEntity { position, id, data: compound }, is_old))
 }
 
-/// Takes an entity apart: position as in the file, id, and all else as its data.
+/// Takes an entity apart: position as in the file, id, and everything else as its data.
 pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Flaw> {
     let pos = compound.take("Pos");
     let found = pos.as_ref().map(Nbt::kind);
@@ -105,8 +105,8 @@ pub(super) fn entity(mut compound: Compound) -> Result<SchematicEntity, Flaw> {
     Ok(SchematicEntity { position, id, data: compound })
 }
 
-/// Leaves no room to spare. Few values move to a place of their own size: what would be cut off theirs is too small for the next
-/// entity, and millions of such gaps are a sixth of all memory.
+/// Frees the spare room of a compound. A short one is moved to an allocation of its exact size: the piece that shrinking in place
+/// would free is too small for the next entity, and millions of such gaps make up a sixth of all memory.
 fn exact(compound: &mut Compound) {
     const FEW: usize = 64;
     if compound.0.len() > FEW {

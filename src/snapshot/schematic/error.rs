@@ -3,14 +3,14 @@
 use std::io;
 use thiserror::Error;
 
-/// Bytes of a text that a message quotes.
+/// A message quotes about this many bytes of a text.
 const LONGEST_QUOTE: usize = 256;
-/// What stands for the rest of a text.
+/// Stands for the rest of a text.
 pub(super) const REST: &str = "...";
 
 /// Why a file is no schematic that can be read. Every `offset` is in bytes of the uncompressed data, from the first one;
-/// a `field` is the path of names to the value. Whatever the file holds, a message is of printable characters, and no longer
-/// than 1 KiB.
+/// a `field` is the path of names to the value. A message consists of printable characters and has at most 1 KiB, whatever the
+/// file holds.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchematicError {
     /// The file could not be read.
@@ -106,7 +106,7 @@ pub enum SchematicError {
     /// Something that every schematic has is not there.
     #[error("byte {offset}: {field} is missing")]
     Missing {
-        /// Where what lacks it begins; of a value of the schematic itself, where that ends.
+        /// Where the value that lacks it begins. If the schematic itself lacks it, where the schematic ends.
         offset: u64,
         /// What is missing.
         field: String,
@@ -185,14 +185,14 @@ impl SchematicError {
     }
 }
 
-/// Text as a message quotes it.
+/// A text as a message quotes it.
 pub(in crate::snapshot) fn shortened(text: &str) -> String {
     let mut quote = String::new();
     push_shortened(&mut quote, text, LONGEST_QUOTE);
     quote
 }
 
-/// Adds the beginning of a text, about so many bytes of it, with what is no printable character escaped.
+/// Adds about the first `most` bytes of a text. Characters that cannot be printed are escaped.
 pub(super) fn push_shortened(into: &mut String, text: &str, most: usize) {
     let end = into.len() + most;
     for character in text.chars() {

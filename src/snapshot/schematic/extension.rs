@@ -11,21 +11,21 @@ use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPos, cell_index, cell_position
 /// The name of its compound.
 pub(super) const NAME: &str = "bevy_terrane";
 const VERSION: i32 = 1;
-/// What a value of variable size takes besides its bytes: the count of its owners.
+/// Bytes that a value of variable size takes besides its own: the count of its owners.
 const VALUE_BYTES: usize = 16;
 
 type Result<T> = std::result::Result<T, Fault>;
 
 /// Why it cannot be read.
 pub(super) enum Fault {
-    /// A part of it is not as this crate writes it.
+    /// This part is wrong, for this reason.
     Wrong(&'static str, &'static str),
     /// There is no memory left under this limit.
     Memory(u64),
 }
 
 impl Fault {
-    /// The error in a compound that begins here, at this path.
+    /// The error for the compound that begins at this offset, with this path.
     pub fn at(self, offset: u64, path: &str) -> SchematicError {
         match self {
             Self::Wrong(part, what) => SchematicError::Extension { offset, field: format!("{path}.{part}"), what },
@@ -45,7 +45,7 @@ const fn wrong<T>(part: &'static str, what: &'static str) -> Result<T> {
     Err(Fault::Wrong(part, what))
 }
 
-/// A number of this crate's, which is never below 0; `None` if there is none.
+/// A number that this crate wrote, which is never below 0; `None` if it is missing.
 fn number<T: TryFrom<i64>>(compound: &Compound, name: &'static str) -> Result<Option<T>> {
     let Some(value) = compound.get(name) else { return Ok(None) };
     match value.as_integer().and_then(|number| T::try_from(number).ok()) {
@@ -149,11 +149,11 @@ fn take(budget: &Budget, bytes: usize) -> Result<()> {
     budget.take(bytes).map_err(Fault::Memory)
 }
 
-/// Counts what chunks take that are changed one after the other: all of a chunk when the next one is begun, as no chunk has
-/// more than so many cells and layers, and values before they are put into it.
+/// Counts the memory of chunks that change one after the other. A chunk is counted when the next one begins, because its cells and
+/// layers are bounded; values of variable size are not, and are counted before they are stored.
 struct Meter<'a> {
     budget: &'a Budget,
-    /// The chunk that is being changed, what it took before, and what was counted since.
+    /// The chunk that is being changed, the bytes that it took before, and the bytes that were counted since.
     open: Option<([u32; 3], usize, usize)>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Meter<'a> {
         Self { budget, open: None }
     }
 
-    /// Counts what the last chunk took, and begins another.
+    /// Counts the last chunk, and begins the next.
     fn change(&mut self, blocks: &ChunkGrid, next: Option<[u32; 3]>) -> Result<()> {
         if let Some((at, before, counted)) = self.open.take() {
             take(self.budget, blocks.own_bytes(at).saturating_sub(before + counted))?;

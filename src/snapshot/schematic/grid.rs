@@ -6,7 +6,7 @@ use crate::space::{CHUNK_SIZE, ChunkPos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a chunk takes besides its heap: its place in the grid, and its count of owners.
+/// Bytes that a chunk takes besides its heap: for its place in the grid and its count of owners.
 pub(super) const CHUNK_BYTES: usize = 64 + size_of::<Chunk>();
 
 /// The blocks of a box as chunks: by position within the box, from 0 at its corner of the lowest coordinates. A chunk that
@@ -77,7 +77,7 @@ impl ChunkGrid {
         self.chunks.values().map(|chunk| size_of::<Chunk>() + chunk.heap_bytes()).sum()
     }
 
-    /// What the chunk at x, y, z within the box takes for itself alone.
+    /// Bytes that the chunk at x, y, z within the box takes; 0 if it is shared.
     pub(super) fn own_bytes(&self, [x, y, z]: [u32; 3]) -> usize {
         let chunk = self.chunks.get(&[y, z, x]).filter(|chunk| Arc::strong_count(chunk) == 1);
         chunk.map_or(0, |chunk| CHUNK_BYTES + chunk.heap_bytes())

@@ -5,7 +5,7 @@
 pub struct SchematicLimits {
     /// Bytes after decompression.
     pub inflated_bytes: u64,
-    /// Bytes of memory that the schematic takes, in all: with what the allocator keeps beside each value.
+    /// Bytes of memory that the schematic takes in all, with the allocator's overhead for each value.
     pub memory: u64,
     /// Blocks in the volume that the size declares. The format itself has no room for more than 2^31 - 1.
     pub volume: u64,

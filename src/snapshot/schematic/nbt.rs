@@ -29,5 +29,5 @@ pub(super) use writer::Writer;
 /// Values are not nested deeper than this, whatever the limits say: the stack is good for so many.
 pub(super) const DEEPEST: usize = 512;
 
-/// What stands for the path to nothing in particular.
+/// Stands for the path if it is empty.
 pub(super) const FILE: &str = "the file";

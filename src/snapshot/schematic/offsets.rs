@@ -3,11 +3,11 @@
 use super::nbt::{Compound, Nbt};
 use super::{SchematicEntity, position};
 
-/// The compound of the metadata that tells of the program, and where the origin is.
+/// The compound of the metadata that names the program and has the origin.
 const WORLD_EDIT: &str = "WorldEdit";
-/// What it says of the program: some that read it do not go without.
+/// Its values about the program. Some readers require them.
 const PROGRAM: [&str; 3] = ["Version", "EditingPlatform", "Platforms"];
-/// This crate as such a program.
+/// The name of this crate as such a program.
 const PLATFORM: &str = "terrane:bevy";
 /// Which names of the metadata say where the corner is, seen from the origin.
 const WORLD_EDIT_OFFSET: [&str; 3] = ["WEOffsetX", "WEOffsetY", "WEOffsetZ"];
@@ -26,8 +26,8 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    /// Reads both, and takes them out of the metadata, with what this crate said of itself. `file` is the `Offset` of the file.
-    /// Where `WEOffset` is there and no origin, a program wrote version 3 in the way of version 2.
+    /// Reads both and takes them out of the metadata, along with this crate's values about itself. `file` is the `Offset` of the
+    /// file. If there is a `WEOffset` and no origin, a program wrote version 3 like version 2.
     pub fn take(file: Option<[i32; 3]>, is_version_3: bool, metadata: &mut Compound) -> Self {
         let offsets = Self::take_places(file, is_version_3, metadata);
         if let Some(Nbt::Compound(world_edit)) = metadata.get_mut(WORLD_EDIT) {
@@ -90,8 +90,8 @@ impl Offsets {
         self.origin.map(|origin| sum(origin, self.offset.unwrap_or_default()))
     }
 
-    /// Where a block is whose place was meant as one from the corner or as one in the world, whichever is within the box; as it
-    /// is if neither is.
+    /// The place of a block, counted from the corner. `block` may be counted from there or from the world's origin: the reading
+    /// that lies within the box counts, and the first if neither does.
     pub fn nearest(self, block: [i32; 3], size: [u32; 3]) -> [i32; 3] {
         let moved = difference(block, self.corner().or(self.offset).unwrap_or_default());
         if !is_inside(block, size) && is_inside(moved, size) { moved } else { block }
@@ -117,7 +117,7 @@ impl Offsets {
     }
 }
 
-/// Says a place in the way of WorldEdit 7.3: with the program, unless the metadata tells of one already.
+/// Writes a place as WorldEdit 7.3 does: together with the program, unless the metadata already names one.
 fn put_program(name: &str, at: [i32; 3], metadata: &mut Compound) {
     let text = |text: &str| Nbt::String(text.to_owned());
     if !matches!(metadata.get(WORLD_EDIT), Some(Nbt::Compound(_))) {

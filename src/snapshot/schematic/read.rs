@@ -28,9 +28,9 @@ pub struct ReadReport {
     pub has_trailing_bytes: bool,
     /// Block entities outside of the box. They are kept.
     pub stray_block_entities: u64,
-    /// Block entities and entities that make no sense: without a place or a name. They were left out, and the rest was read.
+    /// Block entities and entities without a valid place or name. They were left out, and the rest was read.
     pub malformed: u64,
-    /// What is wrong with the first of those, and which it is.
+    /// The error in the first of those, with its index in the path.
     pub first_malformed: Option<SchematicError>,
 }
 

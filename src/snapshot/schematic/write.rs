@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 const BATCH: usize = 1 << 16;
 /// A palette of so many entries needs one byte a cell.
 const SINGLE: usize = 128;
-/// Names that have a meaning in the format: a file has no other values of theirs.
+/// Names that have a meaning in the format. No other values are written under them.
 const NAMES: [&str; 20] = [
     "Schematic",
     "Version",
@@ -107,7 +107,7 @@ impl Schematic {
         Offsets { offset: self.offset, origin: self.origin, may_be_absolute: false }
     }
 
-    /// What comes before the blocks. Whether there is metadata among it.
+    /// Writes everything that comes before the blocks. Returns whether that includes metadata.
     fn write_head<W: Write>(&self, writer: &mut Writer<W>, version: u8) -> Result<bool> {
         writer.named("Version", &Nbt::Int(version.into()))?;
         if let Some(data_version) = self.data_version {

@@ -97,7 +97,7 @@ impl<'a> Inward<'a> {
         }
     }
 
-    /// Sorts them by chunks, before the chunks come.
+    /// Sorts block entities by their chunks. This comes before the chunks themselves.
     pub fn add_block_entities(&mut self, entities: Vec<BlockEntity>) -> Result<()> {
         self.take_memory(2 * size_of_val(entities.as_slice()) as u64)?;
         for entity in entities {

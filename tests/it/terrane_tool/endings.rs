@@ -1,9 +1,9 @@
-//! How commands end: exit codes, messages, what is left behind, and what they need of the folder that they read.
+//! How commands end: exit codes, messages, files left behind, and permissions needed.
 
 use super::*;
 use bevy_terrane::storage::WorldOpenError;
 
-/// A world, an export of it and a schematic, and both of these damaged.
+/// A world, an export of it, a schematic, and a damaged copy of each.
 struct Damaged {
     folder: tempfile::TempDir,
 }
@@ -101,7 +101,7 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
 fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     let made = Damaged::make();
     let (export, deep, empty) = (made.path("world.objects"), made.path("a/b/c"), made.path("empty"));
-    // Damage in the middle, which is found when a part of it is in the world already.
+    // Damage in the middle, which is found only when a part of the export is already in the world.
     let mut bytes = fs::read(&export).unwrap();
     let place = bytes.len() * 3 / 4;
     bytes[place..place + 20].fill(7);
@@ -112,7 +112,7 @@ fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     }
     assert!(!Path::new(&made.path("a")).exists());
     assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
-    // What was there before stays.
+    // A world that was there before stays.
     let world = made.path("world");
     let sessions = run(&["info", &world]).json["sessions"].as_u64();
     assert_eq!(exit(&["import", &export, &world, "--create", "--dimension", "other"]).0, 3);
@@ -184,7 +184,7 @@ fn two_commands_that_only_read_run_at_once_and_none_that_writes() {
     assert_eq!(exit(&["compact", &world]).0, 0);
 }
 
-/// What only reads, with its source in `from` and all that it makes in `to`.
+/// Runs all commands that only read, with their sources in `from` and their results in `to`.
 fn read_everything(from: &Path, to: &Path) {
     let from = |name: &str| from.join(name).to_str().unwrap().to_owned();
     let to = |name: &str| to.join(name).to_str().unwrap().to_owned();
@@ -210,7 +210,7 @@ fn read_everything(from: &Path, to: &Path) {
     }
 }
 
-/// Runs only in the process that the test below starts; by itself it does nothing.
+/// Does nothing but in the process that the test below starts.
 #[test]
 fn process_that_reads_what_cannot_be_written() {
     let Some(folder) = process::here() else { return };
@@ -220,7 +220,7 @@ fn process_that_reads_what_cannot_be_written() {
     println!("\nread all of it");
 }
 
-/// On a mount without write permission, where this process may make one; elsewhere nothing is changed all the same.
+/// Reads from a mount without write permission, if this process may make one. Otherwise only checks that nothing is changed.
 #[test]
 fn what_only_reads_needs_no_permission_to_write() {
     let made = Damaged::make();
@@ -232,7 +232,7 @@ fn what_only_reads_needs_no_permission_to_write() {
     names.iter().map(|name| (made.folder.path().join(name), from.join(name))).for_each(|(made, from)| {
         fs::rename(made, from).unwrap();
     });
-    // Also a world that never had a lock.
+    // A world that never had a lock is read too.
     fs::remove_file(from.join("damaged/world.lock")).unwrap();
     let before = folder::files(&from);
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec timeout 300 \"$@\"";
@@ -253,7 +253,7 @@ fn what_only_reads_needs_no_permission_to_write() {
         read_everything(&from, &to);
     }
     let mut after = folder::files(&from);
-    // Where it can be made, a lock keeps games away meanwhile.
+    // If a lock can be made, it keeps games away meanwhile.
     after.retain(|path, _| before.contains_key(path) || !path.ends_with("world.lock"));
     assert!(after == before);
 }

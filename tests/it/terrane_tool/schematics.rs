@@ -134,7 +134,7 @@ fn an_import_says_which_entities_it_leaves_and_what_it_leaves_out() {
     schematic.write(&mut bytes, &WriteOptions { level: 0, ..WriteOptions::default() }).unwrap();
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
-    // The second has no name.
+    // The second block entity has no name.
     let at = plain.windows(13).position(|window| window == b"\x08\0\x02Id\0\x07Nothing".get(..13).unwrap()).unwrap();
     plain[at + 3] = b'i';
     plain[at + 4] = b'D';

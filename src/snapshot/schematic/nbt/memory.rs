@@ -1,9 +1,9 @@
-//! The memory that values take, and how much of it there is.
+//! The memory that values take, and the limit on it.
 
 use super::{Compound, Nbt};
 use std::cell::Cell;
 
-/// Vectors of fewer bytes double when they grow; larger ones grow by an eighth, so that little of what is counted is unused.
+/// Vectors of fewer bytes double when they grow. Larger ones grow by an eighth, so that little of the counted memory is unused.
 const LARGE: usize = 1 << 20;
 /// Items that a vector has room for at first.
 const FIRST: usize = 8;
@@ -31,7 +31,7 @@ impl Budget {
         self.left.set(self.limit.min(self.left.get().saturating_add(bytes as u64)));
     }
 
-    /// Makes room for so many more items of a vector that will have no more than `most`, and counts it.
+    /// Makes room for more items in a vector that will have at most `most`, and counts it.
     pub fn make_room<T>(&self, items: &mut Vec<T>, more: usize, most: u64) -> Result<(), u64> {
         let (held, needed, size) = (items.capacity(), items.len() + more, size_of::<T>());
         if needed <= held {
@@ -52,7 +52,7 @@ impl Budget {
     }
 }
 
-/// What an allocation takes with what the allocator keeps beside it: it has a header, a least size, and sizes in steps. Without
+/// Bytes that an allocation takes with the allocator's overhead: it has a header, a least size, and sizes in steps. Without
 /// these, millions of small values would take several times what was counted.
 pub(in crate::snapshot::schematic) fn on_heap(bytes: usize) -> usize {
     const HEADER: usize = 8;
@@ -61,7 +61,7 @@ pub(in crate::snapshot::schematic) fn on_heap(bytes: usize) -> usize {
 }
 
 impl Nbt {
-    /// What it takes, if none of its vectors has room to spare.
+    /// Bytes that it takes on the heap, if none of its vectors has room to spare.
     pub(in crate::snapshot::schematic) fn heap_bytes(&self) -> usize {
         match self {
             Self::ByteArray(bytes) => on_heap(bytes.len()),
@@ -78,7 +78,7 @@ impl Nbt {
 }
 
 impl Compound {
-    /// What it takes, if none of its vectors has room to spare.
+    /// Bytes that it takes on the heap, if none of its vectors has room to spare.
     pub(in crate::snapshot::schematic) fn heap_bytes(&self) -> usize {
         let entries = self.0.iter().map(|(name, value)| on_heap(name.len()) + value.heap_bytes());
         on_heap(size_of_val(self.0.as_slice())) + entries.sum::<usize>()

@@ -1,14 +1,14 @@
-//! The path of names to what is being read, never longer than fits into a message.
+//! The path of names to the value that is being read, short enough for a message.
 
 use crate::snapshot::schematic::error::{REST, push_shortened};
 use std::fmt::Write;
 
-/// A path of so many bytes is not continued.
+/// A path that has this many bytes is not continued.
 const LONGEST: usize = 512;
-/// Bytes of each name.
+/// A path has about this many bytes of each name.
 const LONGEST_NAME: usize = 128;
 
-/// Names and indices, with what is no printable character escaped.
+/// Names and indices. Characters that cannot be printed are escaped.
 #[derive(Default)]
 pub(super) struct Path(String);
 
@@ -17,7 +17,7 @@ impl Path {
         &self.0
     }
 
-    /// Adds a name. Gives what [`close`](Self::close) needs.
+    /// Adds a name. Returns the argument for [`close`](Self::close).
     pub fn open_name(&mut self, name: &str) -> usize {
         self.open(|path| {
             if !path.is_empty() {
@@ -27,12 +27,12 @@ impl Path {
         })
     }
 
-    /// Adds the index of an item. Gives what [`close`](Self::close) needs.
+    /// Adds the index of an item. Returns the argument for [`close`](Self::close).
     pub fn open_item(&mut self, index: u64) -> usize {
         self.open(|path| _ = write!(path, "[{index}]"))
     }
 
-    /// Takes away what was added since.
+    /// Removes everything that was added since the path had this length.
     pub fn close(&mut self, length: usize) {
         self.0.truncate(length);
     }

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
-/// A compound of so many entries is not copied for the sake of an exact size.
+/// A compound of this many entries is not copied for the sake of an exact size.
 const MANY: usize = 1 << 14;
 
 type Result<T> = std::result::Result<T, SchematicError>;
@@ -25,10 +25,10 @@ pub(in crate::snapshot::schematic) struct Reader<'a, R> {
     read: u64,
     limits: &'a SchematicLimits,
     budget: &'a Budget,
-    /// To what is being read. It stays as it is where an error comes up.
+    /// The path to the value that is being read. After an error it leads to the value that failed.
     path: Path,
-    /// The values of the compounds that are being read, the innermost last: how many there will be is not known before they
-    /// end, and each compound is to take no more than it needs.
+    /// The values of the compounds that are being read, the innermost last. The length of a compound is known only at its end, and
+    /// it should take no more memory than it needs.
     entries: Vec<(String, Nbt)>,
 }
 
@@ -219,8 +219,8 @@ impl<'a, R: Read> Reader<'a, R> {
         }
     }
 
-    /// Calls for each item of a list of compounds, which must be read, and gives how many are left. An empty list may be of
-    /// any kind, and some programs write a compound in its place.
+    /// Calls `item` for each item of a list of compounds, with the number of items left; `item` must read it. An empty list may
+    /// be of any kind, and some programs write an empty compound instead.
     pub fn compounds(&mut self, kind: NbtKind, mut item: impl FnMut(&mut Self, u64) -> Result<()>) -> Result<()> {
         let error = self.wrong_type("a list", kind);
         if kind == NbtKind::Compound && self.tag()? == NbtKind::End {
@@ -345,7 +345,7 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(())
     }
 
-    /// The compound of the values from here on.
+    /// The compound of the values from `first` on.
     fn close_entries(&mut self, first: usize) -> Result<Compound> {
         let count = self.entries.len() - first;
         if first == 0 && count >= MANY {

@@ -159,7 +159,7 @@ impl Nbt {
         }
     }
 
-    /// An int array of three, or a list of three numbers, which are rounded down.
+    /// An int array of three, or a list of three numbers that are rounded down.
     pub fn as_position(&self) -> Option<[i32; 3]> {
         match self {
             Self::IntArray(numbers) => numbers.as_slice().try_into().ok(),

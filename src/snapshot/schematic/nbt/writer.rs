@@ -101,12 +101,21 @@ impl<W: Write> Writer<W> {
         self.entries_beside(&[], compound)
     }
 
-    /// The values of a compound into one that has values of these names: those, and the second of a name, are left out, as no
-    /// name may be twice in a compound. Without the end.
+    /// Like [`entries`](Self::entries), into a compound that already has values of these names, which are left out. So is the
+    /// second value of a name: no name may be in a compound twice.
     pub fn entries_beside(&mut self, names: &[&str], compound: &Compound) -> Result<()> {
+        self.distinct_entries(names, compound, 1)
+    }
+
+    fn distinct_entries(&mut self, names: &[&str], compound: &Compound, depth: usize) -> Result<()> {
         let mut written: FxHashSet<&str> = names.iter().copied().collect();
-        let mut entries = compound.0.iter().filter(|(name, _)| written.insert(name));
-        entries.try_for_each(|(name, value)| self.named(name, value))
+        for (name, value) in &compound.0 {
+            if written.insert(name) {
+                self.name(value.kind(), name)?;
+                self.payload(name, value, depth)?;
+            }
+        }
+        Ok(())
     }
 
     fn payload(&mut self, name: &str, value: &Nbt, depth: usize) -> Result<()> {
@@ -135,10 +144,7 @@ impl<W: Write> Writer<W> {
             }
             Nbt::List(kind, items) => self.list(name, *kind, items, depth),
             Nbt::Compound(compound) => {
-                for (name, value) in &compound.0 {
-                    self.name(value.kind(), name)?;
-                    self.payload(name, value, depth + 1)?;
-                }
+                self.distinct_entries(&[], compound, depth + 1)?;
                 self.end()
             }
         }

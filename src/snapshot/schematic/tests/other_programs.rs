@@ -1,4 +1,4 @@
-//! What other programs write and read, where the format is not enough.
+//! Files as other programs write and expect them, beyond what the format says.
 
 use super::building::*;
 use super::round_trip::full;
@@ -44,7 +44,7 @@ fn block_entities_as_chunks_have_them_are_read() {
     };
     let inside = [[0, 0, 1], [1, 0, 2]];
     assert_eq!(read_with(&inside, None), (inside.map(|at| chest(at, lock())).to_vec(), 0));
-    // As they were in the world.
+    // The positions count from the world's origin.
     let corner = [100, 60, -40];
     assert_eq!(read_with(&[[101, 60, -38], [1, 0, 2]], Some(corner)), (vec![chest([1, 0, 2], lock()); 2], 0));
     assert_eq!(read_with(&[[7, 7, 7]], Some(corner)), (vec![chest([7, 7, 7], lock())], 1));
@@ -151,7 +151,7 @@ fn root(schematic: &Schematic, version: u8) -> Compound {
     let bytes = written(schematic, version);
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
     let name = if version == 3 { 0 } else { "Schematic".len() };
-    // The root is read as if it had no name.
+    // `from_bytes` reads a compound without a name.
     plain.splice(1..3 + name, [0, 0]);
     let mut root = Compound::from_bytes(&plain).unwrap();
     match root.take("Schematic") {
@@ -182,6 +182,7 @@ fn no_name_is_twice_in_a_compound() {
         ("Id", text("a:other")),
         ("Lock", Nbt::Byte(1)),
         ("Lock", Nbt::Byte(2)),
+        ("Inner", Nbt::Compound(compound(&[("a", Nbt::Byte(1)), ("a", Nbt::Byte(2))]))),
     ]);
     schematic.block_entities[0].data = data.clone();
     schematic.entities[0].data = data;
@@ -225,7 +226,7 @@ fn the_program_is_told_as_worldedit_tells_it() {
         assert!(["Name", "Version"].iter().all(|name| own.get(name).and_then(Nbt::as_str).is_some()));
         assert_eq!(read(&written(&schematic, version)), Schematic { version, ..schematic.clone() });
     }
-    // What WorldEdit said of itself stays, and where it said it.
+    // WorldEdit's own values stay, each in its place.
     let own = compound(&[("Version", text("7.3.8")), ("EditingPlatform", text("enginehub:fabric"))]);
     schematic.metadata = compound(&[("WorldEdit", Nbt::Compound(own)), ("Date", Nbt::Long(1))]);
     for version in [3, 2] {
@@ -235,7 +236,7 @@ fn the_program_is_told_as_worldedit_tells_it() {
         let world_edit = root.get("Metadata").unwrap().as_compound().unwrap().get("WorldEdit").unwrap();
         assert_eq!(world_edit.as_compound().unwrap().get("EditingPlatform"), Some(&text("enginehub:fabric")));
     }
-    // And a place that only it says is read.
+    // A place that is only among them is read too.
     let world_edit = compound(&[("Offset", Nbt::IntArray(vec![1, 2, 3])), ("Version", text("8"))]);
     let mut entries = version_2();
     entries.push(("Offset", Nbt::IntArray(vec![11, 12, 13])));
