@@ -90,7 +90,8 @@ fn any_value() -> impl Strategy<Value = Nbt> {
     leaf.prop_recursive(4, 24, 4, |value| {
         prop_oneof![
             (value.clone(), 0..4_usize).prop_map(|(value, count)| Nbt::List(value.kind(), vec![value; count])),
-            prop::collection::vec(("[A-Z]{0,2}é?𝄞?", value), 0..4).prop_map(|entries| Nbt::Compound(Compound(entries))),
+            prop::collection::btree_map("[A-Z]{0,2}é?𝄞?", value, 0..4)
+                .prop_map(|entries| Nbt::Compound(Compound(entries.into_iter().collect()))),
         ]
     })
 }
