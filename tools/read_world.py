@@ -3,8 +3,8 @@
 
     python3 tools/read_world.py tests/fixtures/world-format-1.txt
 
-The world is a raw dump, as the documentation tells. Python has no zstd before version 3.14; an older one reads groups that are
-stored as they are, or whose zstd frames have only raw and repeated blocks.
+The world is a raw dump, as the documentation describes. Python has no zstd before version 3.14; older versions read only groups that
+are stored without zstd, or whose zstd frames consist of raw and repeated blocks.
 """
 
 import re
@@ -13,8 +13,8 @@ import sys
 import zlib
 
 SIGN = 1 << 63
-# How a field is read, by letter. Small letters are of values: u u64, w u32, h u16, v u128, i i64, f f32, b bool, t text,
-# y bytes, d duration; large ones of keys: N u64, W u32, B byte, C coordinate, M Morton key, U UUID, P text behind its
+# How to read a field, by letter. Lower case is for values: u u64, w u32, h u16, v u128, i i64, f f32, b bool, t text,
+# y bytes, d duration. Upper case is for keys: N u64, W u32, B byte, C coordinate, M Morton key, U UUID, P text behind its
 # length, T text to the end.
 KINDS = {"u": lambda r: r.varint(64), "w": lambda r: r.varint(32), "h": lambda r: r.varint(16), "v": lambda r: r.varint(128)}
 KINDS |= {"i": lambda r: r.signed(), "f": lambda r: f"{r.fixed('<I')[0]:08x}", "b": lambda r: (b"\0", b"\1").index(r.raw(1))}
@@ -22,10 +22,10 @@ KINDS |= {"t": lambda r: r.field("y").decode("utf-8"), "y": lambda r: r.raw(r.va
 KINDS |= {"d": lambda r: f"{r.varint()}.{r.varint(32):09}s", "N": lambda r: r.fixed(">Q")[0], "W": lambda r: r.fixed(">I")[0]}
 KINDS |= {"B": lambda r: r.raw(1)[0], "C": lambda r: r.field("N") - SIGN, "M": lambda r: r.morton(), "U": lambda r: r.raw(16)}
 KINDS |= {"P": lambda r: r.raw(r.field("W")).decode("utf-8"), "T": lambda r: r.raw(len(r.data) - r.at).decode("utf-8")}
-# Several fields by digit: position, place in a block, viewer, component, place, child, block, type, tick, column, loss.
+# Several fields. 1 block, 2 position in it, 3 viewer, 4 component, 5 place, 6 child, 7, 8 types, 9 tick, x column, z loss, e waiting.
 GROUPS = {"1": "iii", "2": "fff", "3": "www", "4": "ty", "5": "u12", "6": "?w?y?5?3*4", "7": "t*u", "8": "tw?w", "9": "hwu"}
 GROUPS |= {"x": "ii", "z": "?xt", "e": "wu"}
-# In front of a letter, ? is an option and * a list; a is an area, the one choice with fields.
+# A ? before a letter is an option, a * a list. The letter a is an area, the only choice with fields.
 RECORDS = {"header": "wuu", "play time": "d", "last dimension": "u", "dimension": "utwu", "heat": "u?e"}
 RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu", "seed": "u"}
 IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None, "clock": "d"}
