@@ -14,7 +14,7 @@ use serde_json::json;
 use std::fs;
 
 /// The hint for a damaged export or world.
-const LEAVE_DAMAGED: &str = "; --leave-damaged takes all that is whole";
+const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;

@@ -170,7 +170,7 @@ fn import_text(report: &SchematicImportReport, read: &ReadReport, layers: Option
     } = report;
     let of_others = match replaced {
         true => "entities that were in the box were removed",
-        false => "entities were in the box already, and stay there: --replace-entities removes them",
+        false => "entities were in the box already and stay: --replace-entities removes them",
     };
     let mut text = format!("{chunks} chunks in {columns} columns were changed, and {entities} entities written\n");
     if !finished {

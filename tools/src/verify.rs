@@ -22,7 +22,7 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
         report.damage.count()
     );
     if report.marked_lost > 0 {
-        text += &format!("{} chunks are marked as lost since they were found damaged before\n", report.marked_lost);
+        text += &format!("{} chunks are marked as lost, because they were found damaged before\n", report.marked_lost);
     }
     if report.stale > 0 {
         text += &format!("{} keys lead to entities that are elsewhere or gone, which does no harm\n", report.stale);

@@ -50,7 +50,7 @@ fn number<T: TryFrom<i64>>(compound: &Compound, name: &'static str) -> Result<Op
     let Some(value) = compound.get(name) else { return Ok(None) };
     match value.as_integer().and_then(|number| T::try_from(number).ok()) {
         Some(number) => Ok(Some(number)),
-        None => wrong(name, "it is no possible number"),
+        None => wrong(name, "it is not a valid number"),
     }
 }
 
