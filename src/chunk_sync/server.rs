@@ -5,10 +5,9 @@ use super::{
     Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,
 };
 use crate::block::{BlockComponentRecord, BlockRecord};
-use crate::space::{ChunkPos, ColumnPos};
+use crate::space::{ChunkPos, ColumnPos, disc_radius};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,10 +51,8 @@ impl SyncLimits {
         let vertical = self.vertical.min(u32::try_from((area - 1) / 2).unwrap_or(u32::MAX));
         let height = chunk_heights.end.abs_diff(chunk_heights.start).max(1);
         let height = if has_whole_columns { height } else { height.min(2 * u64::from(vertical) + 1) };
-        // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
-        let radius = ((area / height) as f64 / PI).sqrt() - FRAC_1_SQRT_2;
         let vertical = if has_whole_columns { WHOLE_COLUMN_REACH } else { vertical };
-        Self { radius: self.radius.min(radius.max(0.0) as u32), vertical, chunks, ..self }
+        Self { radius: self.radius.min(disc_radius(area / height)), vertical, chunks, ..self }
     }
 }
 
