@@ -274,9 +274,9 @@ impl Dimension {
     fn note_outage(&mut self, error: &ColumnError, now: Duration) {
         if error.is_outage() {
             self.outages = self.outages.saturating_add(1);
-        }
-        if self.outages >= OUTAGE {
-            self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
+            if self.outages >= OUTAGE {
+                self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
+            }
         }
     }
 

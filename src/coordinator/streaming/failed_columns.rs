@@ -219,6 +219,7 @@ impl Desk<'_> {
     pub fn tell_complaints(&mut self, now: Duration) {
         const OTHERS: &str = "more columns failed";
         self.publisher.tell_refused(now);
+        self.letters.refused.take(now, "more letters came back").into_iter().for_each(|line| warn!("{line}"));
         for dimension in self.dimensions.open.values_mut() {
             let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
             retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));
