@@ -14,7 +14,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// With so many failures of the store in a row, it is not one place on the disk.
+/// After so many failures of the store in a row, the fault is not that of one place on the disk.
 const OUTAGE: u32 = 32;
 
 pub(super) fn deliver(mut desk: Desk) {
