@@ -29,6 +29,7 @@ pub use chunk_part::ChunkPart;
 pub use height_set::HeightSet;
 
 use serde::{Deserialize, Serialize};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::fmt;
 use std::ops::Range;
 
@@ -61,6 +62,12 @@ pub const fn cell_index([x, y, z]: [usize; 3]) -> usize {
 #[inline]
 pub const fn cell_position(index: usize) -> [usize; 3] {
     [index / CHUNK_SIZE / CHUNK_SIZE, index / CHUNK_SIZE % CHUNK_SIZE, index % CHUNK_SIZE]
+}
+
+/// The radius of a disc with at most so many columns; 0, the disc with one column, if there is none.
+pub(crate) fn disc_radius(columns: u64) -> u32 {
+    // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
+    ((columns as f64 / PI).sqrt() - FRAC_1_SQRT_2).max(0.0) as u32
 }
 
 macro_rules! position {

@@ -1,6 +1,7 @@
-//! What somebody may have meant who asked for a block that there is not.
+//! Which name may have been meant where no block has the one that was asked for.
 
-/// Of these names the one that is most like `wanted`, if any is: the namespace may be missing, a third of the letters wrong.
+/// The one of these names that is most like `wanted`. The namespace may be missing, and a third of the letters wrong; `None` if
+/// no name is as similar as that.
 pub(super) fn nearest_name<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likely = names.into_iter().map(|name| (difference(wanted, name), name));
     let (difference, name) = likely.min_by_key(|(difference, _)| *difference)?;

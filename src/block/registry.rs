@@ -245,7 +245,7 @@ impl BlockRegistry {
         found.map(|ids| ids.current)
     }
 
-    /// The name of the type that is most like this one, for whoever asked for one that there is not.
+    /// The name of the type that is most like this one, which no type has; `None` if none is similar.
     pub fn nearest_name(&self, name: &str) -> Option<&str> {
         nearest_name(name, self.names())
     }

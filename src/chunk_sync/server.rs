@@ -5,10 +5,9 @@ use super::{
     Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,
 };
 use crate::block::{BlockComponentRecord, BlockRecord};
-use crate::space::{ChunkPos, ColumnPos};
+use crate::space::{ChunkPos, ColumnPos, disc_radius};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,8 +28,8 @@ pub struct SyncLimits {
     pub radius: u32,
     /// How far above and below, in chunks, in a dimension of more than 64 chunks of height; otherwise columns are whole.
     pub vertical: u32,
-    /// Chunks that the server remembers for it at the most, about 150 bytes each; at least 128. The radius, and the reach up
-    /// and down, are made smaller if an area would have more than seven eighths as many chunks.
+    /// The most chunks that the server remembers for it, about 150 bytes each; less than 128 counts as 128. The radius and the
+    /// reach up and down are made smaller where the area would have more than seven eighths as many chunks.
     pub chunks: usize,
     /// Bytes a second that it is sent at the most, on the average of a second.
     pub bytes_per_second: u64,
@@ -44,24 +43,22 @@ impl Default for SyncLimits {
 }
 
 impl SyncLimits {
-    /// The same limits with an area that fits into what is remembered, in a dimension with these chunk heights.
+    /// The same limits with an area whose chunks can all be remembered, in a dimension with these chunk heights.
     pub(super) fn fitting(self, chunk_heights: &Range<i64>, has_whole_columns: bool) -> Self {
         let chunks = self.chunks.max(128);
-        // The rest is room for what the client asks for elsewhere before the server forgets what it has left behind.
+        // The rest is room for questions about another area, until the server forgets the chunks of the last one.
         let area = (chunks - chunks / 8) as u64;
         let vertical = self.vertical.min(u32::try_from((area - 1) / 2).unwrap_or(u32::MAX));
         let height = chunk_heights.end.abs_diff(chunk_heights.start).max(1);
         let height = if has_whole_columns { height } else { height.min(2 * u64::from(vertical) + 1) };
-        // A disc of radius r has no more columns than one of radius r + sqrt(1/2) has area.
-        let radius = ((area / height) as f64 / PI).sqrt() - FRAC_1_SQRT_2;
         let vertical = if has_whole_columns { WHOLE_COLUMN_REACH } else { vertical };
-        Self { radius: self.radius.min(radius.max(0.0) as u32), vertical, chunks, ..self }
+        Self { radius: self.radius.min(disc_radius(area / height)), vertical, chunks, ..self }
     }
 }
 
 /// The time between two looks at what a moving client has left behind, at least: that takes a while.
 const TIDY: Duration = Duration::from_millis(250);
-/// After this time it is looked whether something is there by now where nothing was.
+/// After this time the server looks again where it found nothing, or nothing that it could read.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
 /// A chunk as it is on the server.
@@ -78,7 +75,7 @@ pub struct FoundChunk {
 pub struct SyncServerProgress {
     /// Chunks that are still to be looked up or sent.
     pub waiting: usize,
-    /// Chunks that are remembered for it, at most [`SyncLimits::chunks`].
+    /// Chunks that the server remembers for it, at most [`SyncLimits::chunks`].
     pub chunks: usize,
     /// Chunks that were looked up.
     pub looked_up: u64,
@@ -99,7 +96,7 @@ pub struct SyncServer {
     limits: SyncLimits,
     chunk_heights: Range<i64>,
     area: Option<SyncArea>,
-    /// It is told of nothing outside of this.
+    /// The client is told of nothing outside of this.
     sight: Option<SyncArea>,
     /// What is left behind is still there, or something came into sight.
     is_untidy: bool,
@@ -131,8 +128,9 @@ struct Interest {
 }
 
 impl Interest {
-    fn is_gone(&self) -> bool {
-        self.found == Some(Ok(None))
+    /// There was no such chunk, or it could not be read.
+    fn is_missing(&self) -> bool {
+        matches!(self.found, Some(Ok(None) | Err(())))
     }
 
     /// What the client is told without another look-up, if it has not changed since the last one.
@@ -152,7 +150,7 @@ enum Stage {
     Unseen,
     /// To be looked up.
     Queued,
-    /// Queued since the client asks: not to be looked up if the last look-up found all that the answer takes.
+    /// Queued since the client asked. It is looked up only if the last look-up does not answer the question.
     Asked,
     LookedUp,
     /// It changed while it was looked up.
@@ -207,7 +205,7 @@ impl SyncServer {
                 continue;
             }
             if self.interests.len() >= self.limits.chunks && !self.interests.contains_key(&question.chunk) {
-                // The area has fewer chunks than the limit: there is room then.
+                // The area has fewer chunks than the limit, so this makes room.
                 self.is_untidy = true;
                 self.tidy();
             }
@@ -331,12 +329,12 @@ impl SyncServer {
         }
         let is_outdated = mem::replace(&mut interest.stage, Stage::Told) == Stage::Outdated;
         let is_asked = mem::take(&mut interest.is_asked);
-        let was_gone = interest.is_gone();
+        let was_missing = interest.is_missing();
         interest.found = Some(match &found {
             Ok(found) => Ok(found.as_ref().map(|found| found.known)),
             Err(()) => Err(()),
         });
-        let has_come = was_gone && !interest.is_gone();
+        let has_come = was_missing && !interest.is_missing();
         let news = match found {
             Ok(Some(FoundChunk { known, bytes })) => {
                 let is_known = interest.client.replace(known) == Some(known);
@@ -377,11 +375,12 @@ impl SyncServer {
         }
     }
 
-    /// Where nothing was, something may have been generated without anybody near: one chunk of each column tells.
+    /// Where nothing was, something may have been generated without anybody near; what could not be read may be readable now.
+    /// One chunk of each column tells.
     fn look_again(&mut self) {
         let mut columns = FxHashMap::default();
-        let gone = self.interests.iter().filter(|(_, interest)| interest.is_gone() && interest.stage == Stage::Told);
-        for (chunk, _) in gone {
+        let is_missing = |interest: &Interest| interest.is_missing() && interest.stage == Stage::Told;
+        for (chunk, _) in self.interests.iter().filter(|(_, interest)| is_missing(interest)) {
             let lowest = columns.entry(chunk.column()).or_insert(*chunk);
             *lowest = (*lowest).min(*chunk);
         }

@@ -101,7 +101,7 @@ pub struct CoordinatorConfig {
     pub generation: DimensionGeneration,
     /// How much ground a viewer may have loaded and generated.
     pub viewers: ViewerLimits,
-    /// How much of the letters that games send may be on its way.
+    /// How many letters may be on their way, and for how many places ground is loaded at a time.
     pub letters: LetterLimits,
     /// Columns that pre-generation may have on order at a time, where viewers leave room; `None` for 64 for each
     /// generation thread.

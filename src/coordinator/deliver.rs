@@ -14,7 +14,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// With so many failures of the store in a row, it is not one place on the disk.
+/// After so many failures of the store in a row, the fault is not that of one place on the disk.
 const OUTAGE: u32 = 32;
 
 pub(super) fn deliver(mut desk: Desk) {
@@ -274,9 +274,9 @@ impl Dimension {
     fn note_outage(&mut self, error: &ColumnError, now: Duration) {
         if error.is_outage() {
             self.outages = self.outages.saturating_add(1);
-        }
-        if self.outages >= OUTAGE {
-            self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
+            if self.outages >= OUTAGE {
+                self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
+            }
         }
     }
 

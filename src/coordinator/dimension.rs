@@ -157,7 +157,7 @@ pub(super) struct Dimension {
     pub complaints: ColumnComplaints,
     /// Columns that failed, one after the other, because the store did not work.
     pub outages: u32,
-    /// Nothing more is ordered before, for that.
+    /// Because of that, nothing is ordered before.
     pub orders_rest_until: Duration,
     /// Columns of a halted region that a live one took over, and the commit that the store must have before.
     pub reload: BTreeMap<ColumnPos, u64>,
@@ -211,7 +211,7 @@ impl Dimension {
         if let Some(seed) = wanted.own_seed
             && let Err(error) = store.note_own_seed(id, seed)
         {
-            warn!("the seed of dimension {name:?} will not be known to messages: {error}");
+            warn!("messages will not know the seed of dimension {name:?}: {error}");
         }
         if high.abs_diff(low) > MAX_WHOLE_HEIGHT as u64 {
             store.make_sparse(id).map_err(read)?;

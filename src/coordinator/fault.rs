@@ -212,7 +212,7 @@ impl Desk<'_> {
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             edits.append(&mut waiting.edits);
         }
-        self.publisher.refuse_all(edits);
+        self.publisher.refuse_all(self.clock.now, edits);
     }
 
     /// What was asked to be saved, and the region had not handed out, is lost.
@@ -321,7 +321,7 @@ impl Desk<'_> {
         if is_last && let Some(slot) = dimension.regionizer.try_begin_tick(region) {
             self.end_tick(id, region, slot);
         }
-        self.publisher.refuse_all(astray.edits);
+        self.publisher.refuse_all(self.clock.now, astray.edits);
         for traveller in astray.travellers {
             self.drop_traveller(traveller, Undeliverable::NoSuchEntity);
         }

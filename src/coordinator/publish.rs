@@ -29,8 +29,8 @@ pub(super) struct Publisher {
     columns: FxHashSet<(DimensionId, ColumnPos)>,
     mirrors: FxHashSet<Uuid>,
     statistics_due: Duration,
-    refused: Tally,
-    now: Duration,
+    /// Edits that were not made, to be logged: the game may not listen.
+    pub refused: Tally,
 }
 
 /// The time between two statistics.
@@ -50,9 +50,8 @@ pub(super) fn publish(mut desk: Desk, tiers: Res<Tiers>) {
 
 impl Publisher {
     pub fn new(shared: Arc<Mutex<Published>>) -> Self {
-        let (columns, mirrors) = Default::default();
-        let (news, refused, now) = Default::default();
-        Self { news, shared, columns, mirrors, statistics_due: Duration::ZERO, refused, now }
+        let (news, columns, mirrors, refused) = Default::default();
+        Self { news, shared, columns, mirrors, statistics_due: Duration::ZERO, refused }
     }
 
     pub fn event(&mut self, event: impl Into<WorldEvent>) {
@@ -73,24 +72,16 @@ impl Publisher {
     }
 
     /// Edits of columns that no region has any more.
-    pub fn refuse_all(&mut self, edits: impl IntoIterator<Item = SetBlock>) {
+    pub fn refuse_all(&mut self, now: Duration, edits: impl IntoIterator<Item = SetBlock>) {
         for request in edits {
-            self.refuse(request, BlockAccessError::OutsideRegion(request.position));
+            self.refuse(now, request, BlockAccessError::OutsideRegion(request.position));
         }
     }
 
-    /// An edit that is not made. The game may not listen, so it is logged too.
-    pub fn refuse(&mut self, request: SetBlock, error: BlockAccessError) {
-        self.refused.note(self.now, error);
+    /// An edit that is not made.
+    pub fn refuse(&mut self, now: Duration, request: SetBlock, error: BlockAccessError) {
+        self.refused.note(now, error);
         self.event(BlockRefused { request, error });
-    }
-
-    /// Logs what was refused, once a second at most.
-    pub fn tell_refused(&mut self, now: Duration) {
-        self.now = now;
-        if let Some(line) = self.refused.take(now, "more edits were refused") {
-            warn!("a SetBlock was refused: {line}");
-        }
     }
 
     pub fn pregeneration(&mut self, job: (DimensionId, u64), status: PregenerationStatus) {

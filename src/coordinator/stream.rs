@@ -18,7 +18,10 @@ pub(super) fn stream(mut desk: Desk) {
     let places = desk.config.letters.places;
     for id in &ids {
         if let Some(dimension) = desk.dimensions.open.get_mut(id) {
-            dimension.hold_for_letters(places);
+            // Letters that wait in a dimension that closes come back.
+            if !dimension.is_closing() {
+                dimension.hold_for_letters(places);
+            }
             dimension.refill_caps();
         }
         desk.leave_to_store(*id);

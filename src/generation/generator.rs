@@ -24,7 +24,7 @@ pub trait Generator: Send + Sync + 'static {
     /// generator.
     fn identity(&self) -> GeneratorIdentity;
 
-    /// The seed as the game gave it, to be told in messages: [`identity`](Self::identity) may have a digest in its place.
+    /// The seed as the game gave it, for messages: [`identity`](Self::identity) may have a digest in its place.
     /// `None` if the ground does not depend on one.
     fn own_seed(&self) -> Option<u64> {
         Some(self.identity().seed)

@@ -57,6 +57,15 @@ pub enum LetterSender {
     },
 }
 
+impl fmt::Display for LetterSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Main => f.write_str("the main world"),
+            Self::Region { dimension, region, .. } => write!(f, "{region} of {dimension}"),
+        }
+    }
+}
+
 /// Why something did not reach its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeliverable {
@@ -75,8 +84,8 @@ pub enum Undeliverable {
     /// The region halted in the tick in which it was handed over: what it did there is undone.
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
-    /// More letters of its sender, or of all, are on their way than may be (`TerranePlugin::with_letter_limits`): those that
-    /// wait must be delivered first.
+    /// Letters of its sender, or of all senders, that are on their way take as much as they may
+    /// (`TerranePlugin::with_letter_limits`): some must arrive first.
     #[error("too many letters are on their way")]
     TooManyLetters,
 }

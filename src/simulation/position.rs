@@ -72,7 +72,7 @@ impl Position {
 #[reflect(Component, Clone)]
 pub struct Viewer {
     /// Columns are loaded within this distance, in columns (a disc), and let go two columns further out. With a radius of
-    /// 4 or more, some of those two columns are loaded along with their batch. At most
+    /// 4 or more, some of the columns in between are loaded along with others of their batch. At most
     /// [`MAX_RADIUS`](Self::MAX_RADIUS) counts.
     pub radius: u32,
     /// Columns within this distance, in columns, are generated and stored; those beyond [`radius`](Self::radius) are not

@@ -23,8 +23,8 @@ pub(super) struct KnownMessages(FxHashSet<TypeId>);
 /// [`Returned`](super::Returned), and so does one that was handed over in a tick that panics. If the sender's region is
 /// gone too, the main world gets a `LetterLost`.
 ///
-/// So many bytes of letters of a region may be on their way, and for so many far places ground is loaded at a time
-/// ([`LetterLimits`](crate::plugin::LetterLimits)): what is too much comes back as `Undeliverable::TooManyLetters`.
+/// [`LetterLimits`](crate::plugin::LetterLimits) say how many bytes of a region's letters may be on their way, and for how many
+/// far places ground is loaded at a time. What is too much comes back as `Undeliverable::TooManyLetters`.
 ///
 /// Messages and closures are not stored, neither on their way nor while they wait for their time: a crash loses them,
 /// though the sender's state of that tick may be saved already, and so does the end of the app if their place is not

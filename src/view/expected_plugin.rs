@@ -1,14 +1,14 @@
-//! What has no effect without [`TerranePlugin`](crate::plugin::TerranePlugin) says so, if nobody adds that.
+//! An app that uses this crate without [`TerranePlugin`](crate::plugin::TerranePlugin) is told so.
 
 use super::PublishedColumns;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy::prelude::*;
 
-/// It was looked once whether there is the plugin, or will be.
+/// Whether the plugin is there will be checked, or was.
 #[derive(Resource)]
 struct Expected;
 
-/// At the app's first update there has to be the plugin.
+/// Complains at the app's first update if the plugin is not there by then.
 pub(crate) fn expect_plugin(world: &mut World) {
     if world.contains_resource::<PublishedColumns>() || world.contains_resource::<Expected>() {
         return;
@@ -30,7 +30,7 @@ fn tell_of_missing_plugin(published: Option<Res<PublishedColumns>>, mut is_told:
     if published.is_none() && !*is_told {
         *is_told = true;
         error!(
-            "there is no TerranePlugin, so nothing comes of dimensions and of what was registered for regions: add it by \
+            "TerranePlugin is missing, so dimensions and what was registered for regions have no effect: add it with \
              app.add_plugins(TerranePlugin::default())"
         );
     }

@@ -221,6 +221,11 @@ fn a_client_is_told_of_what_its_viewer_sees_and_of_nothing_else() {
     client.settle(&mut server);
     assert_eq!(client.columns(), 49);
     assert_same(&server, &client, 4);
+    // The game lets the player see farther.
+    server.app.world_mut().get_mut::<Viewer>(viewer).unwrap().radius = 6;
+    client.talk(&mut server, "it sees farther too", |client| client.columns() == 113);
+    client.settle(&mut server);
+    assert_same(&server, &client, 6);
 }
 
 #[test]

@@ -180,6 +180,29 @@ fn a_question_that_is_repeated_is_looked_up_once() {
 }
 
 #[test]
+fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
+    let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
+    welcome_of(&mut server);
+    let [low, high] = [0, 1].map(|y| ChunkPos::new(0, y, 0));
+    let questions = [low, high].map(|chunk| ChunkQuestion { chunk, known: None }).into();
+    server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
+    assert_eq!(server.wanted(64), [low, high]);
+    [low, high].into_iter().for_each(|chunk| server.found(chunk, Err(())));
+    // One chunk of the column is enough to see that the disk is there again.
+    server.messages(Duration::from_secs(20));
+    assert_eq!(server.wanted(64), [low]);
+    server.found(low, Err(()));
+    server.messages(Duration::from_secs(30));
+    assert_eq!(server.wanted(64), [low]);
+    let found = || Ok(Some(FoundChunk { known: KnownVersion::of(3, b"ground"), bytes: Arc::from(&b"ground"[..]) }));
+    server.found(low, found());
+    assert_eq!(server.wanted(64), [high]);
+    server.found(high, found());
+    server.messages(Duration::from_secs(40));
+    assert_eq!(server.progress().sent, 2);
+}
+
+#[test]
 fn what_is_out_of_sight_waits_until_it_is_seen() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
     welcome_of(&mut server);

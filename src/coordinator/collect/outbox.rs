@@ -42,7 +42,7 @@ impl Desk<'_> {
         self.publisher.mirrors(mirrors);
         self.take_unsaved(save);
         for (request, error) in refused {
-            self.publisher.refuse(request, error);
+            self.publisher.refuse(self.clock.now, request, error);
         }
         self.note_viewers(id, viewers, viewers_gone);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {

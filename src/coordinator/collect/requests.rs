@@ -94,7 +94,7 @@ impl Desk<'_> {
             Some(_) => BlockAccessError::TooManyEdits(position),
             None => BlockAccessError::OutsideRegion(position),
         };
-        self.publisher.refuse(request, error);
+        self.publisher.refuse(self.clock.now, request, error);
     }
 
     pub fn open_dimension(&mut self, spec: DimensionSpec) {

@@ -56,7 +56,7 @@ impl Desk<'_> {
             }
             // What was sent to columns that the region gave up meanwhile goes where they go.
             let astray = inbox.split_off(|column| left.contains(&column));
-            self.publisher.refuse_all(dimension.send_on(astray));
+            self.publisher.refuse_all(self.clock.now, dimension.send_on(astray));
             self.end_tick(id, region, slot);
         }
     }

@@ -305,7 +305,7 @@ impl Desk<'_> {
     pub fn submit(&mut self, sync: bool) {
         let now = self.clock.now;
         let saves = &mut *self.saves;
-        // Who asked for a save is not answered before the store has said that it is there.
+        // A request for a save is answered only when the store has confirmed it.
         let is_asked = !saves.answers.is_empty();
         let sync = sync || is_asked || saves.durability.is_sync_due(now >= saves.sync_at);
         if saves.pending.is_empty() && !is_asked && !(sync && saves.is_unsynced) {

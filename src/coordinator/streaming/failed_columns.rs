@@ -218,7 +218,12 @@ impl Desk<'_> {
     /// Logs what went wrong many times over.
     pub fn tell_complaints(&mut self, now: Duration) {
         const OTHERS: &str = "more columns failed";
-        self.publisher.tell_refused(now);
+        if let Some(line) = self.publisher.refused.take(now, "more edits were refused") {
+            warn!("a SetBlock was refused: {line}");
+        }
+        if let Some(line) = self.letters.refused.take(now, "more letters came back") {
+            warn!("{line}");
+        }
         for dimension in self.dimensions.open.values_mut() {
             let ColumnComplaints { retried, set_aside, unread } = &mut dimension.complaints;
             retried.take(now, OTHERS).into_iter().for_each(|line| warn!("{line}"));

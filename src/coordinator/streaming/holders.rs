@@ -4,7 +4,7 @@ use super::heading::{Aim, Heading};
 use super::outlook::Outlook;
 use crate::coordinator::dimension::Dimension;
 use crate::simulation::ViewerRadii;
-use crate::space::{ChunkPos, ColumnPos};
+use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
 use bevy::prelude::Entity;
 use uuid::Uuid;
 
@@ -38,9 +38,6 @@ pub(in crate::coordinator) struct ViewerState {
     pub served: u64,
 }
 
-/// Columns along a side of a batch.
-const BATCH_SIDE: u32 = 4;
-
 impl ViewerState {
     /// How far columns are loaded for it together with others of their batch.
     ///
@@ -48,7 +45,7 @@ impl ViewerState {
     /// if it did not take along what it keeps anyway. But around a disc smaller than a batch that is most of the ground:
     /// seven columns more, on average, for the one column of radius 0.
     pub fn takes_along(&self) -> u32 {
-        self.radii.load + if self.radii.load < BATCH_SIDE { 0 } else { HOLD_MARGIN }
+        self.radii.load + if self.radii.load < BATCH_SIZE as u32 { 0 } else { HOLD_MARGIN }
     }
 
     /// Whether it wants the column generated.
@@ -106,7 +103,7 @@ impl Dimension {
         self.coverage = None;
     }
 
-    /// What time has brought to viewers that may not have more ground at once.
+    /// Lets viewers have what time has brought them.
     pub fn refill_caps(&mut self) {
         self.caps.refill(self.real_now, |holder| self.viewers.contains_key(holder));
     }

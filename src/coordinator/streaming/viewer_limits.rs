@@ -1,35 +1,38 @@
-//! How much ground a viewer may have loaded and generated, however fast it moves: a bound in a second, and one in total.
+//! How much ground a viewer may have loaded and generated, however fast it moves: a bound for each second, and one in total.
 //!
-//! Each viewer fills two buckets, one with what is loaded and one with what is generated for it, which run out at the allowed
-//! rate. A bucket has room for all that the viewer sees, twice, and a second's worth: a player that comes, and one that is
-//! teleported at once, waits for nothing. A viewer whose bucket is full has no turn; what others order for the same ground is
-//! not its own. So it slows no one but itself.
+//! Each viewer fills two buckets, one with what is loaded and one with what is generated for it. They run out at the allowed
+//! rates. A bucket has room for all that the viewer sees, twice, and for a second's worth: a player who comes, and one who is
+//! teleported at once, waits for nothing. A viewer whose bucket is full has no turn. What others order for the same ground does
+//! not count for it. So a viewer slows down nobody but itself.
 
 use super::holders::Holder;
 use crate::simulation::ViewerRadii;
+use crate::space::disc_radius;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much ground a viewer may have loaded and generated: a client that has its viewer jump about the world must not fill
-/// memory and disk with it. What is not a positive number lets nothing through beyond what is allowed at once.
+/// How much ground a viewer may have loaded and generated in a dimension, so that a client whose viewer jumps about the world
+/// cannot fill memory and disk. What a viewer misses beyond that comes later, as time allows; nothing fails.
 ///
-/// At once a viewer may have all that it sees loaded and generated twice, and a second's worth: a bound in a second is felt only
-/// by one that moves on and on. A player at 60 blocks a second who sees 32 columns far has 250 new ones a second.
+/// A viewer may have all that it sees twice at once, and a second's worth: only one that moves on and on feels the bound for a
+/// second. A player at 60 blocks a second who sees 32 columns far needs 250 new ones a second. A rate that is not a positive
+/// number allows only what is allowed at once, and nothing later.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ViewerLimits {
-    /// Columns that are loaded from the store for it in a second, on the average.
+    /// Columns that are loaded from the store for it in a second, on average.
     pub loaded_per_second: f64,
-    /// Columns that are generated for it in a second, on the average.
+    /// Columns that are generated for it in a second, on average.
     pub generated_per_second: f64,
-    /// Columns that it keeps loaded at a time: its load radius is made smaller where it sees more.
+    /// Columns within its load radius: a larger radius is made smaller. What lies up to two columns farther is kept as ever
+    /// ([`Viewer::radius`](crate::simulation::Viewer::radius)), and does not count.
     pub loaded: u32,
-    /// Columns that are generated for it in all, as long as it is there. It gets no others then; what is stored is still
-    /// loaded for it.
+    /// Columns that are generated for it in all, as long as it is there. After these, none is generated for it any more; what is
+    /// stored is still loaded. A warning says so.
     pub generated: u64,
 }
 
 impl Default for ViewerLimits {
-    /// 1,024 loaded and 512 generated columns in a second; 1,048,576 loaded at a time, more than [`Viewer`] allows; 16,777,216
+    /// 1,024 loaded and 512 generated columns a second; 1,048,576 loaded at a time, more than [`Viewer`] allows; 16,777,216
     /// generated in all, more than the largest generation radius has.
     ///
     /// [`Viewer`]: crate::simulation::Viewer
@@ -41,18 +44,13 @@ impl Default for ViewerLimits {
 impl ViewerLimits {
     /// The radii as far as so many columns may be loaded.
     pub(in crate::coordinator) fn cut(&self, radii: ViewerRadii) -> ViewerRadii {
-        // A square around the disc, so that it has no more columns in any case.
-        let most = (self.loaded.isqrt().max(1) - 1) / 2;
-        match columns(radii.load) <= f64::from(self.loaded) {
-            true => radii,
-            false => ViewerRadii { load: radii.load.min(most), ..radii },
-        }
+        ViewerRadii { load: radii.load.min(disc_radius(self.loaded.into())), ..radii }
     }
 }
 
 /// Columns of a disc, or a few more.
 fn columns(radius: u32) -> f64 {
-    // Gauss: a disc of radius r has no more points than one of radius r + sqrt(1/2) has area.
+    // As for `disc_radius`.
     std::f64::consts::PI * (f64::from(radius) + std::f64::consts::FRAC_1_SQRT_2).powi(2)
 }
 
@@ -82,8 +80,8 @@ impl ViewerCaps {
         &self.limits
     }
 
-    /// What time has brought. Of a viewer that is gone it is remembered what it spent until that is over, so that it gains
-    /// nothing by going and coming back.
+    /// What time has brought. What a viewer had spent when it went is remembered until it has run out, so that it gains nothing
+    /// by going and coming back.
     pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Holder) -> bool) {
         let elapsed = now.saturating_sub(self.now).as_secs_f64();
         self.now = now;
@@ -125,7 +123,10 @@ impl ViewerCaps {
         spent.generated += columns as f64;
         spent.total += columns as u64;
         if spent.total >= most && !std::mem::replace(&mut spent.is_told, true) {
-            bevy::log::warn!("{} columns were generated for {holder:?}: it gets no more new ones", spent.total);
+            bevy::log::warn!(
+                "{} columns were generated for {holder:?}, as many as ViewerLimits::generated allows: it gets no new ones",
+                spent.total
+            );
         }
     }
 
@@ -210,8 +211,8 @@ mod tests {
     fn a_radius_is_cut_to_what_may_be_loaded() {
         let limits = ViewerLimits { loaded: 1_000, ..ViewerLimits::default() };
         let cut = limits.cut(ViewerRadii::new(400, 500, 3));
-        assert_eq!(cut, ViewerRadii { load: 15, generation: 500, vertical: 3 });
-        assert_eq!(limits.cut(radii(16)), radii(16));
+        assert_eq!(cut, ViewerRadii { load: 17, generation: 500, vertical: 3 });
+        assert_eq!(limits.cut(radii(17)), radii(17));
         assert_eq!(ViewerLimits { loaded: 0, ..limits }.cut(radii(9)).load, 0);
         let far = ViewerRadii::new(u32::MAX, u32::MAX, u32::MAX);
         assert_eq!(ViewerLimits::default().cut(far), far, "the defaults cut nothing");

@@ -43,6 +43,26 @@ fn letters_to_far_places_load_ground_for_some_at_a_time_and_all_arrive() {
 }
 
 #[test]
+fn a_dimension_closes_though_letters_to_far_places_wait_for_their_turn() {
+    let letters = LetterLimits { places: 5, ..LetterLimits::default() };
+    let mut unwatched = Unwatched::with(CoordinatorConfig { letters, ..CoordinatorConfig::default() });
+    let ran = Arc::new(AtomicUsize::new(0));
+    (0..300).for_each(|x| send(&unwatched, 1_000 + x * 100, &ran));
+    // Some are delivered by now, and ground is loaded for the next ones.
+    unwatched.pass(8);
+    unwatched.link.send(FromMain::CloseDimension { dimension: DIMENSION, remove: false });
+    let mut passes = 0;
+    while !unwatched.app.world().resource::<Dimensions>().open.is_empty() {
+        unwatched.pass(1);
+        passes += 1;
+        assert!(passes < 10_000, "it does not close");
+    }
+    unwatched.pass(2);
+    assert!(ran.load(Ordering::Relaxed) < 300, "the others came back");
+    assert_eq!(unwatched.app.world().resource::<LetterBacklog>().bytes(), 0);
+}
+
+#[test]
 fn a_sender_that_does_not_wait_has_its_letters_back_and_goes_on_when_there_is_room() {
     let size = Letter::message(Address::Main, LetterSender::Main, 0_u64).bytes();
     let letters = LetterLimits { sender_bytes: 100 * size, ..LetterLimits::default() };

@@ -1,6 +1,7 @@
 //! How many letters may be on their way: bounds in bytes for each sender and for all together, and a bound for the ground that
 //! is loaded for them. Plain data structures.
 
+use crate::coordinator::tally::Tally;
 use crate::region::RegionId;
 use crate::simulation::{Letter, LetterSender, Stamp};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
@@ -9,13 +10,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-/// How much the letters that a game sends may take of the world while they are on their way: until they are handed over, or
-/// have come back.
+/// How much memory the letters that a game sends may take while they are on their way, and for how many of them ground is loaded
+/// at a time. A letter is on its way until it is handed over, comes back or is lost.
 ///
-/// What exceeds it comes back to its sender as [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters).
-/// A letter counts with its own bytes and those of the message or closure in it, without what that has elsewhere in memory: one
-/// with a small message takes about 200.
+/// A letter that exceeds a bound in bytes comes back to its sender as
+/// [`Undeliverable::TooManyLetters`](crate::simulation::Undeliverable::TooManyLetters), and a closure is reported as lost. A
+/// letter counts with its own bytes and those of the message or closure in it, without what that has elsewhere in memory: one
+/// with a small message counts about 200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetterLimits {
     /// Bytes of the letters of one sender: the main world, or a region.
@@ -23,7 +26,8 @@ pub struct LetterLimits {
     /// Bytes of the letters of all senders.
     pub bytes: usize,
     /// Places of a dimension for which ground is loaded at a time, at least one, so that letters to far places do not load the
-    /// whole world. Letters to other places where nothing is loaded wait for their turn.
+    /// whole world. Letters to other places where nothing is loaded wait for their turn. A place whose ground cannot be had takes
+    /// nobody's turn, as long as there are no more than sixteen times as many of them.
     pub places: usize,
 }
 
@@ -48,10 +52,8 @@ fn sender(letter: &Letter) -> Sender {
 #[derive(Default)]
 struct Share {
     bytes: usize,
-    /// What stamps gave back since the last time that somebody looked.
+    /// Bytes of its letters that have arrived since the last [`settle`](LetterBacklog::settle).
     returned: Arc<AtomicUsize>,
-    /// Its letters come back, and that was told.
-    is_refused: bool,
 }
 
 /// The letters that are on their way, by their senders.
@@ -60,6 +62,8 @@ pub(in crate::coordinator) struct LetterBacklog {
     limits: LetterLimits,
     shares: FxHashMap<Sender, Share>,
     bytes: usize,
+    /// Letters that came back, to be logged.
+    pub refused: Tally,
 }
 
 impl LetterBacklog {
@@ -73,7 +77,7 @@ impl LetterBacklog {
         self.bytes
     }
 
-    /// Counts as delivered what was handed over since the last call. Only here, so that in lockstep it does not depend on
+    /// Stops counting what was handed over since the last call. It happens only here, so that in lockstep it does not depend on
     /// threads which letter is one too many.
     pub fn settle(&mut self) {
         let all = &mut self.bytes;
@@ -89,21 +93,30 @@ impl LetterBacklog {
         }
     }
 
-    /// Whether so many copies of the letter may be sent.
-    pub fn has_room(&mut self, letter: &Letter, copies: usize) -> bool {
-        let more = letter.bytes().saturating_mul(copies);
-        let LetterLimits { sender_bytes, bytes, .. } = self.limits;
-        let share = self.shares.entry(sender(letter)).or_default();
-        let has_room = share.bytes.saturating_add(more) <= sender_bytes && self.bytes.saturating_add(more) <= bytes;
-        if !has_room && !std::mem::replace(&mut share.is_refused, true) {
-            let who = sender(letter).map_or("the main world".to_owned(), |(of, region)| format!("{region} of {of}"));
-            let bytes = share.bytes;
-            warn!("{who} has {bytes} bytes of letters on their way, of {} in all: more of them come back", self.bytes);
-        }
-        has_room
+    /// Bytes that the sender of this letter has on their way.
+    fn of_its_sender(&self, letter: &Letter) -> usize {
+        self.shares.get(&sender(letter)).map_or(0, |share| share.bytes)
     }
 
-    /// Counts the letter from now until it is handed over or dropped.
+    /// Whether so many copies of the letter may be sent.
+    pub fn has_room(&self, letter: &Letter, copies: usize) -> bool {
+        let more = letter.bytes().saturating_mul(copies);
+        let LetterLimits { sender_bytes, bytes, .. } = self.limits;
+        self.of_its_sender(letter).saturating_add(more) <= sender_bytes && self.bytes.saturating_add(more) <= bytes
+    }
+
+    /// Notes that there is no room for the letter.
+    pub fn note_refused(&mut self, letter: &Letter, now: Duration) {
+        let (from, own, all) = (letter.from, self.of_its_sender(letter), self.bytes);
+        self.refused.note(
+            now,
+            format_args!(
+                "letters of {from} come back: those on their way take {own} bytes, those of all senders {all}"
+            ),
+        );
+    }
+
+    /// Counts the letter from now on until it is handed over or dropped.
     pub fn stamp(&mut self, letter: Letter) -> Letter {
         let share = self.shares.entry(sender(&letter)).or_default();
         let stamp = Stamp::new(letter.bytes(), share.returned.clone());
@@ -126,6 +139,12 @@ pub(in crate::coordinator) struct LetterPlaces {
     leaving: FxHashSet<ColumnPos>,
 }
 
+/// A place that is held though its ground cannot be had takes no other place's turn, up to so many times as many as may be
+/// loaded.
+const STUCK: usize = 16;
+/// So many waiting places are looked at in a pass.
+const LOOKS: usize = 1_024;
+
 impl LetterPlaces {
     /// A letter waits for the place.
     pub fn wait(&mut self, place: ChunkPos) {
@@ -147,8 +166,9 @@ impl LetterPlaces {
         }
     }
 
-    /// The places whose turn has come, if no more than `most` are loaded at a time. Ground that failed (`is_stuck`) takes no
-    /// other place's turn; neither does what is gone or is there without letters (`is_leaving` says what is not).
+    /// The places whose turn has come, if no more than `most` are loaded at a time. A place whose ground cannot be had
+    /// (`is_stuck`) takes no other place's turn; if that is so when its own comes, it waits behind the others. What was loaded for
+    /// letters counts until it is gone, or is kept by others (`is_leaving` says for what neither is true).
     pub fn next(
         &mut self,
         most: usize,
@@ -163,12 +183,23 @@ impl LetterPlaces {
         if self.queue.is_empty() {
             return Vec::new();
         }
+        let most = most.max(1);
         let loading = self.held.iter().filter(|place| !is_stuck(place.column())).count();
-        let room = most.max(1).saturating_sub(loading + self.leaving.len());
-        let next: Vec<_> = std::iter::from_fn(|| self.queue.pop_first()).take(room).map(|(_, place)| place).collect();
-        for place in &next {
-            self.numbers.remove(place);
-            self.held.insert(*place);
+        let room = most.saturating_sub(loading + self.leaving.len());
+        let room = room.min(most.saturating_mul(STUCK).saturating_sub(self.held.len()));
+        let mut next = Vec::new();
+        for _ in 0..self.queue.len().min(LOOKS) {
+            if next.len() == room {
+                break;
+            }
+            let Some((_, place)) = self.queue.pop_first() else { break };
+            self.numbers.remove(&place);
+            if is_stuck(place.column()) {
+                self.wait(place);
+            } else {
+                self.held.insert(place);
+                next.push(place);
+            }
         }
         next
     }
@@ -229,9 +260,23 @@ mod tests {
         assert!(places.next(3, never, |_| true).is_empty());
         assert_eq!(places.next(3, never, never), [place(4)]);
         assert_eq!(places.next(3, |column| column.x == 2, never), [place(5)]);
+        // Those that cannot be had when their turn comes wait behind the others.
+        assert_eq!(places.next(2, |column| column.x < 9, never), [place(9), place(10)]);
         (0..1_000).for_each(|x| places.end(place(x)));
         assert!(places.next(3, never, never).is_empty());
         assert!(places.queue.is_empty() && places.held.is_empty() && places.leaving.is_empty());
         assert!(places.numbers.capacity() < 64 && places.numbers.is_empty());
+    }
+
+    #[test]
+    fn places_whose_ground_cannot_be_had_take_no_turn_of_others_up_to_a_bound() {
+        let mut places = LetterPlaces::default();
+        (0..100).for_each(|x| places.wait(ChunkPos::new(x, 0, 0)));
+        let mut failed = FxHashSet::default();
+        for _ in 0..100 {
+            let next = places.next(2, |column| failed.contains(&column), |_| false);
+            failed.extend(next.into_iter().map(ChunkPos::column));
+        }
+        assert_eq!((failed.len(), places.held.len()), (2 * STUCK, 2 * STUCK));
     }
 }

@@ -125,7 +125,7 @@ impl Desk<'_> {
 
     /// Sends on what a game sent, unless that is too much.
     pub fn accept(&mut self, letter: Letter) {
-        // A copy for each region is counted by itself, all or none.
+        // There is room for a copy for each region, or none is sent; each counts by itself.
         let (copies, is_copied) = match letter.to {
             Address::Regions(only) => (self.dimensions.regions(only), true),
             Address::Place(..) | Address::Entity(_) | Address::Main => (1, false),
@@ -136,7 +136,10 @@ impl Desk<'_> {
                 let letter = self.letters.stamp(letter);
                 self.post(letter);
             }
-            (false, _) => self.undeliverable(letter, Undeliverable::TooManyLetters),
+            (false, _) => {
+                self.letters.note_refused(&letter, self.clock.now);
+                self.undeliverable(letter, Undeliverable::TooManyLetters);
+            }
         }
     }
 
@@ -212,7 +215,7 @@ impl Desk<'_> {
     }
 
     fn report(&mut self, lost: LetterLost) {
-        // Of too many letters there are too many to name.
+        // There are too many of these to name each.
         if lost.reason != Undeliverable::TooManyLetters {
             warn!("{} to {} is lost: {}", lost.what, lost.to, lost.reason);
         }

@@ -33,12 +33,12 @@ const SLACK: u32 = 4;
 /// be sent ([`take_messages`](Self::take_messages)), reliably and in order. When the client is gone, despawn it. It loads no
 /// ground: that is what a [`Viewer`] where the player is does. Ground that is generated and not loaded is told from the store.
 ///
-/// A client is told of nothing that its viewer does not see, whatever it asks for: of columns within the viewer's generation
-/// radius and four more. The viewer is the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; a peer
-/// that is [untied](Self::untied) has none. What the client asks for beyond is answered when the viewer comes near.
+/// Whatever a client asks for, it is told only of what its viewer sees: of columns within the viewer's generation radius, and
+/// four more. The viewer is the peer's own entity unless [`with_viewer`](Self::with_viewer) names another one; a peer that is
+/// [untied](Self::untied) has none. Questions about ground beyond that are answered when the viewer comes near.
 ///
-/// A client that sends without end and never reads costs no more than [`SyncLimits::chunks`] allow and some hundred KiB:
-/// nothing more is looked up for it, and no more messages are made.
+/// A client that sends without end and never reads takes no more memory than [`SyncLimits::chunks`] allows, and some hundred
+/// KiB: nothing more is looked up for it, and no more messages are made.
 ///
 /// ```
 /// # use bevy_terrane::prelude::*;
@@ -65,8 +65,8 @@ pub struct ChunkSyncPeer {
     limits: SyncLimits,
     tie: Tie,
     server: Option<SyncServer>,
-    /// For which dimension that is.
-    known: Option<DimensionId>,
+    /// The dimension that it is for, and the limits that it has.
+    known: Option<(DimensionId, SyncLimits)>,
     outgoing: Vec<Vec<u8>>,
     began: Instant,
     asked: Option<Instant>,
@@ -173,7 +173,7 @@ pub(in crate::view) fn hear(
     }
     for mut peer in &mut peers {
         let peer = &mut *peer;
-        let (Some(id), Some(server)) = (peer.known, &mut peer.server) else { continue };
+        let (Some((id, _)), Some(server)) = (peer.known, &mut peer.server) else { continue };
         columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
         chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
     }
@@ -200,6 +200,13 @@ fn sight(
     Some(SyncArea { center, radius, vertical }.grown(SLACK))
 }
 
+/// The limits within which a client may ask for no more than its viewer sees, so that all its questions are answered.
+fn within_sight(limits: SyncLimits, sight: Option<SyncArea>) -> SyncLimits {
+    let Some(SyncArea { radius, vertical, .. }) = sight else { return limits };
+    let reach = |most: u32, seen: u32| most.min(seen - SLACK + MARGIN);
+    SyncLimits { radius: reach(limits.radius, radius), vertical: reach(limits.vertical, vertical), ..limits }
+}
+
 /// Asks for what clients want to know, and makes their messages.
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
@@ -212,8 +219,8 @@ pub(in crate::view) fn send(
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
         let Ok((dimension, open)) = dimensions.get(peer.dimension) else { continue };
-        if peer.known.replace(open.id) != Some(open.id) || dimension.is_added() {
-            (peer.server, peer.asked) = (None, None);
+        if dimension.is_added() {
+            peer.known = None;
         }
         let sight = match peer.tie {
             Tie::Untied => None,
@@ -229,12 +236,16 @@ pub(in crate::view) fn send(
                 sight
             }
         };
+        let limits = within_sight(peer.limits, sight);
+        // A viewer that sees farther or less far than before begins with another first message; but not while chunks are looked
+        // up, since the next server would take that answer for its own.
+        let is_looking = peer.asked.is_some();
+        if peer.known.is_none_or(|(id, known)| id != open.id || (known != limits && !is_looking)) {
+            (peer.known, peer.server, peer.asked) = (Some((open.id, limits)), None, None);
+        }
         let server = peer.server.get_or_insert_with(|| {
             let chunk_heights = chunk_heights(&dimension.heights());
             let records = (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
-            // A client that asks for no more than its viewer sees has all its answers.
-            let seen = sight.map_or(u32::MAX, |sight| sight.radius - SLACK + MARGIN);
-            let limits = SyncLimits { radius: peer.limits.radius.min(seen), ..peer.limits };
             SyncServer::new(dimension.name(), chunk_heights, records, limits)
         });
         server.see(sight);
@@ -269,5 +280,27 @@ pub(in crate::view) fn ask(
             column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
         };
         link.send(FromMain::AskChunks(ask.clone(), ask.chunks.iter().map(newest).collect()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_may_ask_for_as_much_as_its_viewer_sees_sideways_and_up_and_down() {
+        let limits = SyncLimits { radius: 32, vertical: 16, ..SyncLimits::default() };
+        let most = |sight| {
+            let SyncLimits { radius, vertical, .. } = within_sight(limits, sight);
+            (radius, vertical)
+        };
+        let sight = |radius, vertical| {
+            let center = ChunkPos::default();
+            Some(SyncArea { center, radius, vertical }.grown(SLACK))
+        };
+        // A client keeps what is two columns farther away than it looks.
+        assert_eq!(most(sight(8, 4)), (10, 6));
+        assert_eq!(most(sight(100, u32::MAX)), (32, 16));
+        assert_eq!(most(None), (32, 16));
     }
 }
