@@ -23,20 +23,20 @@ pub fn info(file: &Path, stop: &Stop) -> Result<Outcome> {
         Err(SchematicError::Cancelled) => return Ok(Outcome::stopped("stopped")),
         Err(error) => return refused(file, &error, ""),
     };
+    if let Some(error) = report.damage.as_ref().filter(|error| !error.is_damage()) {
+        return refused(file, error, "");
+    }
     let end = End::of(true, report.damage.is_none());
     let kinds = kinds(&schematic);
     Ok(Outcome::new(end, text(&schematic, &report, &kinds, on_disk), as_json(&schematic, &report, &kinds, on_disk)))
 }
 
-/// How a command ends that cannot read a file. That is damage, unless the file is no schematic of a known version, or the system
-/// cannot read it.
+/// How a command ends that cannot read a file.
 pub fn refused(file: &Path, error: &SchematicError, hint: &str) -> Result<Outcome> {
     let text = format!("{}: {error}{hint}", file.display());
-    match error {
-        SchematicError::Io { .. } | SchematicError::NotASchematic { .. } | SchematicError::Version { .. } => {
-            Err(text.into())
-        }
-        error => Ok(Outcome::new(End::Damaged, format!("damaged: {text}\n"), json!({ "damage": error.to_string() }))),
+    match error.is_damage() {
+        true => Ok(Outcome::new(End::Damaged, format!("damaged: {text}\n"), json!({ "damage": error.to_string() }))),
+        false => Err(text.into()),
     }
 }
 

@@ -112,8 +112,11 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
         Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(stopped()),
         Err(error) => {
-            let hint = "; nothing was changed; --salvage takes the layers of blocks that can be read";
-            return refused(file, &error, if arguments.salvage { "; nothing was changed" } else { hint });
+            let hint = match error.is_damage() && !arguments.salvage {
+                true => "; nothing was changed; --salvage takes the layers of blocks that can be read",
+                false => "; nothing was changed",
+            };
+            return refused(file, &error, hint);
         }
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));

@@ -179,6 +179,19 @@ pub enum SchematicError {
 }
 
 impl SchematicError {
+    /// Whether the file is damaged, rather than of an unknown kind or version, too large, or out of reach.
+    pub fn is_damage(&self) -> bool {
+        let is_sound = matches!(
+            self,
+            Self::Io { .. }
+                | Self::NotASchematic { .. }
+                | Self::Version { .. }
+                | Self::TooLarge { .. }
+                | Self::Cancelled
+        );
+        !is_sound
+    }
+
     /// There is no memory left under this limit.
     pub(super) fn no_memory(offset: u64, field: impl Into<String>, limit: u64) -> Self {
         Self::TooLarge { offset, field: field.into(), what: "bytes of memory", limit, found: limit.saturating_add(1) }

@@ -78,10 +78,8 @@ impl Schematic {
         let read = read_root(&mut reader, &mut draft);
         report.bytes = reader.offset();
         let ended = if read.is_ok() { read_end(reader, &mut report) } else { Ok(()) };
-        if let Err(SchematicError::Cancelled) = read {
-            return Err(SchematicError::Cancelled);
-        }
-        if !options.salvage || !draft.has_size() {
+        let is_final = matches!(read, Err(SchematicError::Cancelled | SchematicError::Version { .. }));
+        if is_final || !options.salvage || !draft.has_size() {
             read.clone()?;
             ended.clone()?;
         }

@@ -98,6 +98,24 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
 }
 
 #[test]
+fn a_schematic_of_an_unknown_version_is_no_damage_wherever_the_version_stands() {
+    let made = Damaged::make();
+    let (world, file) = (made.path("world"), made.path("new.schem"));
+    let version = [&b"\x03\0\x07Version"[..], &[0, 0, 0, 9]].concat();
+    let sides = [&b"\x02\0\x05Width\0\x01"[..], b"\x02\0\x06Height\0\x01", b"\x02\0\x06Length\0\x01"].concat();
+    for entries in [[&*version, &*sides], [&*sides, &*version]] {
+        fs::write(&file, [b"\x0a\0\x09Schematic", entries[0], entries[1], b"\0"].concat()).unwrap();
+        for arguments in [
+            vec!["schematic", "info", &file],
+            vec!["schematic", "import", &world, &file, "-d", "overworld", "--at", "0,0,0", "--salvage"],
+        ] {
+            let (code, message) = exit(&arguments);
+            assert!(code == 1 && message.contains("expected version 1, 2 or 3"), "{arguments:?}: {code}, {message}");
+        }
+    }
+}
+
+#[test]
 fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     let made = Damaged::make();
     let (export, deep, empty) = (made.path("world.objects"), made.path("a/b/c"), made.path("empty"));
