@@ -59,8 +59,8 @@ pub struct MirrorState {
 
 /// What changed since the main world looked last: state, not a stream. What came and went since then is not told at all.
 /// So however long the main world stalls, what waits for it is bounded: the newest state of what is loaded and mirrored
-/// now, a word for each column and mirror that it still has and that is gone, and for the events a queue, of which the oldest
-/// are dropped and counted. Letters are bounded where they are sent, and what is too much comes back.
+/// now, a word for each column and mirror that it still has and that is gone, and for the events a queue. Events that do not fit
+/// in it are dropped and counted. Letters are bounded where they are sent, and what is too much comes back.
 #[derive(Default)]
 pub struct Published {
     /// Columns that came or went.
@@ -93,7 +93,13 @@ pub struct Published {
 const MAX_EVENTS: usize = 65_536;
 
 impl Published {
+    /// Refusals and losses fill at most half of the queue, so that a flood of them leaves all other events their places.
     pub(super) fn push_event(&mut self, event: WorldEvent) {
+        let is_of_many = matches!(event, WorldEvent::BlockRefused(_) | WorldEvent::LetterLost(_));
+        if is_of_many && self.events.len() >= MAX_EVENTS / 2 {
+            self.dropped_events += 1;
+            return;
+        }
         if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
             self.dropped_events += 1;

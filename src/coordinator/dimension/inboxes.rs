@@ -59,10 +59,10 @@ impl Dimension {
 
     /// Has ground loaded for letters, for so many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
-        let Self { columns, holds, failed, generation, stored, letter_places, .. } = self;
-        let is_stuck = |column| match stored.is_completed(column) {
-            true => failed.contains_key(&column),
-            false => generation.settings.paused || generation.failures.has(column),
+        let Self { columns, holds, failed, generation, stored, sparse, letter_places, .. } = self;
+        let is_stuck = |place: ChunkPos| match place.column() {
+            column if !stored.is_completed(column) => generation.settings.paused || generation.failures.has(column),
+            column => failed.contains_key(&column) || sparse.as_ref().is_some_and(|sparse| sparse.is_stuck(place)),
         };
         let is_left = |column: ColumnPos| columns.contains_key(&column) && !holds.contains_key(&column);
         // With what was loaded around it.

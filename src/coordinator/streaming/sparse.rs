@@ -14,7 +14,7 @@ use crate::coordinator::dimension::Dimension;
 use crate::coordinator::events::ColumnFailed;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::simulation::{ColumnError, Departed, LoadedColumn};
-use crate::space::{ColumnPos, DimensionId, HeightSet};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -82,6 +82,13 @@ impl SparseColumns {
         if !heights.is_empty() {
             self.ungenerated.entry(column).or_default().insert_all(heights);
         }
+    }
+
+    /// Whether the chunk cannot be had now: it may not be generated, or a part of its column failed.
+    pub fn is_stuck(&self, chunk: ChunkPos) -> bool {
+        let column = chunk.column();
+        let is_left_out = |heights: &HeightSet| heights.contains(chunk.y);
+        self.failed.contains_key(&column) || self.ungenerated.get(&column).is_some_and(is_left_out)
     }
 
     /// Generation goes on: what was left out is wanted again.

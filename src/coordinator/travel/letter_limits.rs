@@ -172,7 +172,7 @@ impl LetterPlaces {
     pub fn next(
         &mut self,
         most: usize,
-        is_stuck: impl Fn(ColumnPos) -> bool,
+        is_stuck: impl Fn(ChunkPos) -> bool,
         is_leaving: impl Fn(ColumnPos) -> bool,
     ) -> Vec<ChunkPos> {
         self.leaving.retain(|column| is_leaving(*column));
@@ -184,7 +184,7 @@ impl LetterPlaces {
             return Vec::new();
         }
         let most = most.max(1);
-        let loading = self.held.iter().filter(|place| !is_stuck(place.column())).count();
+        let loading = self.held.iter().filter(|place| !is_stuck(**place)).count();
         let room = most.saturating_sub(loading + self.leaving.len());
         let room = room.min(most.saturating_mul(STUCK).saturating_sub(self.held.len()));
         let mut next = Vec::new();
@@ -194,7 +194,7 @@ impl LetterPlaces {
             }
             let Some((_, place)) = self.queue.pop_first() else { break };
             self.numbers.remove(&place);
-            if is_stuck(place.column()) {
+            if is_stuck(place) {
                 self.wait(place);
             } else {
                 self.held.insert(place);
@@ -250,20 +250,20 @@ mod tests {
         let place = |x| ChunkPos::new(x, 0, 0);
         let mut places = LetterPlaces::default();
         (0..1_000).chain(0..1_000).for_each(|x| places.wait(place(x)));
-        let never = |_: ColumnPos| false;
-        assert_eq!(places.next(3, never, never), [0, 1, 2].map(place));
+        let (never, never_stuck) = (|_: ColumnPos| false, |_: ChunkPos| false);
+        assert_eq!(places.next(3, never_stuck, never), [0, 1, 2].map(place));
         places.wait(place(1));
-        assert!(places.next(3, never, never).is_empty());
+        assert!(places.next(3, never_stuck, never).is_empty());
         // Delivered, and not unloaded yet; one has a viewer by now, and one that failed is nobody's turn.
         places.end(place(0));
         places.end(place(3));
-        assert!(places.next(3, never, |_| true).is_empty());
-        assert_eq!(places.next(3, never, never), [place(4)]);
-        assert_eq!(places.next(3, |column| column.x == 2, never), [place(5)]);
+        assert!(places.next(3, never_stuck, |_| true).is_empty());
+        assert_eq!(places.next(3, never_stuck, never), [place(4)]);
+        assert_eq!(places.next(3, |place| place.x == 2, never), [place(5)]);
         // Those that cannot be had when their turn comes wait behind the others.
-        assert_eq!(places.next(2, |column| column.x < 9, never), [place(9), place(10)]);
+        assert_eq!(places.next(2, |place| place.x < 9, never), [place(9), place(10)]);
         (0..1_000).for_each(|x| places.end(place(x)));
-        assert!(places.next(3, never, never).is_empty());
+        assert!(places.next(3, never_stuck, never).is_empty());
         assert!(places.queue.is_empty() && places.held.is_empty() && places.leaving.is_empty());
         assert!(places.numbers.capacity() < 64 && places.numbers.is_empty());
     }
@@ -274,8 +274,8 @@ mod tests {
         (0..100).for_each(|x| places.wait(ChunkPos::new(x, 0, 0)));
         let mut failed = FxHashSet::default();
         for _ in 0..100 {
-            let next = places.next(2, |column| failed.contains(&column), |_| false);
-            failed.extend(next.into_iter().map(ChunkPos::column));
+            let next = places.next(2, |place| failed.contains(&place), |_| false);
+            failed.extend(next);
         }
         assert_eq!((failed.len(), places.held.len()), (2 * STUCK, 2 * STUCK));
     }
