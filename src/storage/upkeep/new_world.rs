@@ -147,7 +147,7 @@ impl NewWorld {
         }
         let made = MadeFolders::before(path);
         let folder = WorldFolder::open_to_fill(path)?;
-        if !folder.is_new() || folder.database().exists() {
+        if !folder.is_new() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
         let database = folder.unfinished_database();

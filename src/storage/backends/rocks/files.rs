@@ -78,7 +78,9 @@ struct Table {
 /// [`StoreError::DamagedFile`] for a file that is missing or not what was written, and what `open` says.
 pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
-    let is_there = files.are_there() && (!create || files.found.contains_key(CURRENT));
+    // A database whose making was cut short before it had a `CURRENT` has nothing in it, and is made anew.
+    let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
+    let is_there = if create { has_begun } else { files.are_there() };
     if is_there {
         files.check()?;
     }
@@ -183,8 +185,13 @@ impl<'a> Files<'a> {
             let mut found = BTreeMap::new();
             for entry in fs::read_dir(path)? {
                 let entry = entry?;
+                let length = match entry.metadata() {
+                    // RocksDB has just removed it.
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    metadata => metadata?.len(),
+                };
                 if let Ok(name) = entry.file_name().into_string() {
-                    found.insert(name, entry.metadata()?.len());
+                    found.insert(name, length);
                 }
             }
             Ok(found)
@@ -206,12 +213,14 @@ impl<'a> Files<'a> {
     /// is one that counts.
     fn check(&self) -> Result<Option<Closed>, StoreError> {
         let manifest = self.manifest()?;
-        let closed = match self.note() {
-            Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => Some(closed),
+        let (closed, oldest_log) = match self.note() {
+            Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => (Some(closed), 0),
             Some(Note::Open { log }) if self.logs().all(|(number, _)| number < log) => {
                 return Err(self.damaged(&format!("{log:06}.log"), "it is missing, and no newer log is there"));
             }
-            _ => None,
+            // Opening the database moved everything from the older logs into tables.
+            Some(Note::Open { log }) => (None, log),
+            _ => (None, 0),
         };
         if let Some(closed) = &closed {
             closed.files.iter().try_for_each(|(name, length)| self.expect_length(name, *length))?;
@@ -225,7 +234,7 @@ impl<'a> Files<'a> {
         if closed.is_some() && end != LogEnd::Whole {
             return Err(self.damaged(&manifest, format!("{end}, but the database was closed")));
         }
-        self.check_logs()?;
+        self.check_logs(oldest_log)?;
         Ok(closed)
     }
 
@@ -281,18 +290,22 @@ impl<'a> Files<'a> {
         logs.into_iter()
     }
 
-    /// Nothing may follow the torn end of a log, unless it was recovered to there before.
-    fn check_logs(&self) -> Result<(), StoreError> {
-        let mut torn = None::<(&String, LogEnd, u64)>;
-        for (_, name) in self.logs() {
+    /// Nothing may follow the torn end of a log, unless it was recovered to there before. Logs before `oldest` do not count.
+    fn check_logs(&self, oldest: u64) -> Result<(), StoreError> {
+        let (mut torn, mut next) = (None::<(&String, LogEnd)>, None::<u64>);
+        for (_, name) in self.logs().filter(|(number, _)| *number >= oldest) {
             let log = self.read(name)?;
-            if let (Some((before, end, next)), Some(writes)) = (&torn, &log.writes)
-                && *next != writes.start
-            {
-                return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+            if let Some(writes) = log.writes {
+                if let (Some((before, end)), Some(next)) = (torn, next)
+                    && next != writes.start
+                {
+                    return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+                }
+                (torn, next) = (None, Some(writes.end));
             }
-            let next = log.writes.map(|writes| writes.end);
-            torn = next.filter(|_| log.end != LogEnd::Whole).map(|next| (name, log.end, next));
+            if log.end != LogEnd::Whole {
+                torn = Some((name, log.end));
+            }
         }
         Ok(())
     }
