@@ -1,4 +1,4 @@
-//! Are a database's files those that were written? Looked at before RocksDB opens them, which may drop what it cannot read.
+//! Checks whether a database's files are those that were written, before RocksDB opens them: it may drop what it cannot read.
 //!
 //! | the database was | what is promised | how it is known |
 //! |---|---|---|
@@ -7,10 +7,11 @@
 //! | closed before there were lists | as if it was killed | the same |
 //!
 //! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It is
-//! written when the database was closed, and again when it was opened to be written. From then on it only names the newest log,
-//! so a database that is killed has no list. RocksDB begins a new MANIFEST whenever it opens a database to write. If there
-//! is a newer one than a list says, then a program opened the database that knows no lists, and the list does not count. Nor does
-//! a damaged list: the database is looked at as one that was killed.
+//! written when the database is closed, and again when it is opened to be written. From then on it only names the newest log,
+//! so a database that is killed has no list; older logs do not count, since opening moves what is in them into tables. RocksDB
+//! begins a new MANIFEST whenever it opens a database to write. If there is a newer one than a list says, then a program that
+//! knows no lists opened the database, and the list does not count. Nor does a damaged list: the database is looked at as one
+//! that was killed.
 //!
 //! RocksDB recovers a log up to the first record that it cannot read (its mode is *point in time*), whatever lies behind. That is
 //! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
@@ -218,7 +219,6 @@ impl<'a> Files<'a> {
             Some(Note::Open { log }) if self.logs().all(|(number, _)| number < log) => {
                 return Err(self.damaged(&format!("{log:06}.log"), "it is missing, and no newer log is there"));
             }
-            // Opening the database moved everything from the older logs into tables.
             Some(Note::Open { log }) => (None, log),
             _ => (None, 0),
         };
@@ -268,7 +268,7 @@ impl<'a> Files<'a> {
         let opened = envelope::open(&bytes).map_err(|error| error.to_string());
         let note = opened.and_then(|opened| record::decode(opened.payload));
         note.inspect_err(|reason| {
-            bevy::log::warn!("{} is damaged, and left out of account: {reason}", self.path.join(LIST).display());
+            bevy::log::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
         })
         .ok()
     }
