@@ -128,10 +128,10 @@ impl WorldFolder {
         Ok((Self { path: path.to_path_buf(), is_new: false, lock }, damage))
     }
 
-    /// Whether there is a world in `path`, or what looks like one.
+    /// Whether there is a world in `path`, or what looks like one: its marker may be lost.
     #[cfg(feature = "rocksdb")]
     pub(super) fn holds_world(path: &Path) -> bool {
-        fs::symlink_metadata(path.join(MARKER)).is_ok()
+        [MARKER, DATABASE].iter().any(|name| fs::symlink_metadata(path.join(name)).is_ok())
     }
 
     /// Removes the world in `path`, which was only just made, and leaves all else that is there.
@@ -283,8 +283,9 @@ fn is_left_over(path: &Path) -> bool {
     let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let names = fs::read_dir(path).and_then(names).unwrap_or_default();
     let ours = [LOCK, UNFINISHED_DATABASE, REMAINS, SNAPSHOTS].map(OsStr::new);
-    ours[..2].iter().all(|name| names.iter().any(|found| found == name))
-        && names.iter().all(|name| ours.contains(&name.as_os_str()))
+    let is_there = |name: &&OsStr| names.iter().any(|found| found == name);
+    // A salvage links to what is left of a world before it begins the new database.
+    is_there(&ours[0]) && ours[1..3].iter().any(is_there) && names.iter().all(|name| ours.contains(&name.as_os_str()))
 }
 
 /// There must be a world, of a format that is known.
@@ -454,6 +455,11 @@ mod tests {
         assert!(matches!(WorldFolder::open(&path), Err(WorldOpenError::NotAWorld { .. })), "a game makes none of it");
         let taken = WorldFolder::open_to_fill(&path).unwrap();
         assert!(taken.is_new() && !taken.unfinished_database().exists() && !taken.snapshots().exists());
+
+        // A salvage that ended before it began the new database.
+        let early = root.path().join("early");
+        fs::create_dir(WorldFolder::open_to_fill(&early).unwrap().remains()).unwrap();
+        assert!(!WorldFolder::open_to_fill(&early).unwrap().remains().exists());
 
         for name in ["letter.txt", MARKER, DATABASE] {
             let (path, held) = left_over(name);

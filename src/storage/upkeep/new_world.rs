@@ -59,7 +59,10 @@ pub fn salvage_world(
     }
     drop(from);
     if report.finished {
-        new.copy_snapshots(Some(folder.snapshots()))?;
+        let snapshots = folder.snapshots();
+        if let Err(error) = new.copy_snapshots(Some(snapshots.clone())) {
+            report.damage.add(Damage::File { path: snapshots, reason: format!("not all of it was copied: {error}") });
+        }
         new.finish()?;
     }
     Ok(report)
@@ -147,7 +150,7 @@ impl NewWorld {
         }
         let made = MadeFolders::before(path);
         let folder = WorldFolder::open_to_fill(path)?;
-        if !folder.is_new() || folder.database().exists() {
+        if !folder.is_new() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
         let database = folder.unfinished_database();

@@ -81,3 +81,19 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
     }
     assert!(found.is_sorted() && found.last() > Some(&(ROUNDS * 9 / 10)), "{found:?}");
 }
+
+#[test]
+fn a_torn_log_that_was_recovered_before_does_not_count_if_it_is_still_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, log) = killed_world(folder.path());
+    let mut torn = fs::read(&log).unwrap();
+    torn.pop();
+    fs::write(&log, &torn).unwrap();
+    open(&world).unwrap().commit(&round(ROUNDS), Durability::Sync).unwrap();
+    let last = open(&world).unwrap();
+    last.commit(&round(ROUNDS + 1), Durability::Sync).unwrap();
+    let killed = folder.path().join("killed again");
+    copy_folder(&world, &killed);
+    fs::write(killed.join(log.strip_prefix(&world).unwrap()), torn).unwrap();
+    assert_eq!(expect_whole_save(&open(&killed).unwrap()), Some(ROUNDS + 1));
+}

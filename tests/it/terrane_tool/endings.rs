@@ -135,6 +135,10 @@ fn an_import_that_fails_leaves_nothing_of_the_world_that_it_made() {
     let sessions = run(&["info", &world]).json["sessions"].as_u64();
     assert_eq!(exit(&["import", &export, &world, "--create", "--dimension", "other"]).0, 3);
     assert!(run(&["info", &world]).json["sessions"].as_u64() > sessions);
+    // Also a world that has lost its marker.
+    fs::remove_file(Path::new(&world).join("world.terrane")).unwrap();
+    assert_ne!(exit(&["import", &export, &world, "--create", "--dimension", "other"]).0, 0);
+    assert!(Path::new(&world).join("db/CURRENT").exists());
     for world in [&deep, &empty] {
         assert_eq!(exit(&["import", &export, world, "--create", "--leave-damaged"]).0, 3);
         assert_eq!(run(&["verify", world]).end.code(), 0);

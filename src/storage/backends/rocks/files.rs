@@ -1,4 +1,4 @@
-//! Are a database's files those that were written? Looked at before RocksDB opens them, which may drop what it cannot read.
+//! Checks whether a database's files are those that were written, before RocksDB opens them: it may drop what it cannot read.
 //!
 //! | the database was | what is promised | how it is known |
 //! |---|---|---|
@@ -7,10 +7,11 @@
 //! | closed before there were lists | as if it was killed | the same |
 //!
 //! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It is
-//! written when the database was closed, and again when it was opened to be written. From then on it only names the newest log,
-//! so a database that is killed has no list. RocksDB begins a new MANIFEST whenever it opens a database to write. If there
-//! is a newer one than a list says, then a program opened the database that knows no lists, and the list does not count. Nor does
-//! a damaged list: the database is looked at as one that was killed.
+//! written when the database is closed, and again when it is opened to be written. From then on it only names the newest log,
+//! so a database that is killed has no list; older logs do not count, since opening moves what is in them into tables. RocksDB
+//! begins a new MANIFEST whenever it opens a database to write. If there is a newer one than a list says, then a program that
+//! knows no lists opened the database, and the list does not count. Nor does a damaged list: the database is looked at as one
+//! that was killed.
 //!
 //! RocksDB recovers a log up to the first record that it cannot read (its mode is *point in time*), whatever lies behind. That is
 //! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
@@ -78,7 +79,9 @@ struct Table {
 /// [`StoreError::DamagedFile`] for a file that is missing or not what was written, and what `open` says.
 pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
     let files = Files::list(path)?;
-    let is_there = files.are_there() && (!create || files.found.contains_key(CURRENT));
+    // A database whose making was cut short before it had a `CURRENT` has nothing in it, and is made anew.
+    let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
+    let is_there = if create { has_begun } else { files.are_there() };
     if is_there {
         files.check()?;
     }
@@ -183,8 +186,13 @@ impl<'a> Files<'a> {
             let mut found = BTreeMap::new();
             for entry in fs::read_dir(path)? {
                 let entry = entry?;
+                let length = match entry.metadata() {
+                    // RocksDB has just removed it.
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    metadata => metadata?.len(),
+                };
                 if let Ok(name) = entry.file_name().into_string() {
-                    found.insert(name, entry.metadata()?.len());
+                    found.insert(name, length);
                 }
             }
             Ok(found)
@@ -206,12 +214,13 @@ impl<'a> Files<'a> {
     /// is one that counts.
     fn check(&self) -> Result<Option<Closed>, StoreError> {
         let manifest = self.manifest()?;
-        let closed = match self.note() {
-            Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => Some(closed),
+        let (closed, oldest_log) = match self.note() {
+            Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => (Some(closed), 0),
             Some(Note::Open { log }) if self.logs().all(|(number, _)| number < log) => {
                 return Err(self.damaged(&format!("{log:06}.log"), "it is missing, and no newer log is there"));
             }
-            _ => None,
+            Some(Note::Open { log }) => (None, log),
+            _ => (None, 0),
         };
         if let Some(closed) = &closed {
             closed.files.iter().try_for_each(|(name, length)| self.expect_length(name, *length))?;
@@ -225,7 +234,7 @@ impl<'a> Files<'a> {
         if closed.is_some() && end != LogEnd::Whole {
             return Err(self.damaged(&manifest, format!("{end}, but the database was closed")));
         }
-        self.check_logs()?;
+        self.check_logs(oldest_log)?;
         Ok(closed)
     }
 
@@ -259,7 +268,7 @@ impl<'a> Files<'a> {
         let opened = envelope::open(&bytes).map_err(|error| error.to_string());
         let note = opened.and_then(|opened| record::decode(opened.payload));
         note.inspect_err(|reason| {
-            bevy::log::warn!("{} is damaged, and left out of account: {reason}", self.path.join(LIST).display());
+            bevy::log::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
         })
         .ok()
     }
@@ -281,18 +290,22 @@ impl<'a> Files<'a> {
         logs.into_iter()
     }
 
-    /// Nothing may follow the torn end of a log, unless it was recovered to there before.
-    fn check_logs(&self) -> Result<(), StoreError> {
-        let mut torn = None::<(&String, LogEnd, u64)>;
-        for (_, name) in self.logs() {
+    /// Nothing may follow the torn end of a log, unless it was recovered to there before. Logs before `oldest` do not count.
+    fn check_logs(&self, oldest: u64) -> Result<(), StoreError> {
+        let (mut torn, mut next) = (None::<(&String, LogEnd)>, None::<u64>);
+        for (_, name) in self.logs().filter(|(number, _)| *number >= oldest) {
             let log = self.read(name)?;
-            if let (Some((before, end, next)), Some(writes)) = (&torn, &log.writes)
-                && *next != writes.start
-            {
-                return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+            if let Some(writes) = log.writes {
+                if let (Some((before, end)), Some(next)) = (torn, next)
+                    && next != writes.start
+                {
+                    return Err(self.damaged(before, format!("{end}, and {name} does not go on from there")));
+                }
+                (torn, next) = (None, Some(writes.end));
             }
-            let next = log.writes.map(|writes| writes.end);
-            torn = next.filter(|_| log.end != LogEnd::Whole).map(|next| (name, log.end, next));
+            if log.end != LogEnd::Whole {
+                torn = Some((name, log.end));
+            }
         }
         Ok(())
     }

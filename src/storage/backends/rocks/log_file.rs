@@ -121,6 +121,30 @@ impl LogFile {
     }
 }
 
+/// Appends a record to the bytes of a file.
+pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {
+    let (mut rest, mut is_first) = (record, true);
+    while is_first || !rest.is_empty() {
+        let room = BLOCK - file.len() % BLOCK;
+        if room < HEADER {
+            file.resize(file.len() + room, 0);
+            continue;
+        }
+        let (piece, behind) = rest.split_at(rest.len().min(room - HEADER));
+        let kind = match (is_first, behind.is_empty()) {
+            (true, true) => FULL,
+            (true, false) => FIRST,
+            (false, false) => MIDDLE,
+            (false, true) => LAST,
+        };
+        let content = [&[kind], piece].concat();
+        file.extend(masked(crc32c(&content)).to_le_bytes());
+        file.extend((piece.len() as u16).to_le_bytes());
+        file.extend(content);
+        (rest, is_first) = (behind, false);
+    }
+}
+
 /// A record of which the last piece was not read yet.
 struct Begun {
     at: u64,

@@ -363,8 +363,10 @@ impl Keeper {
         let old = self.exchange(database);
         // As it closes, RocksDB removes files that it does not know, and writes its list of files anew where that is not as
         // it left it. In another database's folder that would destroy what is there.
-        let is_ours = || self.expect_same_folder(self.health().folder).is_ok() || !self.path.exists();
-        if matches!(old, Database::Whole(_)) && !is_ours() {
+        // One that is not closed stays locked in this process, so an error that says nothing of the folder is not enough.
+        let found = || self.expect_same_folder(self.health().folder);
+        let is_other = || matches!(found(), Err(StoreError::FolderLost { .. })) && self.path.exists();
+        if matches!(old, Database::Whole(_)) && is_other() {
             bevy::log::warn!("another folder is in the place of {}: its files are left alone", self.path.display());
             mem::forget(old);
         }

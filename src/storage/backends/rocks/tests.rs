@@ -54,6 +54,23 @@ fn a_missing_database_is_made_only_on_request() {
 }
 
 #[test]
+fn no_database_is_made_over_what_is_left_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let store = RocksStore::open(path, true).unwrap();
+    let mut batch = WriteBatch::default();
+    batch.put(Family::Meta, *b"key", b"value".to_vec());
+    store.write(batch, Durability::Sync).unwrap();
+    drop(store);
+    let current = fs::read(path.join("CURRENT")).unwrap();
+    fs::remove_file(path.join("CURRENT")).unwrap();
+    let error = RocksStore::open(path, true).err().unwrap();
+    assert!(matches!(&error, StoreError::DamagedFile { path, .. } if path.ends_with("CURRENT")), "{error}");
+    fs::write(path.join("CURRENT"), current).unwrap();
+    assert_eq!(RocksStore::open(path, true).unwrap().get(Family::Meta, b"key"), Ok(Some(b"value".to_vec())));
+}
+
+#[test]
 fn a_damaged_manifest_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     drop(RocksStore::open(folder.path(), true).unwrap());

@@ -5,34 +5,10 @@ use crate::storage::{Durability, Family, KeyValueStore, RocksStore, WriteBatch};
 use proptest::prelude::*;
 use std::fs;
 
-/// A file of these records, as RocksDB writes it.
+/// A file of these records.
 fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
-    for record in records {
-        let (mut rest, mut is_first) = (&record[..], true);
-        loop {
-            let room = BLOCK - file.len() % BLOCK;
-            if room < HEADER {
-                file.resize(file.len() + room, 0);
-                continue;
-            }
-            let (piece, behind) = rest.split_at(rest.len().min(room - HEADER));
-            let kind = match (is_first, behind.is_empty()) {
-                (true, true) => FULL,
-                (true, false) => FIRST,
-                (false, false) => MIDDLE,
-                (false, true) => LAST,
-            };
-            let content = [&[kind], piece].concat();
-            file.extend(masked(crc32c(&content)).to_le_bytes());
-            file.extend((piece.len() as u16).to_le_bytes());
-            file.extend(content);
-            (rest, is_first) = (behind, false);
-            if rest.is_empty() {
-                break;
-            }
-        }
-    }
+    records.iter().for_each(|record| append(&mut file, record));
     file
 }
 

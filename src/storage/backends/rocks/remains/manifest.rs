@@ -1,17 +1,8 @@
 //! A manifest that names the files that are left, in RocksDB's format: version edits in the records of a log.
 
+use super::super::log_file::append;
 use super::{Blobs, DEFAULT_FAMILY, Table};
 use crate::bytes::put_number;
-
-/// A log is made of blocks of so many bytes, in which records are cut into pieces.
-const BLOCK: usize = 32 * 1024;
-/// Before each piece: checksum, length and kind.
-const HEAD: usize = 7;
-/// The kinds of pieces: a whole record; the first, a middle and the last of one.
-const FULL: u8 = 1;
-const FIRST: u8 = 2;
-const MIDDLE: u8 = 3;
-const LAST: u8 = 4;
 
 /// The tags of what an edit says.
 const COMPARATOR: u64 = 1;
@@ -41,7 +32,7 @@ const FIRST_EPOCH: u64 = 2;
 /// The manifest of a database with these families, by number and name, and these files. All tables come into level 0, and from
 /// the first to the last key: where they are looked for costs time, and nothing else.
 pub(super) fn encode(families: &[(u32, &str)], tables: &[&Table], blobs: &[&Blobs]) -> Vec<u8> {
-    let mut log = Log::default();
+    let mut log = Vec::new();
     let files = tables.iter().map(|table| table.number).chain(blobs.iter().map(|blobs| blobs.number));
     let largest = families.iter().map(|(id, _)| *id).max().unwrap_or_default();
     let mut first = Vec::new();
@@ -56,7 +47,7 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[&Table], blobs: &[&Blob
         put_number(&mut first, tag);
         put_number(&mut first, value);
     }
-    log.push(&first);
+    append(&mut log, &first);
     for (id, name) in families {
         if *id != DEFAULT_FAMILY.0 {
             let mut added = Vec::new();
@@ -64,11 +55,11 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[&Table], blobs: &[&Blob
             put_number(&mut added, FAMILY);
             put_number(&mut added, (*id).into());
             put_bytes(&mut added, FAMILY_ADDED, name.as_bytes());
-            log.push(&added);
+            append(&mut log, &added);
         }
-        log.push(&files_of(*id, tables, blobs));
+        append(&mut log, &files_of(*id, tables, blobs));
     }
-    log.bytes
+    log
 }
 
 /// The edit that has the files of a family.
@@ -126,95 +117,4 @@ fn put_bytes(edit: &mut Vec<u8>, tag: u64, bytes: &[u8]) {
 fn put_slice(edit: &mut Vec<u8>, bytes: &[u8]) {
     put_number(edit, bytes.len() as u64);
     edit.extend_from_slice(bytes);
-}
-
-/// Records as they stand in a file.
-#[derive(Default)]
-struct Log {
-    bytes: Vec<u8>,
-}
-
-impl Log {
-    fn push(&mut self, record: &[u8]) {
-        let (mut rest, mut is_first) = (record, true);
-        while is_first || !rest.is_empty() {
-            let room = BLOCK - self.bytes.len() % BLOCK;
-            if room < HEAD {
-                self.bytes.resize(self.bytes.len() + room, 0);
-                continue;
-            }
-            let (piece, behind) = rest.split_at(rest.len().min(room - HEAD));
-            let kind = match (is_first, behind.is_empty()) {
-                (true, true) => FULL,
-                (true, false) => FIRST,
-                (false, false) => MIDDLE,
-                (false, true) => LAST,
-            };
-            let checksum = masked_checksum([&[kind], piece]);
-            self.bytes.extend(checksum.to_le_bytes());
-            self.bytes.extend((piece.len() as u16).to_le_bytes());
-            self.bytes.push(kind);
-            self.bytes.extend_from_slice(piece);
-            (rest, is_first) = (behind, false);
-        }
-    }
-}
-
-/// The checksum of these bytes in a row as RocksDB stores it: CRC-32C, changed so that one of bytes with checksums differs.
-fn masked_checksum<const N: usize>(parts: [&[u8]; N]) -> u32 {
-    let mut crc = !0_u32;
-    for byte in parts.into_iter().flatten() {
-        crc = CRC_TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8;
-    }
-    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
-}
-
-const CRC_TABLE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn checksums_are_those_of_the_standard() {
-        // The check value of CRC-32C, unmasked.
-        let unmasked = masked_checksum([b"12345", b"6789"]).wrapping_sub(0xa282_ead8).rotate_left(15);
-        assert_eq!(unmasked, 0xe306_9283);
-    }
-
-    #[test]
-    fn a_record_is_cut_where_a_block_ends() {
-        let mut log = Log::default();
-        for length in [BLOCK - HEAD - 3, 5, 2 * BLOCK, 0] {
-            log.push(&vec![7; length]);
-        }
-        let kinds: Vec<u8> = {
-            let (mut at, mut kinds) = (0, Vec::new());
-            while at + HEAD <= log.bytes.len() {
-                if BLOCK - at % BLOCK < HEAD {
-                    at = at.next_multiple_of(BLOCK);
-                    continue;
-                }
-                let length = u16::from_le_bytes([log.bytes[at + 4], log.bytes[at + 5]]);
-                kinds.push(log.bytes[at + 6]);
-                at += HEAD + usize::from(length);
-            }
-            kinds
-        };
-        assert_eq!(kinds, [FULL, FULL, FIRST, MIDDLE, LAST, FULL]);
-    }
 }
