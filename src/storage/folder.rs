@@ -233,6 +233,12 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
     let found = parse_marker(&text)
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
     if found > FORMAT {
+        // A flipped bit makes a number another number.
+        #[cfg(feature = "rocksdb")]
+        if let Some(stored) = super::world::stored_format(&path.join(DATABASE)).filter(|stored| *stored < found) {
+            let reason = format!("it names format {found}, but its database is of format {stored}");
+            return Err(WorldOpenError::MarkerDamaged { path: marker, reason });
+        }
         return Err(WorldOpenError::NewerFormat { path: path.to_path_buf(), found, supported: FORMAT });
     }
     if !path.join(DATABASE).is_dir() {

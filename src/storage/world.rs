@@ -28,6 +28,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
 pub use existing::Access;
+#[cfg(feature = "rocksdb")]
+pub(super) use existing::stored_format;
 
 /// The format of the worlds that are made, and the newest one that can be opened. It stands in the marker beside the
 /// database and in the header inside it.

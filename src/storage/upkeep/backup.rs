@@ -38,6 +38,7 @@ impl WorldStore {
 const NAMES: [&str; 5] = ["meta", "private", "shared", "shared_checksum", snapshot_files::FOLDER];
 
 /// A folder may get a backup if it is not there yet, is empty, or has backups already: other files may not be mixed with those.
+/// Hidden files may: desktops make some in any folder that is looked at.
 #[cfg(feature = "rocksdb")]
 fn expect_backups(folder: &Path) -> Result<(), StoreError> {
     let failed = |reason: String| StoreError::backend(Operation::BackUp, None, folder, reason);
@@ -47,7 +48,8 @@ fn expect_backups(folder: &Path) -> Result<(), StoreError> {
     };
     for entry in entries {
         let name = entry.map_err(|error| failed(error.to_string()))?.file_name();
-        if !NAMES.iter().any(|known| *known == name) {
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        if !is_hidden && !NAMES.iter().any(|known| *known == name) {
             let reason =
                 format!("the folder holds {name:?}, which is no part of a backup; choose an empty or a new one");
             return Err(failed(reason));

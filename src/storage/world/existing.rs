@@ -98,3 +98,11 @@ impl WorldStore {
         }
     }
 }
+
+/// The format that the database in this folder says its world has. `None` if it cannot be read.
+#[cfg(feature = "rocksdb")]
+pub(in crate::storage) fn stored_format(database: &Path) -> Option<u32> {
+    let store = database.is_dir().then(|| RocksStore::open_to_read(database).ok())??;
+    let header = store.get(Family::Meta, keys::HEADER).ok()??;
+    record::decode::<Header>(&header).ok().map(|header| header.format)
+}

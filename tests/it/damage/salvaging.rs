@@ -181,9 +181,12 @@ fn what_was_never_a_world_is_not_salvaged() {
         assert!(!new.exists());
     }
     // One of a later version is another program's.
+    fs::write(other.join("world.terrane"), "bevy_terrane world\nformat = 9\n").unwrap();
+    assert!(salvage_world(&other, &new, go_on).unwrap_err().to_string().contains("format 9"));
+    assert!(!new.exists());
+    // The database knows its own format, so here the marker is wrong.
     let world = folder.path().join("world");
     make_world(&world, false);
     fs::write(world.join("world.terrane"), "bevy_terrane world\nformat = 9\n").unwrap();
-    assert!(salvage_world(&world, &new, go_on).unwrap_err().to_string().contains("format 9"));
-    assert!(!new.exists());
+    assert!(salvage_world(&world, &new, go_on).unwrap().finished);
 }

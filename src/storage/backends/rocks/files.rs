@@ -6,6 +6,9 @@
 //! | killed, or its power was cut | everything that was synced, up to the torn end of the log | every other record of the log and of the MANIFEST has its checksum, and the newest log is there |
 //! | closed before there were lists | as if it was killed | the same |
 //!
+//! A loss of power can leave more than a torn end in what was not synced: zeros with whole records behind them, or a torn log
+//! with a newer one that was written to. Both look like damage, and are refused as such; salvage recovers what was synced.
+//!
 //! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It is
 //! written when the database is closed, and again when it is opened to be written. From then on it only names the newest log,
 //! so a database that is killed has no list; older logs do not count, since opening moves what is in them into tables. RocksDB

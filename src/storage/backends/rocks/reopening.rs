@@ -25,6 +25,7 @@ use super::{Operation, StoreError, files};
 use crate::storage::Family;
 use folder::Folder;
 use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
+use std::fs::File;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -101,6 +102,8 @@ struct Health {
     failure: Option<Failure>,
     /// The folder that the database was opened in last; `None` if it is only read.
     folder: Option<Folder>,
+    /// Keeps the folder's numbers as they are.
+    _pin: Option<File>,
     /// The last write that survives a loss of power.
     synced: u64,
     /// Since when reads have failed and nothing was written.
@@ -163,6 +166,7 @@ impl Keeper {
     ) -> Self {
         let health = Health {
             failure: None,
+            _pin: folder.and_then(|_| folder::pin(path)),
             folder,
             synced,
             reads_fail_since: None,
@@ -287,7 +291,7 @@ impl Keeper {
             match reopened {
                 Ok(folder) => {
                     bevy::log::info!("the store in {} works again", self.path.display());
-                    (health.failure, health.folder) = (None, Some(folder));
+                    (health.failure, health.folder, health._pin) = (None, Some(folder), folder::pin(&self.path));
                 }
                 Err(error) => {
                     if let Some(failure) = &mut health.failure {
@@ -315,7 +319,8 @@ impl Keeper {
         if let Database::StandIn(found) = &*self.database() {
             self.expect_all(found, synced)?;
         }
-        let open = || open(&self.path, &self.options, compacts, &self.cache);
+        let open =
+            || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
         let whole = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
             // Those of the stand-in may be enough.
             true => {

@@ -1,7 +1,7 @@
 //! The folder of a database, as the system knows it: whether the path still leads to it.
 
 use crate::storage::{Operation, StoreError};
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,7 +10,8 @@ use std::time::SystemTime;
 const IDENTITY: &str = "IDENTITY";
 
 /// What tells a database's folder from any other, also from a copy: its file `IDENTITY` as it lies on the disk. To look at
-/// it takes a microsecond and no file handle.
+/// it takes a microsecond and no file handle. On a file system that makes up the numbers of its files (exFAT, some of FUSE), it
+/// holds as long as the file is [open](pin): where such a disk was mounted again, the folder counts as another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folder {
     device: u64,
@@ -40,6 +41,11 @@ impl Folder {
     pub fn is_same_after_mounting(&self, other: &Self) -> bool {
         *self == Self { device: self.device, ..*other }
     }
+}
+
+/// Opens the file, so that the system does not number it anew. Best effort: there may be no file handle for it.
+pub(super) fn pin(path: &Path) -> Option<File> {
+    File::open(path.join(IDENTITY)).ok()
 }
 
 #[cfg(unix)]
