@@ -319,8 +319,7 @@ impl Keeper {
         if let Database::StandIn(found) = &*self.database() {
             self.expect_all(found, synced)?;
         }
-        let open =
-            || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
+        let open = || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
         let whole = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
             // Those of the stand-in may be enough.
             true => {
