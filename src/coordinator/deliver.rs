@@ -2,7 +2,8 @@
 
 use super::LOCKSTEP_LATENCY;
 use super::desk::Desk;
-use super::dimension::{Dimension, Stage};
+use super::dimension::Dimension;
+use super::dimension::column_state::{ColumnState, Rest};
 use super::events::{ColumnFailed, GroundRegenerated};
 use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
@@ -75,31 +76,33 @@ impl Desk<'_> {
         dimension.outages = 0;
         let column = loaded.column.pos();
         // Whoever has it from elsewhere meanwhile may have made something newer of it.
-        let saves_parts = dimension.sparse.is_some() && dimension.waits_for(column, claim);
+        let awaited = dimension.columns.awaits(column, claim);
+        let saves_parts =
+            dimension.sparse.is_some() && matches!(awaited, Some(ColumnState::Ordered(_) | ColumnState::Owned(_)));
         let is_new = self.take_in_ground(id, &loaded.column, &made, generated, saves_parts);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.sparse.is_none() || dimension.waits_for(column, claim) {
-            dimension.failed.remove(&column);
-        }
-        let was_for_store = dimension.end_making(column, claim);
-        if dimension.fetched.get(&column) == Some(&claim) {
-            dimension.fetched.remove(&column);
+        match awaited {
+            Some(ColumnState::Ordered(_)) => {}
+            Some(ColumnState::ForStore { .. }) => {
+                dimension.columns.forget(column);
+                if is_new {
+                    self.saves.pending.unused.insert((id, column));
+                    let until = self.saves.stored_with();
+                    dimension.departed().insert(Departed { loaded, until });
+                }
+                return;
+            }
             // The region has its blocks already; it takes only what else came with them.
-            let new = dimension.new_part(&loaded.column);
-            dimension.deliver(loaded);
-            if let Some(new) = new {
-                self.publisher.extended(id, new);
+            Some(_) => {
+                let new = dimension.new_part(&loaded.column);
+                dimension.deliver(loaded);
+                if let Some(new) = new {
+                    self.publisher.extended(id, new);
+                }
+                return;
             }
-            return;
-        }
-        // The answer to an older claim may be older than what has been done since.
-        if dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
-            if was_for_store && is_new && !dimension.columns.contains_key(&column) {
-                self.saves.pending.unused.insert((id, column));
-                let until = self.saves.stored_with();
-                dimension.departed().insert(Departed { loaded, until });
-            }
-            return;
+            // The answer to an older claim may be older than what has been done since.
+            None => return,
         }
         if !dimension.is_held(column) {
             dimension.forget(column, &mut self.publisher);
@@ -153,21 +156,27 @@ impl Desk<'_> {
         dimension.end_waiting(column);
         let new = dimension.new_part(&blocks);
         dimension.note_loaded(&blocks);
-        let is_lost = dimension.reload.contains_key(&column);
-        if blocks.loaded().is_some() && dimension.is_in_region(column) && !is_lost {
+        let is_lost = |life: &ColumnState| {
+            matches!(
+                life,
+                ColumnState::Halted { .. } | ColumnState::Lost { .. } | ColumnState::Owned(Rest::After { .. })
+            )
+        };
+        let is_there = dimension.columns.get(column).is_some_and(|life| life.is_in_region() && !is_lost(&life));
+        if blocks.loaded().is_some() && is_there {
             if let Some(new) = new {
                 self.publisher.extended(id, new);
             }
             return;
         }
-        match dimension.columns.insert(column, Stage::Owned) {
-            // Its region halted, and it is about to be read again: only for what else is stored of it.
-            Some(_) if is_lost => drop(dimension.fetched.insert(column, 0)),
+        match dimension.columns.fetch(column) {
             // It came to the region's inbox in the same moment, with its entities.
-            Some(Stage::Owned | Stage::Leaving) => return,
-            // It is on its way.
-            Some(Stage::Claimed(claim)) => drop(dimension.fetched.insert(column, claim)),
-            None => {
+            Some(life) if life.is_in_region() && !is_lost(&life) => return,
+            // What else is stored of it is on its way, or is read later.
+            Some(
+                ColumnState::Ordered(_) | ColumnState::Owned(_) | ColumnState::Halted { .. } | ColumnState::Lost { .. },
+            ) => {}
+            _ => {
                 if let Err(error) = dimension.regionizer.add_column(column) {
                     bevy::log::error!("{id}: {error}");
                 }
@@ -178,10 +187,7 @@ impl Desk<'_> {
                         blocks.extend(&departed.column);
                         dimension.deliver(departed);
                     }
-                    None => {
-                        dimension.fetched.insert(column, 0);
-                        self.order(id, column.batch(), vec![column]);
-                    }
+                    None => self.order(id, column.batch(), vec![column]),
                 }
             }
         }
@@ -196,25 +202,23 @@ impl Desk<'_> {
     /// A column could not be read: it is tried again for as long as somebody wants it.
     fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let is_fetched = dimension.fetched.get(&column) == Some(&claim);
-        if !is_fetched && dimension.columns.get(&column) != Some(&Stage::Claimed(claim)) {
+        let Some(life @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = dimension.columns.awaits(column, claim)
+        else {
             return;
-        }
-        let (failures, _) = dimension.failed.get(&column).copied().unwrap_or_default();
-        let attempts = failures + 1;
+        };
         let now = self.clock.now;
-        let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
+        let wait = |attempts| if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
+        let (attempts, wait) = dimension.columns.fail(column, now, wait);
         dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
-        dimension.failed.insert(column, (attempts, now.saturating_add(wait)));
         dimension.note_outage(&error, now);
-        if is_fetched {
-            // The region has its blocks; only what else is stored of it is still to come.
-            if dimension.is_closing() {
-                dimension.fetched.remove(&column);
-            }
+        if dimension.is_closing() {
+            dimension.columns.end_failures();
+        }
+        // The region may have its blocks; then only what else is stored of it is still to come.
+        if matches!(life, ColumnState::Owned(_)) {
             return;
         }
-        dimension.forget(column, &mut self.publisher);
+        dimension.take_out(column, &mut self.publisher);
         // Not missing until it is tried again, so that it does not block what lies behind it.
         dimension.resident.mark_completed(column);
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
@@ -225,20 +229,23 @@ impl Desk<'_> {
     fn generation_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let is_wanted = dimension.columns.get(&column) == Some(&Stage::Claimed(claim));
-        let was_for_store = dimension.end_making(column, claim);
+        let awaited = dimension.columns.awaits(column, claim);
+        let is_wanted = matches!(awaited, Some(ColumnState::Ordered(_)));
+        let was_for_store = matches!(awaited, Some(ColumnState::ForStore { .. }));
         if is_wanted {
             dimension.forget(column, &mut self.publisher);
+        } else if was_for_store {
+            dimension.columns.forget(column);
         }
         if !is_wanted && !was_for_store {
             // Whoever wanted it wants it no more, or has it from elsewhere.
-            if !dimension.is_under_way(column) {
+            if !dimension.columns.is_under_way(column) {
                 dimension.release_generation(column);
             }
             return;
         }
         // A job decides by itself when it tries again.
-        let is_of_job = was_for_store && dimension.pregenerations.note_failure(column, &error);
+        let is_of_job = dimension.pregenerations.note_failure(column, &error);
         if dimension.stored.is_completed(column) || (is_of_job && !is_wanted) {
             return;
         }
@@ -278,11 +285,6 @@ impl Dimension {
                 self.orders_rest_until = now.saturating_add(OUTAGE_PAUSE);
             }
         }
-    }
-
-    /// Whether the column, or what else comes with it, is on its way with this claim.
-    fn waits_for(&self, column: ColumnPos, claim: u64) -> bool {
-        self.columns.get(&column) == Some(&Stage::Claimed(claim)) || self.fetched.get(&column) == Some(&claim)
     }
 
     /// A new column joins the pending save together with its summary and the mark that says it is stored; in a sparse

@@ -1,5 +1,6 @@
-//! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the stages of its columns.
+//! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the states of its columns.
 
+pub(super) mod column_state;
 mod columns;
 mod inboxes;
 mod spec;
@@ -27,6 +28,7 @@ use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{self, DimensionOrigin, GeneratedBy, StoreError, StoredDimensionError, WorldStore};
 use crate::work::Stop;
 use bevy::prelude::*;
+use column_state::Columns;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::{ops::Range, sync::Arc, time::Duration};
@@ -83,24 +85,6 @@ impl Dimensions {
     }
 }
 
-/// Where a resident column is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Ordered with this claim: it is generated or loaded.
-    Claimed(u64),
-    /// In its region's inbox or world.
-    Owned,
-    /// Its region was asked to give it up.
-    Leaving,
-}
-
-impl Stage {
-    /// Whether it is in its region's inbox or world.
-    pub fn is_in_region(self) -> bool {
-        matches!(self, Self::Owned | Self::Leaving)
-    }
-}
-
 pub(super) struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
@@ -135,15 +119,12 @@ pub(super) struct Dimension {
     pub holds: FxHashMap<ColumnPos, u32>,
     /// Resident columns that nobody holds.
     pub unneeded: BTreeSet<ColumnPos>,
-    pub columns: FxHashMap<ColumnPos, Stage>,
-    /// Columns that are generated only to be stored, each with its claim.
-    pub making: FxHashMap<ColumnPos, u64>,
+    /// Where each column is in its life.
+    pub columns: Columns,
     /// What is generated without being loaded.
     pub pregenerations: Pregenerations,
     /// What its region worlds have in common.
     pub home: Arc<RegionHome>,
-    /// Columns that a region fetched within a tick, and the claim with which their entities are on their way.
-    pub fetched: FxHashMap<ColumnPos, u64>,
     /// Entities on their way to columns that are not there yet.
     pub transit: Transit,
     /// Letters to columns that are not there yet.
@@ -152,17 +133,11 @@ pub(super) struct Dimension {
     pub letter_places: LetterPlaces,
     /// What arrives for a region while it ticks.
     pub waiting: Exclusive<FxHashMap<RegionId, Inbox>>,
-    /// Columns that could not be read: how often, and when they are tried again.
-    pub failed: BTreeMap<ColumnPos, (u32, Duration)>,
     pub complaints: ColumnComplaints,
     /// Columns that failed, one after the other, because the store did not work.
     pub outages: u32,
     /// Because of that, nothing is ordered before.
     pub orders_rest_until: Duration,
-    /// Columns of a halted region that a live one took over, and the commit that the store must have before.
-    pub reload: BTreeMap<ColumnPos, u64>,
-    /// Those of them that are being read.
-    pub reloading: BTreeSet<ColumnPos>,
     /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
     pub recalled: Vec<Letter>,
     /// Viewers whose region halted, and the commit with which the store knows whether there is one like that.
@@ -257,21 +232,16 @@ impl Dimension {
             wanting: Wanting::default(),
             holds: FxHashMap::default(),
             unneeded: BTreeSet::new(),
-            columns: FxHashMap::default(),
-            making: FxHashMap::default(),
+            columns: Columns::default(),
             pregenerations: Pregenerations::default(),
             home: Arc::new(RegionHome { ground, section_shift, owners }),
-            fetched: FxHashMap::default(),
             transit: Default::default(),
             letters: Default::default(),
             letter_places: Default::default(),
             waiting: Default::default(),
-            failed: BTreeMap::new(),
             complaints: ColumnComplaints::default(),
             outages: 0,
             orders_rest_until: Duration::ZERO,
-            reload: BTreeMap::new(),
-            reloading: BTreeSet::new(),
             recalled: Default::default(),
             orphans: Vec::new(),
             time: DimensionTime::new(spec.clock.unwrap_or(config.clock)),

@@ -4,7 +4,7 @@ pub(super) mod panic;
 
 use super::clocks::control::{ControlError, ControlRegion};
 use super::desk::Desk;
-use super::dimension::Stage;
+use super::dimension::column_state::{ColumnState, Columns};
 use super::dispatch::Running;
 use super::events::{RegionHalted, RegionHung};
 use super::region_slot::{Halted, RegionSlot};
@@ -112,7 +112,7 @@ impl Desk<'_> {
             inbox.absorbed.iter().flat_map(|world| world.columns()).for_each(|column| sparse.correct(column));
         }
         slot.halted = Some(self.halt(id, region, panic, &fallen));
-        self.lose_columns(id, region, slot, &fallen);
+        self.lose_columns(id, region, &fallen);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
             self.lose_part(id, *part, &fallen);
         }
@@ -151,11 +151,11 @@ impl Desk<'_> {
     }
 
     /// The blocks of a region went with its world: they are read again when it lives again.
-    fn lose_columns(&mut self, id: DimensionId, region: RegionId, slot: &mut RegionSlot, fallen: &Fallen) {
+    fn lose_columns(&mut self, id: DimensionId, region: RegionId, fallen: &Fallen) {
         let columns = self.columns_of(id, region);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         // What it was asked to give up it still has, and nobody else will ask again.
-        let is_leaving = |column: &&ColumnPos| dimension.columns.get(*column) == Some(&Stage::Leaving);
+        let is_leaving = |column: &&ColumnPos| dimension.columns.get(**column) == Some(ColumnState::Leaving);
         let leaving: Vec<_> = columns.iter().filter(is_leaving).copied().collect();
         leaving.into_iter().for_each(|column| dimension.keep(column));
         if let Some(sparse) = &mut dimension.sparse {
@@ -165,19 +165,16 @@ impl Desk<'_> {
             waiting.give_up.clear();
             waiting.cut.clear();
         }
-        slot.lost.extend(self.lose(id, region, columns, fallen));
+        self.lose(id, region, columns, fallen, Columns::halt);
     }
 
     /// In the middle of a split: the part goes on with what the store has.
     fn lose_part(&mut self, id: DimensionId, part: RegionId, fallen: &Fallen) {
         let columns = self.columns_of(id, part);
-        let lost = self.lose(id, part, columns, fallen);
-        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-            dimension.reload.extend(lost);
-        }
+        self.lose(id, part, columns, fallen, Columns::lose);
     }
 
-    /// The columns that are lost, with the commit that the store must have before they are read again: what left the region
+    /// Notes the columns that are lost, with the commit that the store must have before they are read again: what left the region
     /// before must not come back a second time.
     fn lose(
         &mut self,
@@ -185,9 +182,10 @@ impl Desk<'_> {
         region: RegionId,
         mut columns: Vec<ColumnPos>,
         fallen: &Fallen,
-    ) -> Vec<(ColumnPos, u64)> {
+        note: impl Fn(&mut Columns, ColumnPos, u64),
+    ) {
         let until = self.saves.stored_with();
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         columns.retain(|column| !fallen.kept.contains(column));
         if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
             // What came for a column that the world had is as old as when it was read, and the world may have saved it
@@ -197,13 +195,12 @@ impl Desk<'_> {
             columns.retain(|column| waiting.columns.iter().all(|loaded| loaded.column.pos() != *column));
         }
         for column in &columns {
-            dimension.fetched.remove(column);
+            note(&mut dimension.columns, *column, until);
             if let Some(sparse) = &mut dimension.sparse {
                 sparse.forget(*column);
             }
             dimension.departed().lose(*column, self.saves.unwritten(id, *column));
         }
-        columns.into_iter().map(|column| (column, until)).collect()
     }
 
     /// Edits that had been made in the tick that is undone, or that came in meanwhile.
@@ -308,10 +305,20 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
         let is_last = dimension.regionizer.columns(region).nth(1).is_none();
         let Some(slot) = dimension.regionizer.data_mut(region) else { return false };
-        let Some(mut astray) = slot.let_go(column, &self.saves) else {
+        let until = match dimension.columns.get(column) {
+            Some(ColumnState::Halted { until }) => until,
+            // It came for the region when that had halted.
+            _ => {
+                let until = self.saves.stored_with();
+                dimension.columns.halt(column, until);
+                until
+            }
+        };
+        if !self.saves.is_stored(until) {
             self.saves.request_commit();
             return false;
-        };
+        }
+        let mut astray = slot.parked.get().inbox.split_off(|waited| waited == column);
         if is_last {
             // The region goes with it.
             astray.letters.append(&mut slot.parked.get().inbox.letters);

@@ -194,8 +194,8 @@ impl Desk<'_> {
     fn settle_pregenerations(&mut self, id: DimensionId) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Dimension { pregenerations, stored, making, columns, .. } = dimension;
-        let ground = JobView { stored, making, columns };
+        let Dimension { pregenerations, stored, columns, .. } = dimension;
+        let ground = JobView { stored, columns };
         let failures = mem::take(&mut pregenerations.failures);
         pregenerations.assign_states();
         for job in pregenerations.jobs.values_mut() {
@@ -252,9 +252,9 @@ impl Desk<'_> {
         let share = share.min(allowance);
         while ordered < share {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { break };
-            let Dimension { pregenerations, stored, making, columns, .. } = dimension;
+            let Dimension { pregenerations, stored, columns, .. } = dimension;
             let Some(job) = pregenerations.jobs.get_mut(&number) else { break };
-            let Some((batch, wanted)) = job.next_order(now, &JobView { stored, making, columns }, &mut looks) else {
+            let Some((batch, wanted)) = job.next_order(now, &JobView { stored, columns }, &mut looks) else {
                 break;
             };
             ordered += wanted.len();

@@ -2,16 +2,14 @@
 
 use super::clocks::clock::DimensionTime;
 use super::saving::autosave::SaveTurn;
-use super::saving::save::Saves;
 use super::{RegionFault, TickHistory};
 use crate::region::{RegionData, RegionId, RegionPart};
-use crate::simulation::{Exclusive, Inbox, Letter, RegionWorld, TaskProgress};
-use crate::space::{ColumnPos, SectionPos};
+use crate::simulation::{Exclusive, Inbox, RegionWorld, TaskProgress};
+use crate::space::SectionPos;
 use rustc_hash::FxHashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// What the coordinator keeps of a region while it does not tick.
 pub(super) struct RegionSlot {
@@ -30,9 +28,6 @@ pub(super) struct RegionSlot {
     pub halted: Option<Halted>,
     /// It is away, and halts when it is back.
     pub is_to_halt: bool,
-    /// Columns whose blocks went with a halted world: read again from it when the region lives again and the
-    /// store has the commit with this number.
-    pub lost: Vec<(ColumnPos, u64)>,
     pub history: TickHistory,
     /// The part of its period that a tick takes, averaged over the last ones.
     tick_share: f64,
@@ -146,47 +141,6 @@ impl RegionSlot {
         let [recent, ..] = self.history.windows();
         recent.ticks >= 10 && recent.worst <= limit
     }
-
-    /// Whether the column's blocks went with a world that halted.
-    pub fn has_lost(&mut self, column: ColumnPos) -> bool {
-        let has_no_world = self.parked.get().world.is_none();
-        self.halted.is_some() && (has_no_world || self.lost.iter().any(|(lost, _)| *lost == column))
-    }
-
-    /// It lives again. Letters to entities that are known wait in it for its next tick as before.
-    pub fn revive(&mut self, is_known: impl Fn(Uuid) -> bool) -> Revived {
-        let lost = mem::take(&mut self.lost);
-        let columns: FxHashSet<_> = lost.iter().map(|(column, _)| *column).collect();
-        let inbox = &mut self.parked.get().inbox;
-        let mut waiting = inbox.split_off(|column| columns.contains(&column));
-        let is_recalled = |letter: &mut Letter| !columns.is_empty() && letter.entity().is_some_and(|id| !is_known(id));
-        waiting.letters.extend(inbox.letters.extract_if(.., is_recalled));
-        Revived { lost, waiting }
-    }
-
-    /// Forgets a column of a halted region, if the store has all that was saved of it. Gives what waited for it.
-    pub fn let_go(&mut self, column: ColumnPos, saves: &Saves) -> Option<Inbox> {
-        let known = self.lost.iter().find(|(lost, _)| *lost == column).map(|(_, until)| *until);
-        let until = known.unwrap_or_else(|| {
-            // It was delivered after the halt, and may be new.
-            let until = saves.stored_with();
-            self.lost.push((column, until));
-            until
-        });
-        if !saves.is_stored(until) {
-            return None;
-        }
-        self.lost.retain(|(lost, _)| *lost != column);
-        Some(self.parked.get().inbox.split_off(|waited| waited == column))
-    }
-}
-
-/// What a region has to do that was halted and lives again.
-pub(super) struct Revived {
-    /// Its columns that are to be read again, each with the commit that the store must have before.
-    pub lost: Vec<(ColumnPos, u64)>,
-    /// What waits for them and for who comes back with them.
-    pub waiting: Inbox,
 }
 
 #[derive(Default)]
@@ -207,7 +161,6 @@ impl RegionData for RegionSlot {
             parts: Vec::new(),
             halted: None,
             is_to_halt: false,
-            lost: Vec::new(),
             history: TickHistory::new(),
             tick_share: 0.0,
             columns: 0,
@@ -243,7 +196,6 @@ impl RegionData for RegionSlot {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
         };
-        self.lost.append(&mut other.lost);
         self.columns += other.columns;
         self.entities += other.entities;
         self.viewers += other.viewers;

@@ -306,8 +306,8 @@ impl Desk<'_> {
         let dimensions: Vec<_> = self.dimensions.open.values_mut().map(Dimension::statistics).collect();
         let remaining: u64 = dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
         let regions = self.region_statistics();
-        let stages = self.dimensions.open.values().flat_map(|dimension| dimension.columns.values());
-        let columns = stages.filter(|stage| stage.is_in_region()).count();
+        let states = self.dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
+        let columns = states.filter(|(_, state)| state.is_in_region()).count();
         let viewers = self.dimensions.open.iter().flat_map(|(id, dimension)| {
             dimension.real_viewers().map(move |viewer| (*id, viewer.center, viewer.radii.load))
         });

@@ -1,7 +1,8 @@
 //! Finds the nearest ground that viewers miss and orders it; finds what nobody needs any more.
 
 use super::desk::Desk;
-use super::dimension::{Dimension, Stage};
+use super::dimension::Dimension;
+use super::dimension::column_state::{ColumnState, Rest};
 use super::streaming::holders::Holder;
 use super::streaming::order_queue::Urgency;
 use super::threads::{ColumnOrder, Source};
@@ -41,45 +42,26 @@ impl Desk<'_> {
     fn retry_failed(&mut self, id: DimensionId) {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.failed.is_empty() {
-            return;
-        }
         dimension.forget_unwanted_failures();
-        let due: Vec<_> =
-            dimension.failed.iter().filter(|(_, (_, at))| *at <= now).map(|(column, _)| *column).collect();
-        for column in due {
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            if let Some((_, at)) = dimension.failed.get_mut(&column) {
-                // Counted on if it fails again, forgotten when it is there.
-                *at = std::time::Duration::MAX;
-            }
-            match dimension.fetched.contains_key(&column) {
-                true => self.order(id, column.batch(), vec![column]),
-                false => dimension.make_missing(column),
-            }
-        }
+        let (columns, rests) = dimension.columns.retry(now);
+        columns.into_iter().for_each(|column| dimension.make_missing(column));
+        rests.into_iter().for_each(|column| self.order(id, column.batch(), vec![column]));
     }
 
     /// Reads the columns of a halted region again that a live one took over.
     fn reload(&mut self, id: DimensionId) {
         self.settle_orphans(id);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.reload.is_empty() {
+        let lost = dimension.columns.lost();
+        if lost.is_empty() {
             return self.give_up_recalled(id);
         }
-        dimension.reload.retain(|column, _| dimension.columns.contains_key(column));
-        let ready: Vec<_> = dimension
-            .reload
-            .extract_if(.., |_, until| self.saves.is_stored(*until))
-            .map(|(column, _)| column)
-            .collect();
-        for column in ready {
+        for (column, until) in lost {
+            if !self.saves.is_stored(until) {
+                continue;
+            }
             if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-                dimension.reloading.insert(column);
-                // If a region fetched it meanwhile, only what else is stored of it is still to come.
-                if !dimension.fetched.contains_key(&column) {
-                    dimension.columns.insert(column, Stage::Claimed(0));
-                }
+                dimension.columns.read_again(column);
             }
             self.order(id, column.batch(), vec![column]);
         }
@@ -114,7 +96,7 @@ impl Desk<'_> {
     /// Who has not come back with the columns that were read again does not come back.
     fn give_up_recalled(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if !dimension.reloading.is_empty() {
+        if dimension.columns.is_reading_again() {
             return;
         }
         for letter in mem::take(&mut dimension.recalled) {
@@ -141,10 +123,8 @@ impl Desk<'_> {
                         self.publisher.loaded(id, blocks);
                     }
                 }
-                None => {
-                    dimension.columns.insert(column, Stage::Claimed(0));
-                    missing.push(column);
-                }
+                None if dimension.columns.want(column) => missing.push(column),
+                None => {}
             }
         }
         dimension.tell_owners();
@@ -155,33 +135,19 @@ impl Desk<'_> {
     /// Has columns of one batch loaded or generated.
     pub fn order(&mut self, id: DimensionId, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let (stored, mut new): (Vec<_>, Vec<_>) =
+        let (stored, new): (Vec<_>, Vec<_>) =
             columns.into_iter().partition(|column| dimension.stored.is_completed(*column));
-        // What is being generated for the store comes along from there.
-        new.retain(|column| match (dimension.making.get(column), dimension.columns.get_mut(column)) {
-            (Some(making), Some(Stage::Claimed(number))) => {
-                *number = *making;
-                false
-            }
-            _ => true,
-        });
         let loaded = dimension.by_source(stored, false).into_iter().map(|order| (order, false));
         let generated = dimension.by_source(new, true).into_iter().map(|order| (order, true));
         for ((columns, source), generates) in loaded.chain(generated) {
             // What is read for a region that has the blocks already is not ordered by the nearest viewer.
-            let is_nearby = |column| !dimension.fetched.contains_key(column) && !dimension.reloading.contains(column);
-            let urgency = match columns.first().filter(|_| columns.iter().all(is_nearby)) {
+            let is_urgent = columns.iter().any(|column| dimension.columns.is_urgent(*column));
+            let urgency = match columns.first().filter(|_| !is_urgent) {
                 Some(first) => Urgency::at(dimension.distance(*first)),
                 None => Urgency::AT_ONCE,
             };
             let claim = self.totals.begin_order(dimension, self.clock.pass, columns.len(), generates);
-            for column in &columns {
-                if let Some(Stage::Claimed(number)) = dimension.columns.get_mut(column) {
-                    *number = claim;
-                } else if let Some(number) = dimension.fetched.get_mut(column) {
-                    *number = claim;
-                }
-            }
+            columns.iter().for_each(|column| dimension.columns.number(*column, claim));
             let home = dimension.home.clone();
             self.threads.order(ColumnOrder { claim, home, batch, columns, source, generates, urgency });
         }
@@ -225,12 +191,12 @@ impl Desk<'_> {
         urgency: Urgency,
     ) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        columns.retain(|column| !dimension.stored.is_completed(*column) && !dimension.is_under_way(*column));
+        columns.retain(|column| !dimension.stored.is_completed(*column) && !dimension.columns.is_under_way(*column));
         if columns.is_empty() {
             return;
         }
         let claim = self.totals.begin_order(dimension, self.clock.pass, columns.len(), true);
-        dimension.making.extend(columns.iter().map(|column| (*column, claim)));
+        columns.iter().for_each(|column| dimension.columns.make(*column, claim));
         let source = match dimension.sparse {
             Some(_) => Source::Parts { heights, may_generate: true },
             None => Source::Generator,
@@ -264,23 +230,25 @@ impl Desk<'_> {
         let mut later = BTreeSet::new();
         let mut halted = Vec::new();
         for column in mem::take(&mut dimension.unneeded) {
-            match dimension.columns.get(&column) {
-                // Its entities and scheduled ticks have not come yet.
-                Some(Stage::Owned) if dimension.fetched.contains_key(&column) => drop(later.insert(column)),
-                Some(Stage::Owned) => {
-                    let Some(region) = dimension.regionizer.region_at(column) else { continue };
-                    // Its blocks may have gone with a halted world.
-                    match dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
-                        true => halted.push((region, column)),
-                        false if lettered.contains(&column) => drop(later.insert(column)),
-                        false => {
-                            dimension.inbox(region).give_up.push(column);
-                            dimension.columns.insert(column, Stage::Leaving);
-                        }
-                    }
+            match dimension.columns.get(column) {
+                Some(ColumnState::Owned(Rest::None) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
+                    halted.extend(dimension.regionizer.region_at(column).map(|region| (region, column)));
                 }
-                Some(Stage::Claimed(_)) => drop(later.insert(column)),
-                Some(Stage::Leaving) | None => {}
+                Some(ColumnState::Owned(Rest::None)) if !lettered.contains(&column) => {
+                    let Some(region) = dimension.regionizer.region_at(column) else { continue };
+                    dimension.inbox(region).give_up.push(column);
+                    dimension.columns.leave(column);
+                }
+                // Something of it has not come yet, or letters wait for it.
+                Some(
+                    ColumnState::Owned(_)
+                    | ColumnState::Ordered(_)
+                    | ColumnState::Halted { .. }
+                    | ColumnState::Lost { .. },
+                ) => {
+                    later.insert(column);
+                }
+                Some(ColumnState::ForStore { .. } | ColumnState::Failed(_) | ColumnState::Leaving) | None => {}
             }
         }
         dimension.unneeded = later;

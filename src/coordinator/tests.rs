@@ -110,7 +110,7 @@ fn a_main_world_that_looks_at_nothing_is_told_no_more_than_what_is_there() {
         unwatched.pass(10);
     }
     unwatched.pass(40);
-    let loaded = unwatched.dimension().columns.len();
+    let loaded = unwatched.dimension().columns.iter().count();
     let published = unwatched.link.take_published().unwrap();
     assert!(published.columns.values().all(|update| matches!(update, ColumnUpdate::Loaded { is_new: true, .. })));
     assert_eq!(published.columns.len(), loaded);

@@ -130,8 +130,8 @@ impl Desk<'_> {
             }
             RegionOrder::Restart => {
                 if slot.halted.take().is_some() {
-                    let revived = slot.revive(|id| self.directory.knows(id));
-                    dimension.read_again(revived);
+                    dimension.revise_all();
+                    dimension.revive(region, |id| self.directory.knows(id));
                     self.publisher.event(RegionRestarted { dimension: id, region });
                 }
             }

@@ -1,7 +1,8 @@
 //! What the main world asks for.
 
 use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::{Dimension, DimensionError, DimensionSpec, Opening, Stage};
+use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::dimension::{Dimension, DimensionError, DimensionSpec, Opening};
 use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::exchange::FromMain;
 use crate::coordinator::saving::backup::SaveRequest;
@@ -84,7 +85,7 @@ impl Desk<'_> {
         let SetBlock { dimension, position, .. } = request;
         let column = position.column();
         let inbox = self.dimensions.by_entity(dimension).and_then(|dimension| {
-            let owned = dimension.columns.get(&column) == Some(&Stage::Owned);
+            let owned = matches!(dimension.columns.get(column), Some(ColumnState::Owned(_)));
             let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
             let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))

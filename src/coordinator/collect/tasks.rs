@@ -97,7 +97,7 @@ impl Desk<'_> {
     pub fn columns_of(&self, id: DimensionId, region: RegionId) -> Vec<ColumnPos> {
         let Some(dimension) = self.dimensions.open.get(&id) else { return Vec::new() };
         let columns = dimension.regionizer.columns(region);
-        let mut columns: Vec<_> = columns.filter(|column| dimension.is_in_region(*column)).collect();
+        let mut columns: Vec<_> = columns.filter(|column| dimension.columns.is_in_region(*column)).collect();
         columns.sort_unstable();
         columns
     }
@@ -194,11 +194,8 @@ impl Desk<'_> {
             let within = |column: ColumnPos| share.contains(column);
             let mut taken = inbox.split_off(within);
             taken.resources = inbox.split_resources(&share);
-            let parent = self.deadlines.running.get_mut(&(id, region));
-            let lost = parent.map(|parent| parent.slot.lost.extract_if(.., |(column, _)| within(*column)).collect());
             if let Some(running) = self.deadlines.running.get_mut(&(id, part.id)) {
                 running.slot.parked.get().inbox.append(taken);
-                running.slot.lost = lost.unwrap_or_default();
             }
         }
         let Some(Running { mut slot, parts, .. }) = self.deadlines.running.remove(&(id, region)) else { return };
@@ -233,10 +230,9 @@ impl Desk<'_> {
                     // It does not wait out the period of a slower one.
                     slot.hasten(&dimension.time, self.clock.now);
                     self.deadlines.plan(slot.due, id, into);
-                    if slot.halted.is_none() && !slot.lost.is_empty() {
-                        // A live region took over from a halted one.
-                        let revived = slot.revive(|id| self.directory.knows(id));
-                        dimension.read_again(revived);
+                    if slot.halted.is_none() {
+                        // It may have taken over from a halted one.
+                        dimension.revive(into, |id| self.directory.knows(id));
                     }
                 }
                 RegionEvent::Split { from, into } => {

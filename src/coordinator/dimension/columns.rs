@@ -1,6 +1,7 @@
 //! The life of a dimension's columns, and of what fails of them.
 
-use super::{Dimension, Stage};
+use super::Dimension;
+use super::column_state::{ColumnState, Rest};
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
 use crate::simulation::LoadedColumn;
@@ -12,39 +13,33 @@ impl Dimension {
     /// knows yet.
     pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {
         let Some(region) = self.owner(column) else { return Some(false) };
-        let slot = self.regionizer.data_mut(region)?;
-        if slot.has_lost(column) {
+        if self.has_halted(column) {
             return Some(false);
         }
-        let inbox = &slot.parked.get().inbox;
+        let inbox = &self.regionizer.data_mut(region)?.parked.get().inbox;
         Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
     }
 
-    /// Whether all that is known of the column is with its region: of a fetched one that has only the blocks yet, and one
-    /// that went with a halted world is read again.
+    /// Whether all that is known of the column is with its region, which may have halted.
     pub fn is_whole(&self, column: ColumnPos) -> bool {
-        !self.fetched.contains_key(&column) && !self.reload.contains_key(&column)
+        matches!(
+            self.columns.get(column),
+            Some(ColumnState::Owned(Rest::None) | ColumnState::Leaving | ColumnState::Halted { .. })
+        )
     }
 
-    /// The region that has all of the column.
+    /// The region that has all of the column, and keeps it.
     pub fn owner(&self, column: ColumnPos) -> Option<RegionId> {
-        let is_owned = self.columns.get(&column) == Some(&Stage::Owned) && self.is_whole(column);
+        let is_owned = self.is_whole(column) && self.columns.get(column) != Some(ColumnState::Leaving);
         self.regionizer.region_at(column).filter(|_| is_owned)
     }
 
-    /// The order with this claim is answered or taken back. Says whether the column was generated only to be stored.
-    pub fn end_making(&mut self, column: ColumnPos, claim: u64) -> bool {
-        self.making.get(&column) == Some(&claim) && self.making.remove(&column).is_some()
-    }
-
-    /// Whether the column is in its region's inbox or world.
-    pub fn is_in_region(&self, column: ColumnPos) -> bool {
-        self.columns.get(&column).is_some_and(|stage| stage.is_in_region())
-    }
-
-    /// Whether an order for the column is out.
-    pub fn is_under_way(&self, column: ColumnPos) -> bool {
-        self.making.contains_key(&column) || self.columns.contains_key(&column)
+    /// Whether the column went with the world of its region, or came for a region without one.
+    pub fn has_halted(&mut self, column: ColumnPos) -> bool {
+        let is_halted = matches!(self.columns.get(column), Some(ColumnState::Halted { .. }));
+        let Some(region) = self.regionizer.region_at(column) else { return false };
+        let slot = self.regionizer.data_mut(region);
+        slot.is_some_and(|slot| slot.halted.is_some() && (is_halted || slot.parked.get().world.is_none()))
     }
 
     /// The column can be generated again.
@@ -95,14 +90,18 @@ impl Dimension {
 
     /// The column is not resident any more; viewers that want it look again.
     pub fn forget(&mut self, column: ColumnPos, publisher: &mut Publisher) {
+        self.columns.forget(column);
+        self.take_out(column, publisher);
+    }
+
+    /// No region has the column any more, and no order for it is out.
+    pub fn take_out(&mut self, column: ColumnPos, publisher: &mut Publisher) {
         publisher.unloaded(self.id, column);
-        self.columns.remove(&column);
         self.unneeded.remove(&column);
-        self.fetched.remove(&column);
         if let Some(sparse) = &mut self.sparse {
             sparse.forget(column);
         }
-        self.is_found(column);
+        self.departed().find_again(column);
         if let Err(error) = self.regionizer.remove_column(column) {
             error!("{}: {error}", self.id);
         }
@@ -111,12 +110,8 @@ impl Dimension {
 
     /// Columns that failed and that nobody wants any more are like others that are not there.
     pub fn forget_unwanted_failures(&mut self) {
-        let Self { failed, holds, fetched, columns, .. } = self;
-        let is_unwanted = |column: &ColumnPos| {
-            !holds.contains_key(column) && !fetched.contains_key(column) && !columns.contains_key(column)
-        };
-        let unwanted: Vec<_> = failed.extract_if(.., |column, _| is_unwanted(column)).collect();
-        unwanted.into_iter().for_each(|(column, _)| self.make_missing(column));
+        let unwanted = self.columns.forget_failures(|column| self.holds.contains_key(&column));
+        unwanted.into_iter().for_each(|column| self.make_missing(column));
     }
 
     pub fn make_missing(&mut self, column: ColumnPos) {
@@ -132,30 +127,23 @@ impl Dimension {
         self.note_loaded(&loaded.column);
         let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
-        self.is_found(position);
+        self.departed().find_again(position);
         // The live entity is newer than the record of its journey.
         loaded.entities.retain(|record| travellers.iter().all(|traveller| traveller.id != record.id));
         let inbox = self.inbox(region);
         inbox.columns.push(loaded);
         inbox.travellers.extend(travellers);
         inbox.letters.extend(letters);
-        self.columns.insert(position, Stage::Owned);
+        self.columns.deliver(position);
         if !self.is_held(position) {
             self.unneeded.insert(position);
         }
         true
     }
 
-    /// The column has been read again, or is nobody's any more.
-    fn is_found(&mut self, column: ColumnPos) {
-        self.reload.remove(&column);
-        self.reloading.remove(&column);
-        self.departed().find_again(column);
-    }
-
     /// The region keeps a column that it was asked to give up; what waited for its return goes to the region.
     pub fn keep(&mut self, column: ColumnPos) {
-        self.columns.insert(column, Stage::Owned);
+        self.columns.deliver(column);
         if let Some(sparse) = &mut self.sparse {
             sparse.revise(column);
         }

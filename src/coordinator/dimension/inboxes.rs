@@ -1,7 +1,6 @@
 //! What goes to a dimension's regions: entities, letters, and what waited for columns that are gone.
 
 use super::Dimension;
-use crate::coordinator::region_slot::Revived;
 use crate::coordinator::streaming::holders::{HOLD_MARGIN, Holder, disc_difference};
 use crate::region::RegionId;
 use crate::simulation::{Inbox, Letter, LoadedColumn, SetBlock, Traveller, ViewerRadii};
@@ -30,9 +29,16 @@ impl Dimension {
         recalled.extract_if(.., |letter| letter.entity().is_some_and(|id| ids.contains(&id))).collect()
     }
 
-    /// Columns of a halted region are read again, and what waits in it for them and their entities waits for that.
-    pub fn read_again(&mut self, Revived { lost, waiting }: Revived) {
-        self.reload.extend(lost);
+    /// A region that had halted lives again: its columns are read again, and what waits in it for them and their entities waits
+    /// for that. Letters to entities that are known wait in it for its next tick as before.
+    pub fn revive(&mut self, region: RegionId, is_known: impl Fn(Uuid) -> bool) {
+        let Self { columns, regionizer, .. } = self;
+        let lost = columns.revive(|column| regionizer.region_at(column) == Some(region));
+        let Some(slot) = regionizer.data_mut(region).filter(|_| !lost.is_empty()) else { return };
+        let inbox = &mut slot.parked.get().inbox;
+        let mut waiting = inbox.split_off(|column| lost.contains(&column));
+        let is_recalled = |letter: &mut Letter| letter.entity().is_some_and(|id| !is_known(id));
+        waiting.letters.extend(inbox.letters.extract_if(.., is_recalled));
         self.revise_all();
         for edit in self.send_on(waiting) {
             // Edits of a halted region were refused, so there are none.
@@ -59,12 +65,12 @@ impl Dimension {
 
     /// Has ground loaded for letters, for so many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
-        let Self { columns, holds, failed, generation, stored, sparse, letter_places, .. } = self;
+        let Self { columns, holds, generation, stored, sparse, letter_places, .. } = self;
         let is_stuck = |place: ChunkPos| match place.column() {
             column if !stored.is_completed(column) => generation.settings.paused || generation.failures.has(column),
-            column => failed.contains_key(&column) || sparse.as_ref().is_some_and(|sparse| sparse.is_stuck(place)),
+            column => columns.has_failed(column) || sparse.as_ref().is_some_and(|sparse| sparse.is_stuck(place)),
         };
-        let is_left = |column: ColumnPos| columns.contains_key(&column) && !holds.contains_key(&column);
+        let is_left = |column: ColumnPos| columns.is_under_way(column) && !holds.contains_key(&column);
         // With what was loaded around it.
         let around = |column: ColumnPos| disc_difference((column, i64::from(HOLD_MARGIN)), None);
         let is_leaving = |column| around(column).any(is_left);
@@ -115,8 +121,7 @@ impl Dimension {
             self.hold(Holder::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         // What the store has of a fetched column is still being read: whoever comes now could be among it.
-        let is_there = self.is_in_region(column) && self.is_whole(column);
-        match self.regionizer.region_at(column).filter(|_| is_there) {
+        match self.regionizer.region_at(column).filter(|_| self.is_whole(column)) {
             Some(region) => self.inbox(region).travellers.push(traveller),
             None => self.transit.push(traveller),
         }

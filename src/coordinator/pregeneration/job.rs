@@ -2,13 +2,12 @@
 
 use super::progress::Samples;
 use super::{PROGRESS_PERIOD, PregenerationProgress, PregenerationState, PregenerationStatus};
-use crate::coordinator::dimension::Stage;
+use crate::coordinator::dimension::column_state::Columns;
 use crate::generation::DistanceGraph;
 use crate::simulation::ColumnError;
 use crate::space::{AreaBatches, AreaCursor, BatchPos, ColumnArea, ColumnPos};
 use crate::storage::StoredPregeneration;
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,13 +23,12 @@ const MAX_COMPLAINTS: u32 = 10;
 /// What a job has to know of its dimension.
 pub(super) struct JobView<'a> {
     pub stored: &'a DistanceGraph,
-    pub making: &'a FxHashMap<ColumnPos, u64>,
-    pub columns: &'a FxHashMap<ColumnPos, Stage>,
+    pub columns: &'a Columns,
 }
 
 impl JobView<'_> {
     fn is_on_its_way(&self, column: ColumnPos) -> bool {
-        self.making.contains_key(&column) || self.columns.contains_key(&column)
+        self.columns.is_under_way(column)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::coordinator::DimensionError;
 use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::{Closing, DimensionSpec, Stage};
+use crate::coordinator::dimension::{Closing, DimensionSpec};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::Holder;
@@ -58,8 +58,7 @@ impl Desk<'_> {
         let holders: Vec<Holder> = dimension.viewers.keys().copied().collect();
         holders.into_iter().for_each(|holder| dimension.release(holder));
         // What cannot be read is not waited for: it stays in the store as it is.
-        dimension.fetched.retain(|column, _| !dimension.failed.contains_key(column));
-        dimension.failed.clear();
+        dimension.columns.end_failures();
         self.return_letters(id);
     }
 
@@ -146,17 +145,18 @@ impl Desk<'_> {
         for region in dimension.regionizer.regions() {
             let columns = self.columns_of(id, region);
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-            let (lost, columns): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| slot.has_lost(*column));
+            if dimension.regionizer.data(region).is_none() {
+                continue;
+            }
+            let (lost, columns): (Vec<_>, Vec<_>) =
+                columns.into_iter().partition(|column| dimension.has_halted(*column));
             // Those that are read again, or that lack what is on its way to them, go when that is there.
             let columns: Vec<_> = columns.into_iter().filter(|column| dimension.is_whole(*column)).collect();
             for column in lost {
                 self.let_go_halted(id, region, column);
             }
             let Some(dimension) = self.dimensions.open.get_mut(&id).filter(|_| !columns.is_empty()) else { continue };
-            for column in &columns {
-                dimension.columns.insert(*column, Stage::Leaving);
-            }
+            columns.iter().for_each(|column| dimension.columns.leave(*column));
             dimension.inbox(region).give_up = columns;
             if let Some(task) = self.begin_idle_task(id, region, Task::Close) {
                 self.threads.regions.run([task]);
@@ -168,10 +168,7 @@ impl Desk<'_> {
     fn finish_closing(&mut self, id: DimensionId) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let is_away = self.deadlines.running.range((id, crate::region::RegionId::new(0))..).next();
-        if is_away.is_some_and(|((of, _), _)| *of == id)
-            || !dimension.columns.is_empty()
-            || !dimension.making.is_empty()
-        {
+        if is_away.is_some_and(|((of, _), _)| *of == id) || !dimension.columns.is_empty() {
             return;
         }
         let Some(closing) = &mut dimension.closing else { return };

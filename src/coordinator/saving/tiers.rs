@@ -222,7 +222,7 @@ impl Desk<'_> {
     /// Whether some column of the batch is loaded, or on its way.
     fn is_resident(&self, id: DimensionId, batch: BatchPos) -> bool {
         let columns = self.dimensions.open.get(&id).map(|dimension| &dimension.columns);
-        columns.is_some_and(|columns| batch.columns().any(|column| columns.contains_key(&column)))
+        columns.is_some_and(|columns| batch.columns().any(|column| columns.is_under_way(column)))
     }
 
     /// How many blocks lie between a group and the nearest viewer of its dimension, if there is one.
@@ -237,11 +237,11 @@ impl Desk<'_> {
     pub fn note_resident(&self) {
         self.store.0.set_session_time(self.clock.now);
         for (id, dimension) in &self.dimensions.open {
-            for column in dimension.columns.keys() {
+            for (column, _) in dimension.columns.iter().filter(|(_, state)| state.is_in_region()) {
                 match &dimension.sparse {
                     None => self.store.0.note_access(*id, column.batch(), dimension.chunk_heights()),
                     Some(sparse) => {
-                        for heights in sparse.loaded_heights(*column) {
+                        for heights in sparse.loaded_heights(column) {
                             self.store.0.note_access(*id, column.batch(), heights);
                         }
                     }

@@ -11,7 +11,8 @@ use super::{
     SnapshotJobState, SnapshotJobStatus, SnapshotOrder, SnapshotOutcome, SnapshotProgress, SnapshotSource,
     UngeneratedGround,
 };
-use crate::coordinator::dimension::{Dimensions, Stage};
+use crate::coordinator::dimension::Dimensions;
+use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
@@ -147,7 +148,9 @@ impl Surroundings<'_> {
 
     fn is_loaded(&self, dimension: DimensionId, column: ColumnPos) -> bool {
         let open = self.dimensions.open.get(&dimension);
-        open.is_some_and(|open| open.columns.get(&column) == Some(&Stage::Owned))
+        open.is_some_and(|open| {
+            matches!(open.columns.get(column), Some(ColumnState::Owned(_) | ColumnState::Halted { .. }))
+        })
     }
 }
 

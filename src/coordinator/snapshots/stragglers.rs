@@ -46,14 +46,14 @@ impl Stragglers {
     pub fn begin_round(&mut self, dimension: DimensionId, snapshot: &Snapshot, world: &Surroundings) {
         let Some(open) = world.dimensions.open.get(&dimension) else { return };
         let columns = snapshot.columns().map(|(column, _)| column);
-        self.unseen = columns.filter(|column| open.is_in_region(*column)).collect();
+        self.unseen = columns.filter(|column| open.columns.is_in_region(*column)).collect();
     }
 
     /// A column for each region whose turn it is.
     pub fn wanted(&mut self, dimension: DimensionId, world: &Surroundings) -> Vec<ColumnPos> {
         let Some(open) = world.dimensions.open.get(&dimension) else { return Vec::new() };
         // Who was in a column that was given up has been seen with it; who is in a halted region is as they are stored.
-        self.unseen.retain(|column| open.is_in_region(*column) && !world.is_halted(dimension, *column));
+        self.unseen.retain(|column| open.columns.is_in_region(*column) && !world.is_halted(dimension, *column));
         let mut regions = FxHashSet::default();
         let of_new_region =
             |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));

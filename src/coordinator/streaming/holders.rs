@@ -121,7 +121,7 @@ impl Dimension {
     /// Something else may be wanted of the columns of this disc than before.
     fn revise_disc(&mut self, disc: (ColumnPos, i64)) {
         let Some(sparse) = &mut self.sparse else { return };
-        let columns = disc_difference(disc, None).filter(|column| self.columns.contains_key(column));
+        let columns = disc_difference(disc, None).filter(|column| self.columns.is_under_way(*column));
         columns.for_each(|column| sparse.revise(column));
     }
 
@@ -137,7 +137,7 @@ impl Dimension {
                     if self.resident.release(column) && self.generation.failures.is_waiting(column) {
                         self.left_failures.push(column);
                     }
-                    if self.columns.contains_key(&column) {
+                    if self.columns.is_under_way(column) {
                         self.unneeded.insert(column);
                     }
                 }

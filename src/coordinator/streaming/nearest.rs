@@ -289,7 +289,7 @@ impl Desk<'_> {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for column in work.columns {
             // Its claim ends with the order that is out.
-            if dimension.is_under_way(column) {
+            if dimension.columns.is_under_way(column) {
                 continue;
             }
             let is_wanted = takes_rim || loaders.reach(column);

@@ -3,6 +3,7 @@
 use super::holders::ViewerState;
 use super::shares::{Share, shares};
 use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};
 use std::sync::Arc;
@@ -69,8 +70,9 @@ impl Dimension {
         let to_generate = completion(&self.stored, &coverage.generation);
         let mut to_load = completion(&self.resident, &coverage.load);
         // What is on order, or cannot be read for now, is not there yet.
-        let on_order = self.columns.values().filter(|stage| !stage.is_in_region()).count();
-        to_load.missing = (to_load.missing + (on_order + self.failed.len()) as u64).min(to_load.total);
+        let is_awaited = |life| matches!(life, ColumnState::Ordered(_) | ColumnState::Failed(_));
+        let awaited = self.columns.iter().filter(|(_, life)| is_awaited(*life)).count();
+        to_load.missing = (to_load.missing + awaited as u64).min(to_load.total);
         self.progress = Some(Progress { to_load, to_generate });
     }
 

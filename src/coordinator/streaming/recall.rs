@@ -1,7 +1,7 @@
 //! Takes back what was ordered and not begun, when viewers have gone elsewhere.
 
 use crate::coordinator::desk::Desk;
-use crate::coordinator::dimension::Stage;
+use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::threads::ColumnOrder;
 use crate::space::DimensionId;
 use std::mem;
@@ -42,9 +42,10 @@ impl Desk<'_> {
             if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim)) {
                 continue;
             }
-            dimension.end_making(column, claim);
-            if dimension.columns.get(&column) == Some(&Stage::Claimed(claim)) {
-                dimension.forget(column, &mut self.publisher);
+            match dimension.columns.awaits(column, claim) {
+                Some(ColumnState::Ordered(_)) => dimension.forget(column, &mut self.publisher),
+                Some(ColumnState::ForStore { .. }) => dimension.columns.forget(column),
+                _ => {}
             }
             if generates {
                 dimension.release_generation(column);

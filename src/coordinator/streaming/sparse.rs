@@ -176,9 +176,10 @@ impl Dimension {
 
     fn next_change(&mut self, column: ColumnPos, now: Duration) -> Change {
         // It is looked at again when it is delivered, or kept.
-        let Some(region) = self.owner(column) else { return Change::Nothing };
-        let slot = self.regionizer.data_mut(region);
-        if slot.is_some_and(|slot| slot.has_lost(column)) || !self.is_held(column) || self.is_closing() {
+        if self.owner(column).is_none() {
+            return Change::Nothing;
+        }
+        if self.has_halted(column) || !self.is_held(column) || self.is_closing() {
             return Change::Nothing;
         }
         let Some(sparse) = &self.sparse else { return Change::Nothing };
@@ -284,7 +285,7 @@ impl Desk<'_> {
         let made = sparse.unloaded(column, &made);
         save_part(&mut self.saves.pending, id, &loaded.column, &made);
         let Some(region) = dimension.owner(column) else { return };
-        if dimension.regionizer.data_mut(region).is_some_and(|slot| slot.has_lost(column)) {
+        if dimension.has_halted(column) {
             return;
         }
         let new = dimension.new_part(&loaded.column);
@@ -357,7 +358,7 @@ impl Dimension {
     /// The region of these columns lives again, or has others than before: something may have been missed meanwhile.
     pub fn revise_all(&mut self) {
         if let Some(sparse) = &mut self.sparse {
-            self.columns.keys().for_each(|column| sparse.revise(*column));
+            self.columns.iter().for_each(|(column, _)| sparse.revise(column));
         }
     }
 

@@ -76,7 +76,7 @@ impl Transit {
 impl Dimension {
     /// Whether what the store says of the column is all that the next one to ask for it will get.
     fn is_away(&self, column: ColumnPos) -> bool {
-        !self.is_under_way(column) && !self.departed().contains(column)
+        !self.columns.is_under_way(column) && !self.departed().contains(column)
     }
 }
 

@@ -1,0 +1,154 @@
+use super::*;
+use proptest::prelude::*;
+
+const NOW: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(1);
+const COLUMN: ColumnPos = ColumnPos::new(1, 2);
+
+fn order(claim: u64, attempts: u32, again: bool) -> Order {
+    Order { claim, attempts, again }
+}
+
+fn failure(attempts: u32, due: Duration) -> Failure {
+    Failure { attempts, due }
+}
+
+/// What can happen to a column.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Want,
+    Make(u64),
+    Number(u64),
+    Deliver,
+    Fail,
+    Retry,
+    Fetch,
+    Leave,
+    Halt(u64),
+    Revive,
+    ReadAgain,
+    Forget,
+}
+
+fn happen(columns: &mut Columns, column: ColumnPos, event: Event) {
+    match event {
+        Event::Want => drop(columns.want(column)),
+        Event::Make(claim) => columns.make(column, claim),
+        Event::Number(claim) => columns.number(column, claim),
+        Event::Deliver => columns.deliver(column),
+        Event::Fail => drop(columns.fail(column, NOW, |_| WAIT)),
+        Event::Retry => drop(columns.retry(NOW + WAIT)),
+        Event::Fetch => drop(columns.fetch(column)),
+        Event::Leave => columns.leave(column),
+        Event::Halt(until) => columns.halt(column, until),
+        Event::Revive => drop(columns.revive(|revived| revived == column)),
+        Event::ReadAgain => columns.read_again(column),
+        Event::Forget => columns.forget(column),
+    }
+}
+
+#[test]
+fn the_states_follow_each_other_as_the_table_says() {
+    use ColumnState::{Failed, ForStore, Halted, Leaving, Lost, Ordered, Owned};
+    let whole = Owned(Rest::None);
+    let rest = |order| Owned(Rest::Ordered(order));
+    let (soon, over) = (NOW + WAIT, Duration::MAX);
+    let table = [
+        (None, Event::Want, Some(Ordered(order(0, 0, false)))),
+        (Some(ForStore { claim: 7 }), Event::Want, Some(Ordered(order(7, 0, false)))),
+        (Some(Failed(failure(2, over))), Event::Want, Some(Ordered(order(0, 2, false)))),
+        (None, Event::Make(7), Some(ForStore { claim: 7 })),
+        (Some(Ordered(order(0, 2, true))), Event::Number(7), Some(Ordered(order(7, 2, true)))),
+        (Some(rest(order(0, 0, false))), Event::Number(7), Some(rest(order(7, 0, false)))),
+        (Some(whole), Event::Number(7), Some(whole)),
+        (Some(Ordered(order(7, 2, true))), Event::Deliver, Some(whole)),
+        (Some(rest(order(7, 2, true))), Event::Deliver, Some(whole)),
+        (Some(Leaving), Event::Deliver, Some(whole)),
+        (Some(Ordered(order(7, 2, true))), Event::Fail, Some(Failed(failure(3, soon)))),
+        (Some(rest(order(7, 2, false))), Event::Fail, Some(Owned(Rest::Failed(failure(3, soon))))),
+        (Some(Failed(failure(3, soon))), Event::Retry, Some(Failed(failure(3, over)))),
+        (Some(Failed(failure(3, over))), Event::Retry, Some(Failed(failure(3, over)))),
+        (Some(Owned(Rest::Failed(failure(3, soon)))), Event::Retry, Some(rest(order(0, 3, false)))),
+        (None, Event::Fetch, Some(rest(order(0, 0, false)))),
+        (Some(ForStore { claim: 7 }), Event::Fetch, Some(rest(order(0, 0, false)))),
+        (Some(Failed(failure(3, over))), Event::Fetch, Some(rest(order(0, 0, false)))),
+        (Some(Ordered(order(7, 2, true))), Event::Fetch, Some(rest(order(7, 2, true)))),
+        (Some(rest(order(7, 0, false))), Event::Fetch, Some(rest(order(7, 0, false)))),
+        (Some(Leaving), Event::Fetch, Some(whole)),
+        (Some(Lost { until: 5 }), Event::Fetch, Some(Owned(Rest::After { until: 5 }))),
+        (Some(whole), Event::Leave, Some(Leaving)),
+        (Some(whole), Event::Halt(5), Some(Halted { until: 5 })),
+        (Some(rest(order(7, 0, false))), Event::Halt(5), Some(Halted { until: 5 })),
+        (Some(Halted { until: 5 }), Event::Revive, Some(Lost { until: 5 })),
+        (Some(whole), Event::Revive, Some(whole)),
+        (Some(Lost { until: 5 }), Event::ReadAgain, Some(Ordered(order(0, 0, true)))),
+        (Some(Owned(Rest::After { until: 5 })), Event::ReadAgain, Some(rest(order(0, 0, true)))),
+        (Some(Leaving), Event::Forget, None),
+    ];
+    for (before, event, after) in table {
+        let mut columns = Columns::default();
+        columns.set(COLUMN, before);
+        happen(&mut columns, COLUMN, event);
+        assert_eq!(columns.get(COLUMN), after, "{before:?}, {event:?}");
+    }
+}
+
+#[test]
+fn an_answer_counts_only_for_the_order_that_is_out() {
+    let mut columns = Columns::default();
+    columns.make(COLUMN, 7);
+    assert!(columns.awaits(COLUMN, 7).is_some() && columns.awaits(COLUMN, 8).is_none());
+    assert!(!columns.want(COLUMN), "it comes with the order for the store");
+    assert!(matches!(columns.awaits(COLUMN, 7), Some(ColumnState::Ordered(_))));
+    columns.fetch(COLUMN);
+    assert!(matches!(columns.awaits(COLUMN, 7), Some(ColumnState::Owned(_))), "the rest of it is still to come");
+    columns.halt(COLUMN, 1);
+    assert_eq!(columns.awaits(COLUMN, 7), None);
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::Want),
+        (1..9_u64).prop_map(Event::Make),
+        (1..9_u64).prop_map(Event::Number),
+        Just(Event::Deliver),
+        Just(Event::Fail),
+        Just(Event::Retry),
+        Just(Event::Fetch),
+        Just(Event::Leave),
+        (1..9_u64).prop_map(Event::Halt),
+        Just(Event::Revive),
+        Just(Event::ReadAgain),
+        Just(Event::Forget),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_lists_of_what_is_to_be_done_are_those_of_a_look_at_every_column(
+        events in prop::collection::vec((0..6_i64, event()), 1..200)
+    ) {
+        let mut columns = Columns::default();
+        for (x, event) in events {
+            happen(&mut columns, ColumnPos::new(x, 0), event);
+            let states: std::collections::BTreeMap<_, _> = columns.iter().collect();
+            let failed = states.iter().filter(|(_, state)| {
+                matches!(state, ColumnState::Failed(_) | ColumnState::Owned(Rest::Failed(_)))
+            });
+            let failed: Vec<_> = failed.map(|(column, _)| *column).collect();
+            prop_assert_eq!(columns.failures().into_iter().map(|(column, ..)| column).collect::<Vec<_>>(), failed);
+            let lost = states.iter().filter(|(_, state)| {
+                matches!(state, ColumnState::Lost { .. } | ColumnState::Owned(Rest::After { .. }))
+            });
+            let lost: Vec<_> = lost.map(|(column, _)| *column).collect();
+            prop_assert_eq!(columns.lost().into_iter().map(|(column, _)| column).collect::<Vec<_>>(), lost);
+            let again = states.values().any(|state| match state {
+                ColumnState::Ordered(order) | ColumnState::Owned(Rest::Ordered(order)) => order.again,
+                _ => false,
+            });
+            prop_assert_eq!(columns.is_reading_again(), again);
+        }
+        let halted: FxHashSet<_> = columns.iter().filter(|(_, state)| matches!(state, ColumnState::Halted { .. })).map(|(column, _)| column).collect();
+        prop_assert_eq!(columns.revive(|_| true), halted);
+    }
+}
