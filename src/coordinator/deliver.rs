@@ -3,7 +3,7 @@
 use super::LOCKSTEP_LATENCY;
 use super::desk::Desk;
 use super::dimension::Dimension;
-use super::dimension::column_state::{ColumnState, Rest};
+use super::dimension::column_state::ColumnState;
 use super::events::{ColumnFailed, GroundRegenerated};
 use super::streaming::failed_columns::{OUTAGE_PAUSE, OUTAGE_RETRY, Verdict, wait_after};
 use super::threads::{ColumnsReady, ReadyColumn};
@@ -156,39 +156,31 @@ impl Desk<'_> {
         dimension.end_waiting(column);
         let new = dimension.new_part(&blocks);
         dimension.note_loaded(&blocks);
-        let is_lost = |life: &ColumnState| {
-            matches!(
-                life,
-                ColumnState::Halted { .. } | ColumnState::Lost { .. } | ColumnState::Owned(Rest::After { .. })
-            )
-        };
-        let is_there = dimension.columns.get(column).is_some_and(|life| life.is_in_region() && !is_lost(&life));
+        let before = dimension.columns.get(column);
+        let is_there = before.is_some_and(|state| state.is_in_region() && !state.is_lost());
         if blocks.loaded().is_some() && is_there {
             if let Some(new) = new {
                 self.publisher.extended(id, new);
             }
             return;
         }
-        match dimension.columns.fetch(column) {
+        dimension.columns.fetch(column);
+        if is_there {
             // It came to the region's inbox in the same moment, with its entities.
-            Some(life) if life.is_in_region() && !is_lost(&life) => return,
-            // What else is stored of it is on its way, or is read later.
-            Some(
-                ColumnState::Ordered(_) | ColumnState::Owned(_) | ColumnState::Halted { .. } | ColumnState::Lost { .. },
-            ) => {}
-            _ => {
-                if let Err(error) = dimension.regionizer.add_column(column) {
-                    bevy::log::error!("{id}: {error}");
+            return;
+        }
+        if matches!(before, None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_))) {
+            if let Err(error) = dimension.regionizer.add_column(column) {
+                bevy::log::error!("{id}: {error}");
+            }
+            dimension.resident.mark_completed(column);
+            match dimension.departed().get(column) {
+                Some(departed) => {
+                    // In a sparse dimension it may be more than what was fetched.
+                    blocks.extend(&departed.column);
+                    dimension.deliver(departed);
                 }
-                dimension.resident.mark_completed(column);
-                match dimension.departed().get(column) {
-                    Some(departed) => {
-                        // In a sparse dimension it may be more than what was fetched.
-                        blocks.extend(&departed.column);
-                        dimension.deliver(departed);
-                    }
-                    None => self.order(id, column.batch(), vec![column]),
-                }
+                None => self.order(id, column.batch(), vec![column]),
             }
         }
         self.note_region_events(id);

@@ -100,6 +100,11 @@ impl ColumnState {
         !matches!(self, Self::Failed(_))
     }
 
+    /// Whether it went with a halted region, and has not been read again.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Halted { .. } | Self::Lost { .. } | Self::Owned(Rest::After { .. }))
+    }
+
     /// The order for the column or for the rest of it.
     fn order(&mut self) -> Option<&mut Order> {
         match self {
@@ -168,7 +173,7 @@ impl Columns {
         if state.failure().is_some() {
             self.failed.insert(column);
         }
-        if state.lost_until().is_some() || matches!(state, ColumnState::Halted { .. }) {
+        if state.is_lost() {
             self.lost.insert(column);
         }
         match state.order().is_some_and(|order| order.again) {
@@ -223,10 +228,9 @@ impl Columns {
         self.set(column, Some(ColumnState::Owned(Rest::None)));
     }
 
-    /// A region fetched the column's blocks. Gives what the column was before.
-    pub fn fetch(&mut self, column: ColumnPos) -> Option<ColumnState> {
-        let before = self.get(column);
-        let rest = match before {
+    /// A region fetched the column's blocks.
+    pub fn fetch(&mut self, column: ColumnPos) {
+        let rest = match self.get(column) {
             None | Some(ColumnState::ForStore { .. } | ColumnState::Failed(_)) => Rest::Ordered(Order::default()),
             Some(ColumnState::Ordered(order)) => Rest::Ordered(order),
             Some(ColumnState::Owned(rest)) => rest,
@@ -234,7 +238,6 @@ impl Columns {
             Some(ColumnState::Halted { until } | ColumnState::Lost { until }) => Rest::After { until },
         };
         self.set(column, Some(ColumnState::Owned(rest)));
-        before
     }
 
     /// The region is asked to give the column up.
@@ -344,9 +347,8 @@ impl Columns {
         let mut found = Vec::new();
         lost.retain(|column| {
             let state = states.get(column).copied();
-            let until = state.and_then(ColumnState::lost_until);
-            found.extend(until.map(|until| (*column, until)));
-            until.is_some() || matches!(state, Some(ColumnState::Halted { .. }))
+            found.extend(state.and_then(ColumnState::lost_until).map(|until| (*column, until)));
+            state.is_some_and(ColumnState::is_lost)
         });
         found
     }

@@ -38,7 +38,7 @@ fn happen(columns: &mut Columns, column: ColumnPos, event: Event) {
         Event::Deliver => columns.deliver(column),
         Event::Fail => drop(columns.fail(column, NOW, |_| WAIT)),
         Event::Retry => drop(columns.retry(NOW + WAIT)),
-        Event::Fetch => drop(columns.fetch(column)),
+        Event::Fetch => columns.fetch(column),
         Event::Leave => columns.leave(column),
         Event::Halt(until) => columns.halt(column, until),
         Event::Revive => drop(columns.revive(|revived| revived == column)),
