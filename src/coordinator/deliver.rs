@@ -26,13 +26,13 @@ pub(super) fn deliver(mut desk: Desk) {
         desk.note_answered(dimension, columns.len(), generated);
         for (column, result) in columns {
             let sparse = desk.dimensions.open.get_mut(&dimension).and_then(|dimension| dimension.sparse.as_mut());
-            let is_part = sparse.is_some_and(|sparse| sparse.end_order(column, claim));
-            match result {
-                Ok(part) if is_part => desk.deliver_part(dimension, part),
-                Err(error) if is_part => desk.part_failed(dimension, column, error),
-                Ok(ready) => desk.deliver_column(dimension, claim, ready, generated),
-                Err(error) if generated => desk.generation_failed(dimension, claim, column, error),
-                Err(error) => desk.loading_failed(dimension, claim, column, error),
+            let part = sparse.and_then(|sparse| sparse.end_order(column, claim));
+            match (result, part) {
+                (Ok(ready), Some(_)) => desk.deliver_part(dimension, ready),
+                (Err(error), Some(order)) => desk.part_failed(dimension, column, order, error),
+                (Ok(ready), None) => desk.deliver_column(dimension, claim, ready, generated),
+                (Err(error), None) if generated => desk.generation_failed(dimension, claim, column, error),
+                (Err(error), None) => desk.loading_failed(dimension, claim, column, error),
             }
         }
     }

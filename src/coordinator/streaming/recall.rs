@@ -39,7 +39,7 @@ impl Desk<'_> {
             dimension.generation.bucket.give_back(columns.len());
         }
         for column in columns {
-            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim)) {
+            if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim).is_some()) {
                 continue;
             }
             match dimension.columns.awaits(column, claim) {

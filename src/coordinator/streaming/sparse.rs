@@ -11,12 +11,13 @@ use crate::chunk::Column;
 use crate::coordinator::deliver::save_part;
 use crate::coordinator::desk::Desk;
 use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::column_state::{Failure, Order};
 use crate::coordinator::events::ColumnFailed;
 use crate::coordinator::threads::{ColumnOrder, ReadyColumn, Source};
 use crate::simulation::{ColumnError, Departed, LoadedColumn};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::mem;
 use std::ops::Range;
 use std::time::Duration;
@@ -27,20 +28,34 @@ const SLACK: u32 = 4;
 /// What of the columns of a sparse dimension is loaded.
 #[derive(Default)]
 pub(in crate::coordinator) struct SparseColumns {
-    /// The chunk heights that are with a region or in its inbox.
-    loaded: FxHashMap<ColumnPos, HeightSet>,
-    /// Columns of which a part is on order, with its claim.
-    ordered: FxHashMap<ColumnPos, u64>,
-    /// Columns of which the region was asked to let go a part.
-    leaving: FxHashSet<ColumnPos>,
+    parts: FxHashMap<ColumnPos, Part>,
     /// Columns of which something else may be wanted than before.
     revised: BTreeSet<ColumnPos>,
     /// Those of which more is wanted, when there is room for it.
     waiting: BTreeSet<ColumnPos>,
+}
+
+/// What is known of one column.
+#[derive(Default)]
+struct Part {
+    /// The chunk heights that are with a region or in its inbox.
+    loaded: HeightSet,
     /// What is not stored, and was not generated since generation was paused.
-    ungenerated: FxHashMap<ColumnPos, HeightSet>,
-    /// Columns of which a part could not be had: how often, and when it is tried again.
-    failed: BTreeMap<ColumnPos, (u32, Duration)>,
+    ungenerated: HeightSet,
+    change: PartChange,
+}
+
+/// What is under way with a part of a column.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum PartChange {
+    #[default]
+    None,
+    /// More of it is on order.
+    Ordered(Order),
+    /// More of it could not be had.
+    Failed(Failure),
+    /// The region was asked to let go of some of it.
+    Leaving,
 }
 
 impl SparseColumns {
@@ -49,83 +64,102 @@ impl SparseColumns {
         self.revised.insert(column);
     }
 
+    fn part(&mut self, column: ColumnPos) -> &mut Part {
+        self.parts.entry(column).or_default()
+    }
+
     /// Of these heights, those that are not loaded.
     pub fn unloaded(&self, column: ColumnPos, heights: &HeightSet) -> HeightSet {
-        self.loaded.get(&column).map_or_else(|| heights.clone(), |loaded| heights.difference(loaded))
+        self.parts.get(&column).map_or_else(|| heights.clone(), |part| heights.difference(&part.loaded))
     }
 
     /// The chunk heights of a column that are loaded.
     pub fn loaded_heights(&self, column: ColumnPos) -> impl Iterator<Item = Range<i64>> {
-        self.loaded.get(&column).into_iter().flat_map(HeightSet::ranges)
+        self.parts.get(&column).into_iter().flat_map(|part| part.loaded.ranges())
     }
 
     /// These heights are with the column's region.
     pub fn note_loaded(&mut self, column: ColumnPos, heights: &HeightSet) {
-        self.loaded.entry(column).or_default().insert_all(heights);
+        self.part(column).loaded.insert_all(heights);
         self.revise(column);
     }
 
     /// The region of the column has none of it any more.
     pub fn forget(&mut self, column: ColumnPos) {
-        let Self { loaded, ordered, leaving, revised, waiting, ungenerated, failed } = self;
-        waiting.remove(&column);
-        ungenerated.remove(&column);
-        loaded.remove(&column);
-        ordered.remove(&column);
-        leaving.remove(&column);
+        let Self { parts, revised, waiting } = self;
+        parts.remove(&column);
         revised.remove(&column);
-        failed.remove(&column);
+        waiting.remove(&column);
     }
 
     /// What is not stored, and may not be generated now.
     pub fn leave_out(&mut self, column: ColumnPos, heights: &HeightSet) {
         if !heights.is_empty() {
-            self.ungenerated.entry(column).or_default().insert_all(heights);
+            self.part(column).ungenerated.insert_all(heights);
         }
     }
 
     /// Whether the chunk cannot be had now: it may not be generated, or a part of its column failed.
     pub fn is_stuck(&self, chunk: ChunkPos) -> bool {
-        let column = chunk.column();
-        let is_left_out = |heights: &HeightSet| heights.contains(chunk.y);
-        self.failed.contains_key(&column) || self.ungenerated.get(&column).is_some_and(is_left_out)
+        let is_stuck = |part: &Part| {
+            let has_failed = match part.change {
+                PartChange::Failed(_) => true,
+                PartChange::Ordered(order) => order.attempts > 0,
+                PartChange::None | PartChange::Leaving => false,
+            };
+            has_failed || part.ungenerated.contains(chunk.y)
+        };
+        self.parts.get(&chunk.column()).is_some_and(is_stuck)
     }
 
     /// Generation goes on: what was left out is wanted again.
     pub fn resume(&mut self) {
-        let columns: Vec<_> = self.ungenerated.drain().map(|(column, _)| column).collect();
-        self.revised.extend(columns);
+        let left_out = self.parts.iter_mut().filter(|(_, part)| !part.ungenerated.is_empty());
+        self.revised.extend(left_out.map(|(column, part)| {
+            part.ungenerated = HeightSet::new();
+            *column
+        }));
     }
 
     /// Whether all that is known to be loaded of the column is in this one.
     pub fn is_all(&self, column: &Column) -> bool {
-        match (self.loaded.get(&column.pos()), column.loaded()) {
-            (Some(known), Some(loaded)) => loaded.contains_all(known),
+        match (self.parts.get(&column.pos()), column.loaded()) {
+            (Some(part), Some(loaded)) => loaded.contains_all(&part.loaded),
             _ => true,
         }
     }
 
     /// No more and no less of the column is with its region.
     pub fn correct(&mut self, column: &Column) {
-        self.loaded.insert(column.pos(), column.loaded().cloned().unwrap_or_default());
+        self.part(column.pos()).loaded = column.loaded().cloned().unwrap_or_default();
         self.revise(column.pos());
     }
 
     /// The region was not told what to let go of, and stays as it is.
     pub fn keep(&mut self, column: ColumnPos) {
-        if self.leaving.remove(&column) {
+        if self.parts.get(&column).is_some_and(|part| part.change == PartChange::Leaving) {
+            self.part(column).change = PartChange::None;
             self.revise(column);
         }
     }
 
-    /// The order for a part was answered or taken back; says whether there was one.
-    pub fn end_order(&mut self, column: ColumnPos, claim: u64) -> bool {
-        let is_ordered = self.ordered.get(&column) == Some(&claim);
-        if is_ordered {
-            self.ordered.remove(&column);
-            self.revise(column);
+    /// The order with this claim was answered or taken back. Gives it if it was for a part of the column.
+    pub fn end_order(&mut self, column: ColumnPos, claim: u64) -> Option<Order> {
+        let part = self.parts.get_mut(&column)?;
+        let PartChange::Ordered(order) = part.change else { return None };
+        if order.claim != claim {
+            return None;
         }
-        is_ordered
+        part.change = PartChange::None;
+        self.revise(column);
+        Some(order)
+    }
+
+    /// A part of the column is ordered. An order after failures counts them.
+    fn order(&mut self, column: ColumnPos, claim: u64) {
+        let change = &mut self.part(column).change;
+        let attempts = if let PartChange::Failed(failure) = change { failure.attempts } else { 0 };
+        *change = PartChange::Ordered(Order { claim, attempts, ..Order::default() });
     }
 }
 
@@ -147,9 +181,9 @@ impl Dimension {
             // It is held on the rim, where nothing is asked for.
             wanted = self.viewed_heights(column, 2, 0);
         }
-        if let Some(loaded) = sparse.loaded.get(&column) {
+        if let Some(part) = sparse.parts.get(&column) {
             // A region fetched it: what else is stored of that is to come.
-            wanted.insert_all(loaded);
+            wanted.insert_all(&part.loaded);
         }
         wanted
     }
@@ -183,20 +217,20 @@ impl Dimension {
             return Change::Nothing;
         }
         let Some(sparse) = &self.sparse else { return Change::Nothing };
-        // The answer brings it here again.
-        if sparse.ordered.contains_key(&column) || sparse.leaving.contains(&column) {
-            return Change::Nothing;
-        }
-        let mut missing = sparse.unloaded(column, &self.viewed_heights(column, 0, 0));
-        if let Some(ungenerated) = sparse.ungenerated.get(&column) {
-            missing.remove_all(ungenerated);
-        }
+        let nothing = Part::default();
+        let part = sparse.parts.get(&column).unwrap_or(&nothing);
+        let waits = match part.change {
+            // The answer brings it here again.
+            PartChange::Ordered(_) | PartChange::Leaving => return Change::Nothing,
+            PartChange::Failed(failure) => failure.due > now,
+            PartChange::None => false,
+        };
+        let mut missing = self.viewed_heights(column, 0, 0).difference(&part.loaded);
+        missing.remove_all(&part.ungenerated);
         if !missing.is_empty() {
-            let waits = sparse.failed.get(&column).is_some_and(|(_, at)| *at > now);
             return if waits { Change::Later } else { Change::Extend(missing) };
         }
-        let kept = self.viewed_heights(column, 2, SLACK);
-        let surplus = sparse.loaded.get(&column).map_or_else(HeightSet::new, |loaded| loaded.difference(&kept));
+        let surplus = part.loaded.difference(&self.viewed_heights(column, 2, SLACK));
         if surplus.is_empty() { Change::Nothing } else { Change::Cut(surplus) }
     }
 }
@@ -251,7 +285,7 @@ impl Desk<'_> {
             dimension.generation.bucket.take(1);
         }
         if let Some(sparse) = &mut dimension.sparse {
-            sparse.ordered.insert(column, claim);
+            sparse.order(column, claim);
         }
         let urgency = Urgency::at(dimension.distance(column));
         self.threads.order(ColumnOrder {
@@ -270,7 +304,7 @@ impl Desk<'_> {
         let Some(region) = dimension.regionizer.region_at(column) else { return };
         dimension.inbox(region).cut.push((column, heights));
         if let Some(sparse) = &mut dimension.sparse {
-            sparse.leaving.insert(column);
+            sparse.part(column).change = PartChange::Leaving;
         }
     }
 
@@ -279,7 +313,6 @@ impl Desk<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let column = loaded.column.pos();
         let Some(sparse) = &mut dimension.sparse else { return };
-        sparse.failed.remove(&column);
         sparse.leave_out(column, &left_out);
         // A region may have fetched it meanwhile, and what it made of it is newer.
         let made = sparse.unloaded(column, &made);
@@ -301,17 +334,15 @@ impl Desk<'_> {
     }
 
     /// A part of a column could not be had: it is tried again for as long as somebody wants it.
-    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, error: ColumnError) {
+    pub fn part_failed(&mut self, id: DimensionId, column: ColumnPos, order: Order, error: ColumnError) {
         let now = self.clock.now;
-        let Some(sparse) = self.dimensions.open.get_mut(&id).and_then(|dimension| dimension.sparse.as_mut()) else {
-            return;
-        };
-        let attempts = sparse.failed.get(&column).map_or(0, |(attempts, _)| *attempts) + 1;
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        let attempts = order.attempts + 1;
         let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
-        sparse.failed.insert(column, (attempts, now.saturating_add(wait)));
-        if let Some(dimension) = self.dimensions.open.get_mut(&id) {
-            dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
+        if let Some(sparse) = &mut dimension.sparse {
+            sparse.part(column).change = PartChange::Failed(Failure { attempts, due: now.saturating_add(wait) });
         }
+        dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });
     }
 
@@ -327,9 +358,9 @@ impl Desk<'_> {
             let heights = loaded.column.loaded().cloned().unwrap_or_default();
             heights.ranges().for_each(|heights| self.store.0.note_access(id, column.batch(), heights));
             if let Some(sparse) = &mut dimension.sparse {
-                sparse.leaving.remove(&column);
-                if let Some(loaded) = sparse.loaded.get_mut(&column) {
-                    loaded.remove_all(&heights);
+                if let Some(part) = sparse.parts.get_mut(&column) {
+                    part.change = PartChange::None;
+                    part.loaded.remove_all(&heights);
                 }
                 sparse.revise(column);
             }
