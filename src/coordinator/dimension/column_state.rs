@@ -69,6 +69,8 @@ pub struct Order {
 pub struct Failure {
     /// So often.
     pub attempts: u32,
+    /// The column was lost, and was to be read again.
+    pub again: bool,
     /// When it is tried again. `Duration::MAX` once it may be ordered again.
     pub due: Duration,
 }
@@ -176,7 +178,8 @@ impl Columns {
         if state.is_lost() {
             self.lost.insert(column);
         }
-        match state.order().is_some_and(|order| order.again) {
+        let is_again = state.order().is_some_and(|order| order.again) || state.failure().is_some_and(|it| it.again);
+        match is_again {
             true => drop(self.again.insert(column)),
             false => drop(self.again.remove(&column)),
         }
@@ -277,13 +280,11 @@ impl Columns {
     pub fn fail(&mut self, column: ColumnPos, now: Duration, wait: impl Fn(u32) -> Duration) -> (u32, Duration) {
         let state = self.states.get_mut(&column);
         let is_rest = matches!(state, Some(ColumnState::Owned(_)));
-        let attempts = 1 + state.and_then(ColumnState::order).map_or(0, |order| order.attempts);
-        let wait = wait(attempts);
-        let failure = Failure { attempts, due: now.saturating_add(wait) };
-        self.set(
-            column,
-            Some(if is_rest { ColumnState::Owned(Rest::Failed(failure)) } else { ColumnState::Failed(failure) }),
-        );
+        let Order { attempts, again, .. } = state.and_then(ColumnState::order).copied().unwrap_or_default();
+        let (attempts, wait) = (attempts + 1, wait(attempts + 1));
+        let failure = Failure { attempts, again: again && is_rest, due: now.saturating_add(wait) };
+        let next = if is_rest { ColumnState::Owned(Rest::Failed(failure)) } else { ColumnState::Failed(failure) };
+        self.set(column, Some(next));
         (attempts, wait)
     }
 
@@ -311,13 +312,13 @@ impl Columns {
     /// Those that are due: the columns that may be ordered again, and those whose rest is on order now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
-        for (column, Failure { attempts, due }, is_rest) in self.failures() {
+        for (column, failure @ Failure { attempts, again, due }, is_rest) in self.failures() {
             if due > now {
                 continue;
             }
             let next = match is_rest {
-                true => ColumnState::Owned(Rest::Ordered(Order { attempts, ..Order::default() })),
-                false => ColumnState::Failed(Failure { attempts, due: Duration::MAX }),
+                true => ColumnState::Owned(Rest::Ordered(Order { claim: 0, attempts, again })),
+                false => ColumnState::Failed(Failure { due: Duration::MAX, ..failure }),
             };
             self.set(column, Some(next));
             if is_rest { rests.push(column) } else { columns.push(column) }
@@ -357,10 +358,8 @@ impl Columns {
     pub fn read_again(&mut self, column: ColumnPos) {
         let order = Order { again: true, ..Order::default() };
         let is_fetched = matches!(self.get(column), Some(ColumnState::Owned(_)));
-        self.set(
-            column,
-            Some(if is_fetched { ColumnState::Owned(Rest::Ordered(order)) } else { ColumnState::Ordered(order) }),
-        );
+        let next = if is_fetched { ColumnState::Owned(Rest::Ordered(order)) } else { ColumnState::Ordered(order) };
+        self.set(column, Some(next));
     }
 
     /// Whether lost columns are being read again.

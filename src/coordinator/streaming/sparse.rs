@@ -340,7 +340,8 @@ impl Desk<'_> {
         let attempts = order.attempts + 1;
         let wait = if error.is_outage() { OUTAGE_RETRY } else { wait_after(attempts) };
         if let Some(sparse) = &mut dimension.sparse {
-            sparse.part(column).change = PartChange::Failed(Failure { attempts, due: now.saturating_add(wait) });
+            sparse.part(column).change =
+                PartChange::Failed(Failure { attempts, again: false, due: now.saturating_add(wait) });
         }
         dimension.complaints.unread.note(now, format_args!("{id}: {error}; next try in {wait:?}"));
         self.publisher.event(ColumnFailed { dimension: id, column, error, attempts, given_up: false });

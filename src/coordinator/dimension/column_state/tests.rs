@@ -10,7 +10,7 @@ fn order(claim: u64, attempts: u32, again: bool) -> Order {
 }
 
 fn failure(attempts: u32, due: Duration) -> Failure {
-    Failure { attempts, due }
+    Failure { attempts, again: false, due }
 }
 
 /// What can happen to a column.
@@ -66,6 +66,11 @@ fn the_states_follow_each_other_as_the_table_says() {
         (Some(Leaving), Event::Deliver, Some(whole)),
         (Some(Ordered(order(7, 2, true))), Event::Fail, Some(Failed(failure(3, soon)))),
         (Some(rest(order(7, 2, false))), Event::Fail, Some(Owned(Rest::Failed(failure(3, soon))))),
+        (
+            Some(rest(order(7, 0, true))),
+            Event::Fail,
+            Some(Owned(Rest::Failed(Failure { again: true, ..failure(1, soon) }))),
+        ),
         (Some(Failed(failure(3, soon))), Event::Retry, Some(Failed(failure(3, over)))),
         (Some(Failed(failure(3, over))), Event::Retry, Some(Failed(failure(3, over)))),
         (Some(Owned(Rest::Failed(failure(3, soon)))), Event::Retry, Some(rest(order(0, 3, false)))),
@@ -144,6 +149,7 @@ proptest! {
             prop_assert_eq!(columns.lost().into_iter().map(|(column, _)| column).collect::<Vec<_>>(), lost);
             let again = states.values().any(|state| match state {
                 ColumnState::Ordered(order) | ColumnState::Owned(Rest::Ordered(order)) => order.again,
+                ColumnState::Owned(Rest::Failed(failure)) => failure.again,
                 _ => false,
             });
             prop_assert_eq!(columns.is_reading_again(), again);
