@@ -222,6 +222,9 @@ impl Desk<'_> {
         let now = self.clock.now;
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let awaited = dimension.columns.awaits(column, claim);
+        if matches!(awaited, Some(ColumnState::Owned(_))) {
+            return self.loading_failed(id, claim, column, error);
+        }
         let is_wanted = matches!(awaited, Some(ColumnState::Ordered(_)));
         let was_for_store = matches!(awaited, Some(ColumnState::ForStore { .. }));
         if is_wanted {

@@ -306,7 +306,7 @@ impl Desk<'_> {
         let is_last = dimension.regionizer.columns(region).nth(1).is_none();
         let Some(slot) = dimension.regionizer.data_mut(region) else { return false };
         let until = match dimension.columns.get(column) {
-            Some(ColumnState::Halted { until }) => until,
+            Some(ColumnState::Halted { until, .. }) => until,
             // It came for the region when that had halted.
             _ => {
                 let until = self.saves.stored_with();

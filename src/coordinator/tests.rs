@@ -12,6 +12,7 @@ use super::{
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::Void;
+use crate::region::RegionPart;
 use crate::simulation::{MirrorUpdate, Position, RegionComponents, RegionTemplate, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StorageConfig, WorldStore};
@@ -100,6 +101,26 @@ fn regions_are_looked_through_for_idle_ones_only_while_there_is_one() {
         unwatched.order(order);
         assert_eq!(unwatched.dimension().may_be_idle(), is_idle, "{order:?}");
     }
+}
+
+#[test]
+fn what_a_live_region_took_over_is_read_again_also_in_a_part_that_split_off_in_the_same_moment() {
+    let mut unwatched = Unwatched::new();
+    let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
+    let chunk = ChunkPos::new(1_000, 0, 0);
+    unwatched.link.send(FromMain::MoveViewer { viewer, dimension: DIMENSION, chunk, radii });
+    unwatched.pass(10);
+    let mut dimensions = unwatched.app.world_mut().resource_mut::<Dimensions>();
+    let dimension = dimensions.open.values_mut().next().unwrap();
+    let regions = dimension.regionizer.regions();
+    let [first, part] = regions[..] else { panic!("there are {} regions", regions.len()) };
+    let columns: Vec<ColumnPos> = dimension.columns.iter().map(|(column, _)| column).collect();
+    columns.iter().for_each(|column| dimension.columns.halt(*column, 1));
+    let sections = dimension.regionizer.sections(part).collect();
+    dimension.regionizer.data_mut(first).unwrap().parts.push(RegionPart { id: part, sections });
+    dimension.revive(first, |_| true);
+    let lost: Vec<_> = dimension.columns.lost().into_iter().map(|(column, _)| column).collect();
+    assert_eq!(lost, columns.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! | a viewer or a letter wants it | | ordered | ordered, when it is due | | | | |
 //! | its order is answered | owned | gone | | owned, whole | | | |
 //! | its order fails | failed | gone | | owned, its rest failed | | | |
-//! | its order is taken back | gone | gone | | | | | |
+//! | its order is taken back | gone | gone | | owned, the rest on order anew | | | |
 //! | a region fetches it within a tick | owned, the rest on order | the same | the same | | owned | | owned, the rest later |
 //! | nobody holds it | | | gone | leaving, if it is whole | | gone, when its last changes are stored | |
 //! | its region gives it up | | | | | gone | | |
@@ -45,6 +45,8 @@ pub enum ColumnState {
     Halted {
         /// The number of the commit.
         until: u64,
+        /// It was lost before, and was to be read again.
+        again: bool,
     },
     /// A live region has its place, and waits for it to be read again as soon as the store has this commit.
     Lost {
@@ -165,6 +167,11 @@ impl Columns {
         self.get(column).is_some_and(ColumnState::is_in_region)
     }
 
+    /// Whether the column is with a region, or on its way to one.
+    pub fn is_resident(&self, column: ColumnPos) -> bool {
+        self.get(column).is_some_and(|state| state.is_in_region() || matches!(state, ColumnState::Ordered(_)))
+    }
+
     /// Gives a column its next state; `None` if it is gone.
     fn set(&mut self, column: ColumnPos, state: Option<ColumnState>) {
         let Some(mut state) = state else {
@@ -178,7 +185,12 @@ impl Columns {
         if state.is_lost() {
             self.lost.insert(column);
         }
-        let is_again = state.order().is_some_and(|order| order.again) || state.failure().is_some_and(|it| it.again);
+        let is_again = match state {
+            ColumnState::Ordered(order) | ColumnState::Owned(Rest::Ordered(order)) => order.again,
+            ColumnState::Failed(failure) | ColumnState::Owned(Rest::Failed(failure)) => failure.again,
+            ColumnState::Halted { again, .. } => again,
+            _ => false,
+        };
         match is_again {
             true => drop(self.again.insert(column)),
             false => drop(self.again.remove(&column)),
@@ -238,7 +250,7 @@ impl Columns {
             Some(ColumnState::Ordered(order)) => Rest::Ordered(order),
             Some(ColumnState::Owned(rest)) => rest,
             Some(ColumnState::Leaving) => Rest::None,
-            Some(ColumnState::Halted { until } | ColumnState::Lost { until }) => Rest::After { until },
+            Some(ColumnState::Halted { until, .. } | ColumnState::Lost { until }) => Rest::After { until },
         };
         self.set(column, Some(ColumnState::Owned(rest)));
     }
@@ -250,7 +262,8 @@ impl Columns {
 
     /// The column's region halted.
     pub fn halt(&mut self, column: ColumnPos, until: u64) {
-        self.set(column, Some(ColumnState::Halted { until }));
+        let again = self.again.contains(&column) || self.get(column).is_some_and(|state| state.lost_until().is_some());
+        self.set(column, Some(ColumnState::Halted { until, again }));
     }
 
     /// The column is to be read again.
@@ -262,7 +275,7 @@ impl Columns {
     pub fn revive(&mut self, is_alive: impl Fn(ColumnPos) -> bool) -> FxHashSet<ColumnPos> {
         let halted = self.lost.iter().filter(|column| is_alive(**column));
         let halted = halted.filter_map(|column| match self.get(*column) {
-            Some(ColumnState::Halted { until }) => Some((*column, until)),
+            Some(ColumnState::Halted { until, .. }) => Some((*column, until)),
             _ => None,
         });
         let halted: Vec<_> = halted.collect();
@@ -362,7 +375,7 @@ impl Columns {
         self.set(column, Some(next));
     }
 
-    /// Whether lost columns are being read again.
+    /// Whether lost columns are being read again, or will be when their region, which halted once more, lives again.
     pub fn is_reading_again(&self) -> bool {
         !self.again.is_empty()
     }

@@ -33,7 +33,12 @@ impl Dimension {
     /// for that. Letters to entities that are known wait in it for its next tick as before.
     pub fn revive(&mut self, region: RegionId, is_known: impl Fn(Uuid) -> bool) {
         let Self { columns, regionizer, .. } = self;
-        let lost = columns.revive(|column| regionizer.region_at(column) == Some(region));
+        // Of what it took over, some may be in parts that split off in the same moment.
+        let slot = regionizer.data(region);
+        let regions: Vec<_> =
+            slot.into_iter().flat_map(|slot| &slot.parts).map(|part| part.id).chain([region]).collect();
+        let is_alive = |column| regionizer.region_at(column).is_some_and(|owner| regions.contains(&owner));
+        let lost = columns.revive(is_alive);
         let Some(slot) = regionizer.data_mut(region).filter(|_| !lost.is_empty()) else { return };
         let inbox = &mut slot.parked.get().inbox;
         let mut waiting = inbox.split_off(|column| lost.contains(&column));
@@ -70,7 +75,7 @@ impl Dimension {
             column if !stored.is_completed(column) => generation.settings.paused || generation.failures.has(column),
             column => columns.has_failed(column) || sparse.as_ref().is_some_and(|sparse| sparse.is_stuck(place)),
         };
-        let is_left = |column: ColumnPos| columns.is_under_way(column) && !holds.contains_key(&column);
+        let is_left = |column: ColumnPos| columns.is_resident(column) && !holds.contains_key(&column);
         // With what was loaded around it.
         let around = |column: ColumnPos| disc_difference((column, i64::from(HOLD_MARGIN)), None);
         let is_leaving = |column| around(column).any(is_left);

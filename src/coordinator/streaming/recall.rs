@@ -38,6 +38,7 @@ impl Desk<'_> {
         if generates {
             dimension.generation.bucket.give_back(columns.len());
         }
+        let mut rests = Vec::new();
         for column in columns {
             if dimension.sparse.as_mut().is_some_and(|sparse| sparse.end_order(column, claim).is_some()) {
                 continue;
@@ -45,11 +46,14 @@ impl Desk<'_> {
             match dimension.columns.awaits(column, claim) {
                 Some(ColumnState::Ordered(_)) => dimension.forget(column, &mut self.publisher),
                 Some(ColumnState::ForStore { .. }) => dimension.columns.forget(column),
-                _ => {}
+                // A region fetched its blocks meanwhile, and waits for the rest.
+                Some(_) => rests.push(column),
+                None => {}
             }
             if generates {
                 dimension.release_generation(column);
             }
         }
+        rests.into_iter().for_each(|column| self.order(id, column.batch(), vec![column]));
     }
 }

@@ -82,9 +82,11 @@ fn the_states_follow_each_other_as_the_table_says() {
         (Some(Leaving), Event::Fetch, Some(whole)),
         (Some(Lost { until: 5 }), Event::Fetch, Some(Owned(Rest::After { until: 5 }))),
         (Some(whole), Event::Leave, Some(Leaving)),
-        (Some(whole), Event::Halt(5), Some(Halted { until: 5 })),
-        (Some(rest(order(7, 0, false))), Event::Halt(5), Some(Halted { until: 5 })),
-        (Some(Halted { until: 5 }), Event::Revive, Some(Lost { until: 5 })),
+        (Some(whole), Event::Halt(5), Some(Halted { until: 5, again: false })),
+        (Some(rest(order(7, 0, false))), Event::Halt(5), Some(Halted { until: 5, again: false })),
+        (Some(Lost { until: 5 }), Event::Halt(6), Some(Halted { until: 6, again: true })),
+        (Some(Ordered(order(7, 0, true))), Event::Halt(6), Some(Halted { until: 6, again: true })),
+        (Some(Halted { until: 5, again: false }), Event::Revive, Some(Lost { until: 5 })),
         (Some(whole), Event::Revive, Some(whole)),
         (Some(Lost { until: 5 }), Event::ReadAgain, Some(Ordered(order(0, 0, true)))),
         (Some(Owned(Rest::After { until: 5 })), Event::ReadAgain, Some(rest(order(0, 0, true)))),
@@ -149,7 +151,8 @@ proptest! {
             prop_assert_eq!(columns.lost().into_iter().map(|(column, _)| column).collect::<Vec<_>>(), lost);
             let again = states.values().any(|state| match state {
                 ColumnState::Ordered(order) | ColumnState::Owned(Rest::Ordered(order)) => order.again,
-                ColumnState::Owned(Rest::Failed(failure)) => failure.again,
+                ColumnState::Failed(failure) | ColumnState::Owned(Rest::Failed(failure)) => failure.again,
+                ColumnState::Halted { again, .. } => *again,
                 _ => false,
             });
             prop_assert_eq!(columns.is_reading_again(), again);
