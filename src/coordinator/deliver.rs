@@ -194,7 +194,7 @@ impl Desk<'_> {
     /// A column could not be read: it is tried again for as long as somebody wants it.
     fn loading_failed(&mut self, id: DimensionId, claim: u64, column: ColumnPos, error: ColumnError) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(life @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = dimension.columns.awaits(column, claim)
+        let Some(state @ (ColumnState::Ordered(_) | ColumnState::Owned(_))) = dimension.columns.awaits(column, claim)
         else {
             return;
         };
@@ -207,7 +207,7 @@ impl Desk<'_> {
             dimension.columns.end_failures();
         }
         // The region may have its blocks; then only what else is stored of it is still to come.
-        if matches!(life, ColumnState::Owned(_)) {
+        if matches!(state, ColumnState::Owned(_)) {
             return;
         }
         dimension.take_out(column, &mut self.publisher);

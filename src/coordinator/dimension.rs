@@ -1,4 +1,4 @@
-//! What the coordinator keeps of each dimension: its regionizer, its two graphs, and the states of its columns.
+//! A dimension as the coordinator knows it: its regionizer, its two graphs, and the states of its columns.
 
 pub(super) mod column_state;
 mod columns;
@@ -136,7 +136,7 @@ pub(super) struct Dimension {
     pub complaints: ColumnComplaints,
     /// Columns that failed, one after the other, because the store did not work.
     pub outages: u32,
-    /// Because of that, nothing is ordered before.
+    /// After such failures, nothing is ordered before this time.
     pub orders_rest_until: Duration,
     /// Letters that a halted region kept for entities that come back, if they do, with columns that are read again.
     pub recalled: Vec<Letter>,

@@ -122,7 +122,7 @@ struct Place {
     orders: VecDeque<Order>,
     /// Summaries that wait for bytes, in the order of their choices.
     ready: VecDeque<(Choice, Answer)>,
-    /// Nothing is read before, since the store did not work.
+    /// Nothing is read before this time, because the store did not work.
     rests_until: Duration,
 }
 

@@ -77,10 +77,10 @@ pub struct Failure {
     pub due: Duration,
 }
 
-/// What is still to come of a column whose blocks a region has: entities, scheduled ticks, other heights.
+/// How the rest of a column is doing whose blocks a region has: its entities, its scheduled ticks, other heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing.
+    /// All of the column is there.
     None,
     /// It is on its way.
     Ordered(Order),
@@ -322,7 +322,7 @@ impl Columns {
         forgotten
     }
 
-    /// Those that are due: the columns that may be ordered again, and those whose rest is on order now.
+    /// Retries the failures that are due. Gives the columns that may be ordered again, and those whose rest must be ordered now.
     pub fn retry(&mut self, now: Duration) -> (Vec<ColumnPos>, Vec<ColumnPos>) {
         let (mut columns, mut rests) = (Vec::new(), Vec::new());
         for (column, failure @ Failure { attempts, again, due }, is_rest) in self.failures() {

@@ -33,7 +33,7 @@ impl Dimension {
     /// for that. Letters to entities that are known wait in it for its next tick as before.
     pub fn revive(&mut self, region: RegionId, is_known: impl Fn(Uuid) -> bool) {
         let Self { columns, regionizer, .. } = self;
-        // Of what it took over, some may be in parts that split off in the same moment.
+        // Parts that split off in the same moment may have some of the columns that it took over.
         let slot = regionizer.data(region);
         let regions: Vec<_> =
             slot.into_iter().flat_map(|slot| &slot.parts).map(|part| part.id).chain([region]).collect();

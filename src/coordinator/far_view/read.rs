@@ -37,7 +37,7 @@ pub(super) enum Answer {
     Unchanged,
     /// Neither the summary nor the column can be read.
     Unreadable,
-    /// Nothing can be read, since the store does not work.
+    /// The store does not work at the moment.
     NotNow,
 }
 

@@ -35,7 +35,7 @@ pub(in crate::coordinator) struct SparseColumns {
     waiting: BTreeSet<ColumnPos>,
 }
 
-/// What is known of one column.
+/// A column of a sparse dimension.
 #[derive(Default)]
 struct Part {
     /// The chunk heights that are with a region or in its inbox.
@@ -45,7 +45,7 @@ struct Part {
     change: PartChange,
 }
 
-/// What is under way with a part of a column.
+/// The change of a column that is under way.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum PartChange {
     #[default]

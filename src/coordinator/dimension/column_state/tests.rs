@@ -13,7 +13,7 @@ fn failure(attempts: u32, due: Duration) -> Failure {
     Failure { attempts, again: false, due }
 }
 
-/// What can happen to a column.
+/// An event in the life of a column.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Want,
