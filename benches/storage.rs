@@ -180,7 +180,7 @@ fn load_all(terrain: &Chunks, folder: &Path) {
         let mut read = 0;
         for batch in &batches {
             for y in 0..EDGE / 4 {
-                let range = keys::chunk_group_range(DIMENSION, batch.column(0).chunk(y * 4));
+                let range = keys::chunk_cube_range(DIMENSION, batch.column(0).chunk(y * 4), 2);
                 read += store.scan(Family::Chunks, &range.start..&range.end, 64).expect("it is whole").len();
             }
         }
@@ -329,7 +329,7 @@ fn size_of_terrain(terrain: &Chunks, folder: &Path) {
 /// The stored values of all hot chunks, in the order of their keys.
 fn values(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     let store = RocksStore::open_to_read(&path.join("db")).expect("it can be read beside the world");
-    let range = keys::chunk_dimension_range(DIMENSION);
+    let range = keys::dimension_range(keys::CHUNK, DIMENSION);
     store.scan(Family::Chunks, &range.start..&range.end, usize::MAX).expect("the world is whole")
 }
 

@@ -38,9 +38,7 @@ pub use backends::conformance;
 pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use backends::rocks::RocksStore;
-pub use backends::store::{
-    Backup, Change, Durability, Family, FamilySize, KeyValue, KeyValueStore, PageLimit, Precondition, WriteBatch,
-};
+pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
 pub use commit::CommitReport;
 pub use damage::SetAside;
 pub use dimensions::{DimensionOrigin, GeneratedBy, StoredDimension, StoredDimensionError};

@@ -23,7 +23,7 @@ impl WorldStore {
     /// still make something of them. Those that the backend could not read at all are not among them.
     pub fn set_aside(&self) -> Result<Vec<SetAside>, StoreError> {
         let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::damaged_range(), |key, value| {
+        self.scan_all(Family::Meta, keys::range_of(keys::DAMAGED), |key, value| {
             let (family, original) = self.parsed(Family::Meta, key, keys::parse_damaged_key)?;
             found.push(SetAside { family, key: original.to_vec(), value: value.to_vec() });
             Ok(())

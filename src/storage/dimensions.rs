@@ -103,7 +103,7 @@ impl WorldStore {
     /// Every dimension, by name.
     pub fn dimensions(&self) -> Result<Vec<StoredDimension>, StoreError> {
         let mut dimensions = Vec::new();
-        self.scan_all(Family::Meta, keys::dimension_range(), |key, value| {
+        self.scan_all(Family::Meta, keys::range_of(keys::DIMENSION), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
             let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
             let (own_seed, being_removed) = (self.own_seed(id)?, self.is_marked(id)?);
@@ -171,7 +171,7 @@ impl WorldStore {
         writes.put(Family::Meta, key, record::encode(&dimension));
         writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&id));
         if is_sparse {
-            writes.put(Family::Meta, keys::sparse_key(dimension.id), Vec::new());
+            writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension.id), Vec::new());
         }
         self.write(writes, Durability::Sync)?;
         Ok(dimension.id)
@@ -185,17 +185,17 @@ impl WorldStore {
             return Ok(());
         }
         let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, keys::sparse_key(dimension), Vec::new());
+        writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension), Vec::new());
         self.write(writes, Durability::Sync)
     }
 
     /// Whether every chunk that was generated in the dimension is stored, also one of air.
     pub fn is_sparse(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        Ok(self.store.get(Family::Meta, &keys::sparse_key(dimension))?.is_some())
+        Ok(self.store.get(Family::Meta, &keys::key_of_dimension(keys::SPARSE, dimension))?.is_some())
     }
 
     fn own_seed(&self, dimension: DimensionId) -> Result<Option<u64>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::own_seed_key(dimension))?;
+        let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::OWN_SEED, dimension))?;
         value.map(|value| self.read_own_seed(dimension, &value)).transpose()
     }
 
@@ -206,7 +206,7 @@ impl WorldStore {
     /// Remembers the seed that the game gave a dimension's generator, for messages: the origin may have a digest of it.
     pub fn note_own_seed(&self, dimension: DimensionId, seed: u64) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
-        let (key, value) = (keys::own_seed_key(dimension), record::encode(&seed));
+        let (key, value) = (keys::key_of_dimension(keys::OWN_SEED, dimension), record::encode(&seed));
         if self.store.get(Family::Meta, &key)?.as_deref() == Some(&value[..]) {
             return Ok(());
         }
@@ -228,6 +228,6 @@ impl WorldStore {
 
     /// Whether a removal of the dimension has begun.
     pub(super) fn is_marked(&self, dimension: DimensionId) -> Result<bool, StoreError> {
-        Ok(self.store.get(Family::Meta, &keys::removal_key(dimension))?.is_some())
+        Ok(self.store.get(Family::Meta, &keys::key_of_dimension(keys::REMOVAL, dimension))?.is_some())
     }
 }

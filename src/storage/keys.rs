@@ -12,8 +12,8 @@ mod chunk;
 #[cfg(test)]
 mod tests;
 
-pub(super) use chunk::{chunk_cube_range, parse_chunk_key, span};
-pub use chunk::{chunk_dimension_range, chunk_group_range, chunk_key};
+pub use chunk::{chunk_cube_range, chunk_key};
+pub(super) use chunk::{parse_chunk_key, span};
 
 use super::{ChunkGroup, Family, Tier};
 use crate::space::{BatchPos, ChunkPos, ColumnPos, DimensionId, TilePos};
@@ -36,23 +36,74 @@ pub(super) const PLAY_TIME: &[u8] = b"play time";
 /// The key in `meta` that says how far the search for groups of chunks without heat has come.
 pub(super) const ADOPTED: &[u8] = b"adopted";
 
-const HEAT: &[u8] = b"heat:";
-const COOLING: &[u8] = b"cooling:";
-const DAMAGED: &[u8] = b"damaged:";
-const PLACE: &[u8] = b"place:";
-const VIEWER: &[u8] = b"viewer:";
-const PLAYER: &[u8] = b"player:";
-const BLOCK_TICKS: &[u8] = b"ticks:";
-const TILE: &[u8] = b"stored:";
-const SUMMARY: &[u8] = b"summary:";
-const PREGENERATION: &[u8] = b"pregeneration:";
-const DIMENSION: &[u8] = b"dimension:";
-const REMOVAL: &[u8] = b"removal:";
-const SPARSE: &[u8] = b"sparse:";
-const OBJECT: &[u8] = b"object:";
-const IMPORT: &[u8] = b"import:";
-const CLOCK: &[u8] = b"clock:";
-const OWN_SEED: &[u8] = b"seed:";
+/// What the keys of a kind begin with, in front of a dimension. The kinds that have a family of their own need nothing.
+pub const CHUNK: &[u8] = b"";
+/// See [`CHUNK`].
+pub(super) const OPACITY: &[u8] = b"";
+pub(super) const HEAT: &[u8] = b"heat:";
+pub(super) const PLACE: &[u8] = b"place:";
+pub(super) const VIEWER: &[u8] = b"viewer:";
+pub(super) const BLOCK_TICKS: &[u8] = b"ticks:";
+/// The pieces of a dimension's graph of stored columns.
+pub const TILE: &[u8] = b"stored:";
+/// The summaries of columns.
+pub const SUMMARY: &[u8] = b"summary:";
+pub(super) const PREGENERATION: &[u8] = b"pregeneration:";
+pub(super) const OBJECT: &[u8] = b"object:";
+pub(super) const IMPORT: &[u8] = b"import:";
+/// This dimension is being removed. By number, because a name may be given again.
+pub(super) const REMOVAL: &[u8] = b"removal:";
+/// Of this dimension every chunk that was generated is stored, also one of air.
+pub(super) const SPARSE: &[u8] = b"sparse:";
+pub(super) const CLOCK: &[u8] = b"clock:";
+/// The seed that the game gave a dimension's generator.
+pub(super) const OWN_SEED: &[u8] = b"seed:";
+
+/// What the keys of other kinds begin with.
+pub(super) const COOLING: &[u8] = b"cooling:";
+pub(super) const DAMAGED: &[u8] = b"damaged:";
+pub(super) const PLAYER: &[u8] = b"player:";
+pub(super) const DIMENSION: &[u8] = b"dimension:";
+
+/// The range of all keys that begin with these bytes.
+pub(super) fn range_of(prefix: &[u8]) -> Range<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while end.pop_if(|last| *last == u8::MAX).is_some() {}
+    match end.last_mut() {
+        Some(last) => *last += 1,
+        // No key begins with so many times the highest byte.
+        None => end = vec![u8::MAX; 256],
+    }
+    prefix.to_vec()..end
+}
+
+/// The range of all that is stored of a kind in a dimension.
+pub fn dimension_range(kind: &[u8], dimension: DimensionId) -> Range<Vec<u8>> {
+    range_of(&key_of_dimension(kind, dimension))
+}
+
+/// The key of the only entry of a kind in a dimension.
+pub(super) fn key_of_dimension(kind: &[u8], dimension: DimensionId) -> Vec<u8> {
+    [kind, &dimension.0.to_be_bytes()].concat()
+}
+
+/// The dimension of which this is the only entry of a kind.
+pub(super) fn parse_key_of_dimension(kind: &[u8], key: &[u8]) -> Option<DimensionId> {
+    let mut key = KeyReader::behind(kind, key)?;
+    let dimension = key.dimension()?;
+    key.end(dimension)
+}
+
+/// What keys begin with that belong to something at `x` and `z`.
+fn key_at(kind: &[u8], dimension: DimensionId, x: i64, z: i64) -> Vec<u8> {
+    [kind, &dimension.0.to_be_bytes(), &ordered(x), &ordered(z)].concat()
+}
+
+/// The range of all columns of one `x` from `first_z` to `last_z`.
+fn row(key_of: impl Fn(ColumnPos) -> Vec<u8>, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
+    let [first, last] = [first_z, last_z].map(|z| key_of(ColumnPos::new(x, z)));
+    first..range_of(&last).end
+}
 
 /// The key of an entity's record in `entities`.
 pub(super) fn entity_key(id: Uuid) -> [u8; ENTITY_KEY_LENGTH] {
@@ -66,19 +117,12 @@ pub(super) fn parse_entity_key(key: &[u8]) -> Option<Uuid> {
 
 /// The key that says: the record of this entity may say that it is in this column.
 pub(super) fn place_key(dimension: DimensionId, column: ColumnPos, id: Uuid) -> Vec<u8> {
-    [PLACE, &dimension.0.to_be_bytes(), &ordered(column.x), &ordered(column.z), id.as_bytes()].concat()
+    [&key_at(PLACE, dimension, column.x, column.z)[..], id.as_bytes()].concat()
 }
 
 /// The range of the place keys of all columns of one `x` from `first_z` to `last_z`.
 pub(super) fn place_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
-    let first = place_key(dimension, ColumnPos::new(x, first_z), Uuid::nil());
-    first..after(&place_key(dimension, ColumnPos::new(x, last_z), Uuid::max()))
-}
-
-/// The range of all place keys of a dimension.
-pub(super) fn place_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let first = place_key(dimension, ColumnPos::new(i64::MIN, i64::MIN), Uuid::nil());
-    first..after(&place_key(dimension, ColumnPos::new(i64::MAX, i64::MAX), Uuid::max()))
+    row(|column| key_at(PLACE, dimension, column.x, column.z), x, first_z, last_z)
 }
 
 /// The column and the entity of a place key.
@@ -92,11 +136,6 @@ pub(super) fn viewer_key(dimension: DimensionId, id: Uuid) -> Vec<u8> {
     [VIEWER, &dimension.0.to_be_bytes(), id.as_bytes()].concat()
 }
 
-/// The range of the viewer keys of a dimension.
-pub(super) fn viewer_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    viewer_key(dimension, Uuid::nil())..after(&viewer_key(dimension, Uuid::max()))
-}
-
 /// The entity of a viewer key.
 pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
     let mut key = KeyReader::behind(VIEWER, key)?;
@@ -106,17 +145,16 @@ pub(super) fn parse_viewer_key(key: &[u8]) -> Option<(DimensionId, Uuid)> {
 /// The key that says: the record of this entity may say that it is the player of this name. The name's length comes first,
 /// so that no name's range holds another's.
 pub(super) fn player_key(name: &str, id: Uuid) -> Vec<u8> {
-    [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes(), id.as_bytes()].concat()
+    [&player_name(name)[..], id.as_bytes()].concat()
+}
+
+fn player_name(name: &str) -> Vec<u8> {
+    [PLAYER, &(name.len() as u32).to_be_bytes(), name.as_bytes()].concat()
 }
 
 /// The range of the player keys of a name.
 pub(super) fn player_range(name: &str) -> Range<Vec<u8>> {
-    player_key(name, Uuid::nil())..after(&player_key(name, Uuid::max()))
-}
-
-/// The range of all player keys.
-pub(super) fn all_players_range() -> Range<Vec<u8>> {
-    PLAYER.to_vec()..after(&[PLAYER, &[u8::MAX; 4 + ENTITY_KEY_LENGTH]].concat())
+    range_of(&player_name(name))
 }
 
 /// The name and the entity of a player key.
@@ -129,19 +167,12 @@ pub(super) fn parse_player_key(key: &[u8]) -> Option<(&str, Uuid)> {
 
 /// The key of a chunk's scheduled block ticks: those of a column are one range.
 pub(super) fn block_ticks_key(dimension: DimensionId, pos: ChunkPos) -> Vec<u8> {
-    [BLOCK_TICKS, &dimension.0.to_be_bytes(), &ordered(pos.x), &ordered(pos.z), &ordered(pos.y)].concat()
+    [&key_at(BLOCK_TICKS, dimension, pos.x, pos.z)[..], &ordered(pos.y)].concat()
 }
 
 /// The range of the block ticks of all columns of one `x` from `first_z` to `last_z`.
 pub(super) fn block_ticks_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
-    let first = block_ticks_key(dimension, ChunkPos::new(x, i64::MIN, first_z));
-    first..after(&block_ticks_key(dimension, ChunkPos::new(x, i64::MAX, last_z)))
-}
-
-/// The range of all block ticks of a dimension.
-pub(super) fn block_ticks_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let first = block_ticks_key(dimension, ChunkPos::new(i64::MIN, i64::MIN, i64::MIN));
-    first..after(&block_ticks_key(dimension, ChunkPos::new(i64::MAX, i64::MAX, i64::MAX)))
+    row(|column| key_at(BLOCK_TICKS, dimension, column.x, column.z), x, first_z, last_z)
 }
 
 /// The dimension and place of the chunk whose block ticks have this key.
@@ -153,13 +184,7 @@ pub(super) fn parse_block_ticks_key(key: &[u8]) -> Option<(DimensionId, ChunkPos
 
 /// The key of a piece of a dimension's graph of stored columns.
 pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
-    [TILE, &dimension.0.to_be_bytes(), &ordered(tile.x), &ordered(tile.z)].concat()
-}
-
-/// The range of all pieces of a dimension's graph.
-pub fn tile_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let [first, last] = [i64::MIN, i64::MAX].map(|end| tile_key(dimension, TilePos::new(end, end)));
-    first..after(&last)
+    key_at(TILE, dimension, tile.x, tile.z)
 }
 
 /// The dimension and the place of a tile's key.
@@ -171,7 +196,7 @@ pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
 
 /// The key of what is opaque in a batch of columns.
 pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {
-    [&dimension.0.to_be_bytes()[..], &ordered(batch.x), &ordered(batch.z)].concat()
+    key_at(OPACITY, dimension, batch.x, batch.z)
 }
 
 /// The dimension and the batch of the key of what is opaque.
@@ -181,21 +206,9 @@ pub(super) fn parse_opacity_key(key: &[u8]) -> Option<(DimensionId, BatchPos)> {
     key.end((dimension, batch))
 }
 
-/// The range of the opacity of a whole dimension.
-pub(super) fn opacity_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let [first, last] = [i64::MIN, i64::MAX].map(|end| opacity_key(dimension, BatchPos::new(end, end)));
-    first..after(&last)
-}
-
 /// The key of a column's summary.
 pub fn summary_key(dimension: DimensionId, column: ColumnPos) -> Vec<u8> {
-    [SUMMARY, &dimension.0.to_be_bytes(), &ordered(column.x), &ordered(column.z)].concat()
-}
-
-/// The range of all summaries of a dimension.
-pub fn summary_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let first = summary_key(dimension, ColumnPos::new(i64::MIN, i64::MIN));
-    first..after(&summary_key(dimension, ColumnPos::new(i64::MAX, i64::MAX)))
+    key_at(SUMMARY, dimension, column.x, column.z)
 }
 
 /// The column whose summary has this key.
@@ -210,11 +223,6 @@ pub fn pregeneration_key(dimension: DimensionId, number: u64) -> Vec<u8> {
     [PREGENERATION, &dimension.0.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
-/// The range of all pre-generations of a dimension.
-pub(super) fn pregeneration_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    pregeneration_key(dimension, 0)..after(&pregeneration_key(dimension, u64::MAX))
-}
-
 /// The dimension and the number of a pre-generation's key.
 pub(super) fn parse_pregeneration_key(key: &[u8]) -> Option<(DimensionId, u64)> {
     let mut key = KeyReader::behind(PREGENERATION, key)?;
@@ -227,83 +235,24 @@ pub(super) fn dimension_key(name: &str) -> Vec<u8> {
     [DIMENSION, name.as_bytes()].concat()
 }
 
-/// The range of the records of all dimensions.
-pub(super) fn dimension_range() -> Range<Vec<u8>> {
-    // The prefix ends in a colon, and a semicolon comes right behind it.
-    DIMENSION.to_vec()..b"dimension;".to_vec()
-}
-
 /// The name of the dimension whose record has this key.
 pub(super) fn parse_dimension_key(key: &[u8]) -> Option<&str> {
     str::from_utf8(key.strip_prefix(DIMENSION)?).ok()
 }
 
-/// The key that says: this dimension is being removed. By number, because a name may be given again.
-pub(super) fn removal_key(dimension: DimensionId) -> Vec<u8> {
-    [REMOVAL, &dimension.0.to_be_bytes()].concat()
-}
-
-/// The dimension whose removal this key is about.
-pub(super) fn parse_removal_key(key: &[u8]) -> Option<DimensionId> {
-    let mut key = KeyReader::behind(REMOVAL, key)?;
-    let dimension = key.dimension()?;
-    key.end(dimension)
-}
-
-/// The key that says: of this dimension every chunk that was generated is stored, also one of air.
-pub(super) fn sparse_key(dimension: DimensionId) -> Vec<u8> {
-    [SPARSE, &dimension.0.to_be_bytes()].concat()
-}
-
-/// The dimension that is sparse by this key.
-pub(super) fn parse_sparse_key(key: &[u8]) -> Option<DimensionId> {
-    let mut key = KeyReader::behind(SPARSE, key)?;
-    let dimension = key.dimension()?;
-    key.end(dimension)
-}
-
-/// The key of a dimension's clock.
-pub(super) fn clock_key(dimension: DimensionId) -> Vec<u8> {
-    [CLOCK, &dimension.0.to_be_bytes()].concat()
-}
-
-/// The dimension whose clock has this key.
-pub(super) fn parse_clock_key(key: &[u8]) -> Option<DimensionId> {
-    let mut key = KeyReader::behind(CLOCK, key)?;
-    let dimension = key.dimension()?;
-    key.end(dimension)
-}
-
-/// The key of the seed that the game gave a dimension's generator.
-pub(super) fn own_seed_key(dimension: DimensionId) -> Vec<u8> {
-    [OWN_SEED, &dimension.0.to_be_bytes()].concat()
-}
-
-/// The dimension whose seed has this key.
-pub(super) fn parse_own_seed_key(key: &[u8]) -> Option<DimensionId> {
-    let mut key = KeyReader::behind(OWN_SEED, key)?;
-    let dimension = key.dimension()?;
-    key.end(dimension)
-}
-
 /// The key of an object of an export that is only kept: those that belong to a column are one range.
 pub(super) fn object_key(dimension: DimensionId, column: Option<ColumnPos>, name: &str) -> Vec<u8> {
-    let place = column.map(|column| [&[1][..], &ordered(column.x), &ordered(column.z)].concat());
-    [OBJECT, &dimension.0.to_be_bytes(), &place.unwrap_or(vec![0]), name.as_bytes()].concat()
+    [&objects_of(dimension, column)[..], name.as_bytes()].concat()
 }
 
 /// The range of the kept objects of all columns of one `x` from `first_z` to `last_z`.
 pub(super) fn object_range(dimension: DimensionId, x: i64, first_z: i64, last_z: i64) -> Range<Vec<u8>> {
-    let key = |z| object_key(dimension, Some(ColumnPos::new(x, z)), "");
-    // No text has this byte.
-    key(first_z)..[&key(last_z)[..], &[u8::MAX]].concat()
+    row(|column| objects_of(dimension, Some(column)), x, first_z, last_z)
 }
 
-/// The range of all kept objects of a dimension.
-pub(super) fn object_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let first = object_key(dimension, None, "");
-    let end = object_range(dimension, i64::MAX, i64::MAX, i64::MAX).end;
-    first..end
+fn objects_of(dimension: DimensionId, column: Option<ColumnPos>) -> Vec<u8> {
+    let place = column.map(|column| [&[1][..], &ordered(column.x), &ordered(column.z)].concat());
+    [OBJECT, &dimension.0.to_be_bytes(), &place.unwrap_or(vec![0])].concat()
 }
 
 /// The dimension, the column if there is one, and the name of a kept object.
@@ -323,11 +272,6 @@ pub(super) fn import_key(dimension: DimensionId, import: u32) -> Vec<u8> {
     [IMPORT, &dimension.0.to_be_bytes(), &import.to_be_bytes()].concat()
 }
 
-/// The range of all imports into a dimension that have not come to their end.
-pub(super) fn import_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    import_key(dimension, 0)..after(&import_key(dimension, u32::MAX))
-}
-
 /// The dimension and the number of an import's key.
 pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
     let mut key = KeyReader::behind(IMPORT, key)?;
@@ -337,20 +281,12 @@ pub(super) fn parse_import_key(key: &[u8]) -> Option<(DimensionId, u32)> {
 
 /// The key in `meta` of the copy of a damaged value that was stored under `key`: another one for each such value.
 pub(super) fn damaged_key(family: Family, key: &[u8], value: &[u8]) -> Vec<u8> {
-    [DAMAGED, family.name().as_bytes(), b":", key, &crc32fast::hash(value).to_be_bytes()].concat()
+    [&damaged_in(family)[..], key, &crc32fast::hash(value).to_be_bytes()].concat()
 }
 
-/// The range of the copies of all damaged values.
-pub(super) fn damaged_range() -> Range<Vec<u8>> {
-    // The prefix ends in a colon, and a semicolon comes right behind it.
-    DAMAGED.to_vec()..b"damaged;".to_vec()
-}
-
-/// The range of the copies of a dimension's damaged values in a family of chunks.
-pub(super) fn damaged_chunks_range(family: Family, dimension: DimensionId) -> Range<Vec<u8>> {
-    let copy = |key: Vec<u8>| [DAMAGED, family.name().as_bytes(), b":", &key].concat();
-    let Range { start, end } = chunk_dimension_range(dimension);
-    copy(start)..copy(end)
+/// What the keys of the copies of a family's damaged values begin with. Those of chunks go on with the dimension.
+pub(super) fn damaged_in(family: Family) -> Vec<u8> {
+    [DAMAGED, family.name().as_bytes(), b":"].concat()
 }
 
 /// The family and the key of the damaged value whose copy has this key.
@@ -367,12 +303,6 @@ pub(super) fn heat_key(group: ChunkGroup) -> Vec<u8> {
     [HEAT, &group.key()].concat()
 }
 
-/// The range of the heat of all groups of a dimension.
-pub(super) fn heat_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    let Range { start, end } = chunk_dimension_range(dimension);
-    [HEAT, &start].concat()..[HEAT, &end].concat()
-}
-
 /// The group whose heat has this key.
 pub(super) fn parse_heat_key(key: &[u8]) -> Option<ChunkGroup> {
     ChunkGroup::parse(key.strip_prefix(HEAT)?)
@@ -387,8 +317,8 @@ pub(super) fn cooling_key(tier: Tier, second: u64, group: ChunkGroup) -> Vec<u8>
 /// The range of the groups of a tier under this second or an earlier one.
 pub(super) fn cooling_range(tier: Tier, last_second: u64) -> Range<Vec<u8>> {
     let first = [COOLING, &[tier.number()]].concat();
-    let end = [COOLING, &[tier.number()], &last_second.to_be_bytes(), &[0xff; CHUNK_KEY_LENGTH]].concat();
-    first..after(&end)
+    let end = range_of(&[&first[..], &last_second.to_be_bytes()].concat()).end;
+    first..end
 }
 
 /// The tier, the second and the group of a cooling key.

@@ -111,7 +111,7 @@ impl WorldStore {
     /// The entities of a dimension that hold ground loaded, themselves or with a child, by ascending UUID.
     pub fn viewers(&self, dimension: DimensionId) -> Result<Vec<EntityRecord>, StoreError> {
         let mut ids = Vec::new();
-        self.scan_all(Family::Meta, keys::viewer_range(dimension), |key, _| {
+        self.scan_all(Family::Meta, keys::dimension_range(keys::VIEWER, dimension), |key, _| {
             let (_, id) = self.parsed(Family::Meta, key, keys::parse_viewer_key)?;
             ids.push(id);
             Ok(())

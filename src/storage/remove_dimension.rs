@@ -83,7 +83,7 @@ impl WorldStore {
         let _writing = self.lock_writes();
         let stored = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;
         let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, keys::removal_key(stored.id), Vec::new());
+        writes.put(Family::Meta, keys::key_of_dimension(keys::REMOVAL, stored.id), Vec::new());
         self.write(writes, Durability::Sync)?;
         Ok(stored.id)
     }
@@ -97,10 +97,10 @@ impl WorldStore {
         }
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::dimension_key(name));
-        writes.delete(Family::Meta, keys::removal_key(dimension));
-        writes.delete(Family::Meta, keys::sparse_key(dimension));
-        writes.delete(Family::Meta, keys::clock_key(dimension));
-        writes.delete(Family::Meta, keys::own_seed_key(dimension));
+        writes.delete(Family::Meta, keys::key_of_dimension(keys::REMOVAL, dimension));
+        writes.delete(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension));
+        writes.delete(Family::Meta, keys::key_of_dimension(keys::CLOCK, dimension));
+        writes.delete(Family::Meta, keys::key_of_dimension(keys::OWN_SEED, dimension));
         self.write(writes, Durability::Sync)
     }
 }
@@ -113,25 +113,29 @@ impl Removal<'_> {
             self.world.unwritten_opacity.remove(|(of, _)| of == dimension);
         }
         // Their keys are the only way to the entities, so each page of keys goes together with its entities.
-        for range in [keys::place_dimension_range(dimension), keys::viewer_range(dimension)] {
+        for range in [keys::dimension_range(keys::PLACE, dimension), keys::dimension_range(keys::VIEWER, dimension)] {
             if self.erase(Family::Meta, range, Self::entity_keys, progress)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         // As with entities: only the records of heat lead to the keys by which groups cool down.
-        if self.erase(Family::Meta, keys::heat_dimension_range(dimension), Self::cooling_keys, progress)?.is_break() {
+        if self
+            .erase(Family::Meta, keys::dimension_range(keys::HEAT, dimension), Self::cooling_keys, progress)?
+            .is_break()
+        {
             return Ok(ControlFlow::Break(()));
         }
-        let chunks = Tier::ALL.map(|tier| (tier.family(), keys::chunk_dimension_range(dimension)));
-        let damaged = Tier::ALL.map(|tier| (Family::Meta, keys::damaged_chunks_range(tier.family(), dimension)));
+        let chunks = Tier::ALL.map(|tier| (tier.family(), keys::dimension_range(keys::CHUNK, dimension)));
+        let damaged =
+            Tier::ALL.map(|tier| (Family::Meta, keys::dimension_range(&keys::damaged_in(tier.family()), dimension)));
         let others = [
-            (Family::Meta, keys::block_ticks_dimension_range(dimension)),
-            (Family::Meta, keys::tile_range(dimension)),
-            (Family::Meta, keys::summary_dimension_range(dimension)),
-            (Family::Meta, keys::pregeneration_range(dimension)),
-            (Family::Meta, keys::object_dimension_range(dimension)),
-            (Family::Meta, keys::import_range(dimension)),
-            (Family::Opacity, keys::opacity_dimension_range(dimension)),
+            (Family::Meta, keys::dimension_range(keys::BLOCK_TICKS, dimension)),
+            (Family::Meta, keys::dimension_range(keys::TILE, dimension)),
+            (Family::Meta, keys::dimension_range(keys::SUMMARY, dimension)),
+            (Family::Meta, keys::dimension_range(keys::PREGENERATION, dimension)),
+            (Family::Meta, keys::dimension_range(keys::OBJECT, dimension)),
+            (Family::Meta, keys::dimension_range(keys::IMPORT, dimension)),
+            (Family::Opacity, keys::dimension_range(keys::OPACITY, dimension)),
         ];
         for (family, range) in chunks.into_iter().chain(damaged).chain(others) {
             if self.erase(family, range, |_, _| Ok(BTreeSet::new()), progress)?.is_break() {

@@ -77,7 +77,7 @@ impl Eq for StorageConfig {}
 /// The storage of one world. Can be shared between threads; changes are made one after another.
 pub struct WorldStore {
     // In this order: the database must be closed before another process may have the folder.
-    pub(super) store: Box<dyn KeyValueStore>,
+    pub(super) store: Arc<dyn KeyValueStore>,
     #[cfg(any(feature = "rocksdb", test))]
     folder: Option<WorldFolder>,
     writes: Mutex<()>,
@@ -210,15 +210,15 @@ impl WorldStore {
     /// Opens a world, or makes it if it is not there. It is open until the returned value is dropped.
     pub fn open(config: &StorageConfig) -> Result<Self, WorldOpenError> {
         match config {
-            StorageConfig::Memory => Self::from_store(Box::new(MemoryStore::new())),
+            StorageConfig::Memory => Self::from_store(Arc::new(MemoryStore::new())),
             StorageConfig::Path(path) => Self::open_path(path),
-            StorageConfig::Custom(store) => Self::from_store(Box::new(Arc::clone(store))),
+            StorageConfig::Custom(store) => Self::from_store(Arc::clone(store)),
         }
     }
 
     #[cfg(feature = "rocksdb")]
     fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
-        Self::open_folder(path, |database, create| Ok(Box::new(RocksStore::open(database, create)?)))
+        Self::open_folder(path, |database, create| Ok(Arc::new(RocksStore::open(database, create)?)))
     }
 
     #[cfg(not(feature = "rocksdb"))]
@@ -230,7 +230,7 @@ impl WorldStore {
     #[cfg(any(feature = "rocksdb", test))]
     fn open_folder(
         path: &Path,
-        open_database: impl FnOnce(&Path, bool) -> Result<Box<dyn KeyValueStore>, StoreError>,
+        open_database: impl FnOnce(&Path, bool) -> Result<Arc<dyn KeyValueStore>, StoreError>,
     ) -> Result<Self, WorldOpenError> {
         let folder = WorldFolder::open(path)?;
         let store = open_database(&folder.database(), folder.is_new())
@@ -247,13 +247,13 @@ impl WorldStore {
     }
 
     /// Opens the world in a backend of the caller's own, or makes it there.
-    pub fn from_store(store: Box<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+    pub fn from_store(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         Self::start_session(&path, store, true)
     }
 
     /// The storage of a world of which nothing is known yet.
-    fn without_session(store: Box<dyn KeyValueStore>) -> Self {
+    fn without_session(store: Arc<dyn KeyValueStore>) -> Self {
         Self {
             store,
             #[cfg(any(feature = "rocksdb", test))]
@@ -269,7 +269,7 @@ impl WorldStore {
         }
     }
 
-    fn start_session(path: &Path, store: Box<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+    fn start_session(path: &Path, store: Arc<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
         let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
         let mut world = Self::without_session(store);
@@ -358,11 +358,6 @@ impl WorldStore {
     /// When the world was made.
     pub fn created_at(&self) -> SystemTime {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.header.created_at_seconds)).unwrap_or(UNIX_EPOCH)
-    }
-
-    /// About how much room the world takes, for statistics.
-    pub fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.store.approximate_bytes()
     }
 
     /// About how much there is in a family, for statistics; `None` if the backend cannot tell.

@@ -64,7 +64,7 @@ fn check_nothing_is_generated_again(disk: &Arc<MemoryStore>, generator: &Watched
 }
 
 fn tiles(disk: &MemoryStore) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let range = keys::tile_range(DimensionId(0));
+    let range = keys::dimension_range(keys::TILE, DimensionId(0));
     disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap()
 }
 
@@ -119,7 +119,7 @@ fn a_crash_leaves_no_hole_and_repeats_no_finished_work() {
 }
 
 fn stored_columns(disk: &MemoryStore) -> BTreeSet<ColumnPos> {
-    let range = keys::summary_dimension_range(DimensionId(0));
+    let range = keys::dimension_range(keys::SUMMARY, DimensionId(0));
     let found = disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
     found.into_iter().map(|(key, _)| keys::parse_summary_key(&key).unwrap().1).collect()
 }

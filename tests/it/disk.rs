@@ -155,8 +155,4 @@ impl KeyValueStore for Disk {
         self.note(0, true);
         self.0.store.sync()
     }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.0.store.approximate_bytes()
-    }
 }

@@ -65,7 +65,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
-    let world = WorldStore::from_store(Box::new(one)).unwrap();
+    let world = WorldStore::from_store(one).unwrap();
     let exported = world.export_dimension("overworld", &path, &ExportOptions::default(), go_on).unwrap();
     assert!(exported.finished && exported.entities == 1 && exported.columns > 10, "{exported:?}");
 
@@ -76,7 +76,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
     start(&mut app);
     update(&mut app, 20);
     drop(app);
-    let world = WorldStore::from_store(Box::new(other.clone())).unwrap();
+    let world = WorldStore::from_store(other.clone()).unwrap();
     let imported = world.import_dimension(&path, &ImportOptions::default(), go_on).unwrap();
     assert!(imported.finished && imported.entities == 1 && imported.columns == exported.columns, "{imported:?}");
     assert_eq!(imported.new_types, 1);
@@ -111,7 +111,7 @@ fn all_keys_of_one_ending_get_another_in_all_files_and_the_rest_stays() {
     start(&mut app);
     update(&mut app, 20);
     drop(app);
-    let world = WorldStore::from_store(Box::new(disk)).unwrap();
+    let world = WorldStore::from_store(disk).unwrap();
     let id = world.dimensions().unwrap()[0].id;
     for x in 0..300 {
         world.keep_object(id, &format!("chunk/{x},4,0/game:owner"), 3, b"Ada").unwrap();

@@ -64,7 +64,7 @@ fn what_could_not_be_written_is_written_when_there_is_room_again() {
     update(&mut app, 60);
     assert_eq!(heard::<WorldSaved>(&app).iter().map(|saved| saved.request).collect::<Vec<_>>(), [7]);
     assert_eq!(failures(&mut app), 0);
-    let store = WorldStore::from_store(Box::new(disk.copy())).unwrap();
+    let store = WorldStore::from_store(std::sync::Arc::new(disk.copy())).unwrap();
     let (id, column) = (dimension_id(&app, dimension), position.column());
     let stored = store.load_batch(id, column.batch(), &[column], -4..4).unwrap();
     assert_eq!(stored[0].column.block(position), stone);

@@ -448,7 +448,7 @@ fn what_is_held_by_a_halted_region_is_saved_all_the_same() {
     walk_up_to_the_halted_region(&mut app, dimension, walking);
     let id = dimension_id(&app, dimension);
     let stored = || {
-        let store = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
+        let store = WorldStore::from_store(Arc::new(disk.snapshot())).unwrap();
         let columns = store.load_batch(id, BESIDE.column().batch(), &[BESIDE.column()], 0..1).unwrap();
         columns[0].entities.len()
     };

@@ -246,7 +246,7 @@ fn batch(round: u32, bytes: usize) -> WriteBatch {
 
 /// Every value of a round, in every family, is there and whole.
 fn has(store: &RocksStore, round: u32, bytes: usize) -> bool {
-    let stored = |change: bevy_terrane::storage::Change| {
+    let stored = |change: bevy_terrane::storage::Entry| {
         let value = store.get(change.family, &change.key).unwrap();
         assert!(value.is_none() || value == change.value, "round {round} is not whole in {}", change.family);
         value.is_some()

@@ -315,7 +315,7 @@ const HERE: DimensionId = DimensionId(0);
 /// A world with something of everything that is stored.
 fn stored_world() -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
-    let world = WorldStore::from_store(Box::new(store.clone())).unwrap();
+    let world = WorldStore::from_store(store.clone()).unwrap();
     let (blocks, ..) = blocks();
     let mut lists = world.registry_lists().unwrap();
     lists.blocks = blocks.block_records().collect();
@@ -358,7 +358,7 @@ fn stored_world() -> Arc<MemoryStore> {
 
 /// Reads all that a world may hold. What it says of it does not matter.
 fn read_everything(store: &Arc<MemoryStore>) {
-    let Ok(world) = WorldStore::from_store(Box::new(Arc::new(store.snapshot()))) else { return };
+    let Ok(world) = WorldStore::from_store(Arc::new(store.snapshot())) else { return };
     let _ = world.registry_lists();
     let (blocks, ..) = blocks();
     let pos = column().pos();

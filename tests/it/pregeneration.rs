@@ -121,7 +121,7 @@ fn wait_for_done(app: &mut App, job: Entity, done: u64) {
 
 /// Which columns the store says that it holds.
 fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
-    let world = WorldStore::from_store(Box::new(store.snapshot())).unwrap();
+    let world = WorldStore::from_store(Arc::new(store.snapshot())).unwrap();
     let mut columns = BTreeSet::new();
     for (tile, masks) in world.stored_tiles(DimensionId(0)).unwrap() {
         for (batch, mask) in tile.batches().zip(masks) {
@@ -133,7 +133,7 @@ fn stored(store: &MemoryStore) -> BTreeSet<ColumnPos> {
 
 /// The jobs that the store remembers.
 fn remembered(store: &MemoryStore) -> usize {
-    let world = WorldStore::from_store(Box::new(store.snapshot())).unwrap();
+    let world = WorldStore::from_store(Arc::new(store.snapshot())).unwrap();
     world.pregenerations(DimensionId(0)).unwrap().len()
 }
 

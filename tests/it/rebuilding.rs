@@ -28,8 +28,8 @@ impl SlowDisk {
         let (gate, pages) = (slow.gate.clone(), slow.pages.clone());
         slow.disk.on_scan(move |family, range, limit| {
             let all = match family {
-                Family::Chunks => keys::chunk_dimension_range(LOST_ID),
-                Family::Meta => keys::summary_dimension_range(LOST_ID),
+                Family::Chunks => keys::dimension_range(keys::CHUNK, LOST_ID),
+                Family::Meta => keys::dimension_range(keys::SUMMARY, LOST_ID),
                 _ => return Ok(()),
             };
             // One look whether there is something is no search.
@@ -80,7 +80,7 @@ fn damaged() -> SlowDisk {
 
 fn lose_graph(disk: &SlowDisk) {
     let mut gone = WriteBatch::default();
-    let range = keys::tile_range(LOST_ID);
+    let range = keys::dimension_range(keys::TILE, LOST_ID);
     let tiles = disk.disk.scan(Family::Meta, &range.start..&range.end, usize::MAX).unwrap();
     assert!(!tiles.is_empty());
     tiles.into_iter().for_each(|(key, _)| gone.delete(Family::Meta, key));
@@ -186,7 +186,7 @@ fn a_dimension_can_be_removed_while_its_columns_are_searched_for() {
     update_until(&mut app, "it is removed", |world| !world.resource::<Heard<DimensionRemoved>>().0.is_empty());
     assert_eq!(heard::<DimensionRemoved>(&app).len(), 1);
     assert_eq!(heard::<DimensionRemoved>(&app)[0].error, None);
-    for range in [keys::tile_range(LOST_ID), keys::summary_dimension_range(LOST_ID)] {
+    for range in [keys::dimension_range(keys::TILE, LOST_ID), keys::dimension_range(keys::SUMMARY, LOST_ID)] {
         assert!(disk.disk.scan(Family::Meta, &range.start..&range.end, 1).unwrap().is_empty());
     }
 }

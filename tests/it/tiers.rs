@@ -30,7 +30,7 @@ fn plugin(disk: &Arc<MemoryStore>, promotion: Promotion) -> TerranePlugin {
 
 fn tier(disk: &MemoryStore, block: BlockPos) -> Option<Tier> {
     // A copy, so that the running world's session is left alone.
-    let world = WorldStore::from_store(Box::new(disk.snapshot())).unwrap();
+    let world = WorldStore::from_store(Arc::new(disk.snapshot())).unwrap();
     world.tier(ChunkGroup::of(DIMENSION, block.chunk())).unwrap()
 }
 

@@ -121,7 +121,7 @@ mod tests {
     /// Ground of four stored chunks, of which those at these heights are damaged.
     fn ground(policy: DamagedGround, is_sparse: bool, damaged: &[i64]) -> (ColumnSource, Arc<WorldStore>) {
         let disk = Arc::new(MemoryStore::new());
-        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
         if is_sparse {
             store.make_sparse(DIMENSION).unwrap();
         }
@@ -171,7 +171,7 @@ mod tests {
     fn a_chunk_that_is_none_though_its_checksum_is_right_is_kept_aside() {
         let disk = Arc::new(MemoryStore::new());
         let (mut ground, _) = ground(DamagedGround::Regenerate, false, &[]);
-        let store = Arc::new(WorldStore::from_store(Box::new(disk.clone())).unwrap());
+        let store = Arc::new(WorldStore::from_store(disk.clone()).unwrap());
         ground.store = Arc::downgrade(&store);
         let value = envelope::sealed(3, &[9; 30]);
         let mut writes = WriteBatch::default();

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use bevy_terrane::storage::{
-//!     Change, Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, conformance,
+//!     Durability, Entry, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, conformance,
 //! };
 //! use std::collections::BTreeMap;
 //! use std::ops::Range;
@@ -36,9 +36,9 @@
 //!         let mut map = self.0.lock().unwrap();
 //!         for required in batch.preconditions() {
 //!             let stored = map.get(&(required.family, required.key.clone()));
-//!             required.check(stored.map(Vec::as_slice), self.path())?;
+//!             required.require(stored.map(Vec::as_slice), self.path())?;
 //!         }
-//!         for Change { family, key, value } in batch.into_changes() {
+//!         for Entry { family, key, value } in batch.into_changes() {
 //!             match value {
 //!                 Some(value) => map.insert((family, key), value),
 //!                 None => map.remove(&(family, key)),
@@ -49,10 +49,6 @@
 //!
 //!     fn sync(&self) -> Result<(), StoreError> {
 //!         Ok(())
-//!     }
-//!
-//!     fn approximate_bytes(&self) -> Result<u64, StoreError> {
-//!         Ok(self.0.lock().unwrap().iter().map(|((_, key), value)| (key.len() + value.len()) as u64).sum())
 //!     }
 //! }
 //!

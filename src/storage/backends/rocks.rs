@@ -12,7 +12,7 @@ mod tests;
 
 use crate::storage::error::without_folder;
 use crate::storage::{
-    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys,
+    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys,
 };
 pub(in crate::storage) use remains::{LostFile, Remains};
 use reopening::{Database, Keeper};
@@ -125,15 +125,6 @@ impl RocksStore {
         database.cf_handle(family.name()).ok_or_else(|| {
             let reason = "the database was opened without this column family";
             StoreError::backend(operation, Some(family), &self.path, reason)
-        })
-    }
-
-    fn family_size(&self, family: Family) -> Result<FamilySize, StoreError> {
-        self.with(Operation::Measure, family, |database, handle| {
-            let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
-            let parts = [properties::LIVE_SST_FILES_SIZE, LIVE_BLOB_FILE_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES];
-            let bytes = parts.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
-            Ok(FamilySize { entries: property(properties::ESTIMATE_NUM_KEYS)?, bytes })
         })
     }
 
@@ -287,7 +278,7 @@ fn read_page(
     handle: &ColumnFamily,
     family: Family,
     range: Range<&[u8]>,
-    limit: PageLimit,
+    (most_entries, most_bytes): (usize, usize),
     fills_cache: bool,
 ) -> Result<Vec<KeyValue>, rocksdb::Error> {
     let (mut page, mut bytes) = (Vec::<KeyValue>::new(), 0);
@@ -300,8 +291,8 @@ fn read_page(
         let mut iterator = database.raw_iterator_cf_opt(handle, options);
         iterator.seek(page.last().map_or(range.start.to_vec(), |(last, _)| keys::after(last)));
         let before = page.len();
-        while page.len() < limit.entries
-            && bytes < limit.bytes
+        while page.len() < most_entries
+            && bytes < most_bytes
             && let Some((key, value)) = iterator.item()
         {
             bytes += key.len() + value.len();
@@ -312,7 +303,7 @@ fn read_page(
             iterator.next();
         }
         // What cannot be read lies behind a page that is full.
-        if !page.is_empty() && (page.len() >= limit.entries || bytes >= limit.bytes) {
+        if !page.is_empty() && (page.len() >= most_entries || bytes >= most_bytes) {
             break;
         }
         match (failed.take(), iterator.status()) {
@@ -350,13 +341,21 @@ impl KeyValueStore for RocksStore {
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        let limit = PageLimit { entries: limit, bytes: usize::MAX };
-        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limit, true))
+        self.with(Operation::Scan, family, |database, handle| {
+            read_page(database, handle, family, range, (limit, usize::MAX), true)
+        })
     }
 
-    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+    fn scan_page(
+        &self,
+        family: Family,
+        range: Range<&[u8]>,
+        most_entries: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
         // A walk over everything must not push out of the cache what a game reads.
-        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limit, false))
+        let limits = (most_entries, most_bytes);
+        self.with(Operation::Scan, family, |database, handle| read_page(database, handle, family, range, limits, false))
     }
 
     fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
@@ -372,7 +371,7 @@ impl KeyValueStore for RocksStore {
                 let handle = self.family(database, Operation::Read, required.family)?;
                 let stored = database.get_pinned_cf(handle, &required.key);
                 let stored = stored.map_err(self.error(Operation::Read, Some(required.family)))?;
-                required.check(stored.as_deref(), &self.path)?;
+                required.require(stored.as_deref(), &self.path)?;
             }
             let mut writes = rocksdb::WriteBatch::default();
             for change in batch.into_changes() {
@@ -392,14 +391,6 @@ impl KeyValueStore for RocksStore {
         self.change(Operation::Sync, Durability::Sync, |database| Ok(database.flush_wal(true)))
     }
 
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        let mut bytes = 0_u64;
-        for family in Family::ALL {
-            bytes = bytes.saturating_add(self.family_size(family)?.bytes);
-        }
-        Ok(bytes)
-    }
-
     fn written_bytes(&self) -> Option<u64> {
         // What flushes and compactions write includes blob files.
         let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
@@ -407,7 +398,12 @@ impl KeyValueStore for RocksStore {
     }
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
-        self.family_size(family).map(Some)
+        self.with(Operation::Measure, family, |database, handle| {
+            let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
+            let parts = [properties::LIVE_SST_FILES_SIZE, LIVE_BLOB_FILE_SIZE, properties::CUR_SIZE_ALL_MEM_TABLES];
+            let bytes = parts.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
+            Ok(Some(FamilySize { entries: property(properties::ESTIMATE_NUM_KEYS)?, bytes }))
+        })
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {

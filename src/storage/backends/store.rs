@@ -5,7 +5,6 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A key and its value.
@@ -28,11 +27,18 @@ pub trait KeyValueStore: Send + Sync {
     /// The first `limit` entries of `range`, keys ascending. To go on, start again behind the last key.
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
-    /// The first entries of `range`, keys ascending, as many as `limit` allows. Empty only if there are none.
-    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
+    /// The first entries of `range`, keys ascending: at most so many, and none behind the one with which their keys and values
+    /// come to `most_bytes`. Empty only if there are none.
+    fn scan_page(
+        &self,
+        family: Family,
+        range: Range<&[u8]>,
+        most_entries: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
         let (mut page, mut bytes, mut start) = (Vec::new(), 0, range.start.to_vec());
-        while page.len() < limit.entries && bytes < limit.bytes {
-            let next = self.scan(family, &start[..]..range.end, FEW.min(limit.entries - page.len()))?;
+        while page.len() < most_entries && bytes < most_bytes {
+            let next = self.scan(family, &start[..]..range.end, FEW.min(most_entries - page.len()))?;
             let Some((last, _)) = next.last() else { break };
             start = keys::after(last);
             bytes += next.iter().map(entry_bytes).sum::<usize>();
@@ -50,9 +56,6 @@ pub trait KeyValueStore: Send + Sync {
 
     /// Makes everything written so far survive a loss of power.
     fn sync(&self) -> Result<(), StoreError>;
-
-    /// About how much room all entries take, for statistics.
-    fn approximate_bytes(&self) -> Result<u64, StoreError>;
 
     /// About how many entries a family has and how much room they take, for statistics; `None` if nobody can tell without
     /// looking at all of them.
@@ -104,15 +107,6 @@ pub trait KeyValueStore: Send + Sync {
 /// Entries that are read at a time where the size of values cannot be known before.
 const FEW: usize = 16;
 
-/// How much may be in a page of a scan. The first entry is in it whatever its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageLimit {
-    /// Entries, at most.
-    pub entries: usize,
-    /// With so many bytes of keys and values the page ends.
-    pub bytes: usize,
-}
-
 /// The bytes of a key and its value.
 pub(in crate::storage) fn entry_bytes((key, value): &KeyValue) -> usize {
     key.len() + value.len()
@@ -127,65 +121,6 @@ pub struct Backup {
     pub made_at: SystemTime,
     /// The bytes that it restores. Backups share what they have in common, so the folder takes less than their sum.
     pub bytes: u64,
-}
-
-/// A store that others have a handle to as well.
-impl<S: KeyValueStore + ?Sized> KeyValueStore for Arc<S> {
-    fn path(&self) -> &Path {
-        (**self).path()
-    }
-
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).get(family, key)
-    }
-
-    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        (**self).multi_get(family, keys)
-    }
-
-    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
-        (**self).scan(family, range, limit)
-    }
-
-    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        (**self).write(batch, durability)
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        (**self).sync()
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        (**self).approximate_bytes()
-    }
-
-    fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
-        (**self).approximate_family(family)
-    }
-
-    fn expected_entries(&self, family: Family) -> Result<Option<RangeInclusive<u64>>, StoreError> {
-        (**self).expected_entries(family)
-    }
-
-    fn written_bytes(&self) -> Option<u64> {
-        (**self).written_bytes()
-    }
-
-    fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
-        (**self).approximate_range_bytes(family, range)
-    }
-
-    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
-        (**self).scan_page(family, range, limit)
-    }
-
-    fn compact(&self, family: Family) -> Result<(), StoreError> {
-        (**self).compact(family)
-    }
-
-    fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
-        (**self).back_up(folder, keep)
-    }
 }
 
 /// How much there is in a family, about.
@@ -276,40 +211,29 @@ pub enum Durability {
 /// later one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
-    preconditions: Vec<Precondition>,
-    changes: Vec<Change>,
+    preconditions: Vec<Entry>,
+    changes: Vec<Entry>,
     bytes: u64,
 }
 
-/// One put, or with no value one delete.
+/// A key and what is to be there, or must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct Entry {
     /// In which family.
     pub family: Family,
-    /// Under which key.
+    /// The key.
     pub key: Vec<u8>,
-    /// What is to be there; `None` for nothing.
+    /// What is under it; `None` for nothing.
     pub value: Option<Vec<u8>>,
 }
 
-/// What must be stored before a batch is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Precondition {
-    /// In which family.
-    pub family: Family,
-    /// Under which key.
-    pub key: Vec<u8>,
-    /// What must be there; `None` for nothing.
-    pub expected: Option<Vec<u8>>,
-}
-
-impl Precondition {
+impl Entry {
     /// Compares what is stored in the store at `path` with what must be there.
     ///
     /// # Errors
     /// [`StoreError::PreconditionFailed`] if that is something else.
-    pub fn check(&self, stored: Option<&[u8]>, path: &Path) -> Result<(), StoreError> {
-        if stored == self.expected.as_deref() {
+    pub fn require(&self, stored: Option<&[u8]>, path: &Path) -> Result<(), StoreError> {
+        if stored == self.value.as_deref() {
             return Ok(());
         }
         Err(StoreError::PreconditionFailed { family: self.family, key: self.key.clone(), path: path.to_path_buf() })
@@ -319,21 +243,21 @@ impl Precondition {
 impl WriteBatch {
     /// Stores `value` under `key`.
     pub fn put(&mut self, family: Family, key: impl Into<Vec<u8>>, value: Vec<u8>) {
-        self.push(Change { family, key: key.into(), value: Some(value) });
+        self.push(Entry { family, key: key.into(), value: Some(value) });
     }
 
     /// Removes `key`, if it is there.
     pub fn delete(&mut self, family: Family, key: impl Into<Vec<u8>>) {
-        self.push(Change { family, key: key.into(), value: None });
+        self.push(Entry { family, key: key.into(), value: None });
     }
 
     /// The batch is written only if `expected` is stored under `key` at that moment, before the batch's own changes.
     /// `None` stands for nothing. All preconditions of a batch must hold.
     pub fn require(&mut self, family: Family, key: impl Into<Vec<u8>>, expected: Option<Vec<u8>>) {
-        self.preconditions.push(Precondition { family, key: key.into(), expected });
+        self.preconditions.push(Entry { family, key: key.into(), value: expected });
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: Entry) {
         self.bytes += (change.key.len() + change.value.as_ref().map_or(0, Vec::len)) as u64;
         self.changes.push(change);
     }
@@ -360,17 +284,17 @@ impl WriteBatch {
     }
 
     /// What must be stored.
-    pub fn preconditions(&self) -> &[Precondition] {
+    pub fn preconditions(&self) -> &[Entry] {
         &self.preconditions
     }
 
-    /// The puts and deletes, in their order.
-    pub fn changes(&self) -> &[Change] {
+    /// The puts and, without a value, deletes, in their order.
+    pub fn changes(&self) -> &[Entry] {
         &self.changes
     }
 
-    /// The puts and deletes, in their order.
-    pub fn into_changes(self) -> Vec<Change> {
+    /// The puts and, without a value, deletes, in their order.
+    pub fn into_changes(self) -> Vec<Entry> {
         self.changes
     }
 }

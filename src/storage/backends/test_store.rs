@@ -28,7 +28,7 @@ struct Inner {
 
 impl TestStore {
     pub(in crate::storage) fn world(&self) -> WorldStore {
-        WorldStore::from_store(Box::new(self.clone())).unwrap()
+        WorldStore::from_store(Arc::new(self.clone())).unwrap()
     }
 
     pub(in crate::storage) fn fail_writes(&self, fail: bool) {
@@ -157,10 +157,6 @@ impl KeyValueStore for TestStore {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.0.memory.sync()
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.0.memory.approximate_bytes()
     }
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {

@@ -240,7 +240,7 @@ fn put_rest(store: &TestStore) {
     import.4.lost.more = 9;
     let mut batch = WriteBatch::default();
     batch.put(Family::Meta, keys::import_key(OVERWORLD, 0xdead_beef), record::encode(&import));
-    batch.put(Family::Meta, keys::removal_key(RUINS), Vec::new());
+    batch.put(Family::Meta, keys::key_of_dimension(keys::REMOVAL, RUINS), Vec::new());
     batch.put(Family::Chunks, keys::chunk_key(OVERWORLD, LOST), LOST_CHUNK.to_vec());
     store.write(batch, Durability::Process).unwrap();
 }

@@ -192,15 +192,18 @@ impl Listing {
             self.world.import_record(dimension, number, value).unwrap();
             return Some(format!("import ({} {number}): {}", dimension.0, import_text(value)));
         }
-        if let Some(dimension) = keys::parse_own_seed_key(key) {
+        if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
             return Some(format!("seed ({}): ({})", dimension.0, self.world.read_own_seed(dimension, value).unwrap()));
         }
-        if let Some(dimension) = keys::parse_clock_key(key) {
+        if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
             let clock = duration(self.world.read_clock(dimension, value).unwrap());
             return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
         }
-        let marked = keys::parse_sparse_key(key).map(|dimension| format!("sparse ({}): ", dimension.0));
-        marked.or_else(|| keys::parse_removal_key(key).map(|dimension| format!("removal ({}): ", dimension.0)))
+        let marked =
+            keys::parse_key_of_dimension(keys::SPARSE, key).map(|dimension| format!("sparse ({}): ", dimension.0));
+        marked.or_else(|| {
+            keys::parse_key_of_dimension(keys::REMOVAL, key).map(|dimension| format!("removal ({}): ", dimension.0))
+        })
     }
 
     fn of_ground(&self, key: &[u8], value: &[u8]) -> Option<String> {

@@ -29,19 +29,9 @@ pub(in crate::storage) fn parse_chunk_key(key: &[u8]) -> Option<(DimensionId, Ch
     Some((DimensionId(u64::from_be_bytes(*dimension)), pos))
 }
 
-/// The range of the keys of all chunks of a dimension.
-pub fn chunk_dimension_range(dimension: DimensionId) -> Range<Vec<u8>> {
-    chunk_cube_range(dimension, ChunkPos::new(0, 0, 0), i64::BITS)
-}
-
-/// The range of the keys of the aligned 4^3 group that holds `chunk`, and of no others.
-pub fn chunk_group_range(dimension: DimensionId, chunk: ChunkPos) -> Range<Vec<u8>> {
-    chunk_cube_range(dimension, chunk, 2)
-}
-
 /// The range of the keys of the aligned cube of 2^`shift` chunks a side that holds `chunk`, and of no others.
 /// With a `shift` of 64 that is the whole dimension.
-pub(in crate::storage) fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
+pub fn chunk_cube_range(dimension: DimensionId, chunk: ChunkPos, shift: u32) -> Range<Vec<u8>> {
     let size_mask = span(shift) as i64;
     // With the sign bit flipped the lowest coordinate has no bit set, also in a cube that spans zero.
     let first = |coordinate: i64| ((coordinate ^ i64::MIN) & !size_mask) ^ i64::MIN;

@@ -61,7 +61,15 @@ proptest! {
                 prop_assert!(!range.contains(&chunk_key(elsewhere, other).to_vec()));
             }
         }
-        prop_assert_eq!(chunk_group_range(dimension, pos), chunk_cube_range(dimension, pos, 2));
+    }
+
+    #[test]
+    fn the_range_of_a_prefix_is_of_what_begins_with_it(
+        prefix in proptest::collection::vec(prop_oneof![any::<u8>(), Just(u8::MAX)], 0..5),
+        key in proptest::collection::vec(prop_oneof![any::<u8>(), Just(u8::MAX)], 0..9),
+    ) {
+        prop_assert_eq!(range_of(&prefix).contains(&key), key.starts_with(&prefix));
+        prop_assert!(range_of(&prefix).contains(&[prefix, key].concat()));
     }
 
     #[test]
@@ -93,12 +101,12 @@ proptest! {
         prop_assert!(range.contains(&place_key(dimension, ColumnPos::new(x, high), Uuid::max())));
         prop_assert_eq!(range.contains(&place_key(dimension, other, id)), x == other.x);
 
-        prop_assert!(place_dimension_range(dimension).contains(&key));
-        prop_assert!(!place_dimension_range(beside_it).contains(&key));
+        prop_assert!(dimension_range(PLACE, dimension).contains(&key));
+        prop_assert!(!dimension_range(PLACE, beside_it).contains(&key));
 
         prop_assert_eq!(parse_viewer_key(&viewer_key(dimension, id)), Some((dimension, id)));
-        prop_assert!(viewer_range(dimension).contains(&viewer_key(dimension, id)));
-        prop_assert!(!viewer_range(dimension).contains(&viewer_key(beside_it, id)));
+        prop_assert!(dimension_range(VIEWER, dimension).contains(&viewer_key(dimension, id)));
+        prop_assert!(!dimension_range(VIEWER, dimension).contains(&viewer_key(beside_it, id)));
 
         let (pos, beside) = (column.chunk(y), other.chunk(other_y));
         let key = block_ticks_key(dimension, pos);
@@ -109,8 +117,8 @@ proptest! {
         prop_assert!(range.contains(&key));
         prop_assert_eq!(range.contains(&block_ticks_key(dimension, beside)), x == other.x);
         prop_assert!(!range.contains(&block_ticks_key(beside_it, pos)));
-        prop_assert!(block_ticks_dimension_range(dimension).contains(&key));
-        prop_assert!(!block_ticks_dimension_range(beside_it).contains(&key));
+        prop_assert!(dimension_range(BLOCK_TICKS, dimension).contains(&key));
+        prop_assert!(!dimension_range(BLOCK_TICKS, beside_it).contains(&key));
 
         let name = id.to_string();
         let key = object_key(dimension, Some(column), &name);
@@ -121,35 +129,35 @@ proptest! {
         prop_assert!(range.contains(&key) && !range.contains(&nowhere));
         prop_assert_eq!(range.contains(&object_key(dimension, Some(other), &name)), x == other.x);
         for key in [key, nowhere] {
-            prop_assert!(object_dimension_range(dimension).contains(&key));
-            prop_assert!(!object_dimension_range(beside_it).contains(&key));
+            prop_assert!(dimension_range(OBJECT, dimension).contains(&key));
+            prop_assert!(!dimension_range(OBJECT, beside_it).contains(&key));
         }
         let number = dimension.0 as u32;
         let key = import_key(dimension, number);
         prop_assert_eq!(parse_import_key(&key), Some((dimension, number)));
-        prop_assert!(import_range(dimension).contains(&key) && !import_range(beside_it).contains(&key));
+        prop_assert!(dimension_range(IMPORT, dimension).contains(&key) && !dimension_range(IMPORT, beside_it).contains(&key));
 
         let tile = TilePos::new(x, z);
         prop_assert_eq!(parse_tile_key(&tile_key(dimension, tile)), Some((dimension, tile)));
         let batch = BatchPos::new(x, z);
         prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
         prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
-        prop_assert_eq!(parse_removal_key(&removal_key(dimension)), Some(dimension));
-        prop_assert_eq!(parse_sparse_key(&sparse_key(dimension)), Some(dimension));
-        prop_assert_eq!(parse_clock_key(&clock_key(dimension)), Some(dimension));
-        prop_assert_eq!(parse_own_seed_key(&own_seed_key(dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(REMOVAL, &key_of_dimension(REMOVAL, dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(SPARSE, &key_of_dimension(SPARSE, dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(CLOCK, &key_of_dimension(CLOCK, dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(OWN_SEED, &key_of_dimension(OWN_SEED, dimension)), Some(dimension));
         prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
-        prop_assert!(tile_range(dimension).contains(&tile_key(dimension, tile)));
-        prop_assert!(!tile_range(dimension).contains(&tile_key(beside_it, tile)));
+        prop_assert!(dimension_range(TILE, dimension).contains(&tile_key(dimension, tile)));
+        prop_assert!(!dimension_range(TILE, dimension).contains(&tile_key(beside_it, tile)));
     }
 
     #[test]
     fn dimensions_are_found_by_any_name(name: String) {
         let key = dimension_key(&name);
         prop_assert_eq!(parse_dimension_key(&key), Some(&*name));
-        prop_assert!(dimension_range().contains(&key));
-        prop_assert!(!dimension_range().contains(&LAST_DIMENSION.to_vec()));
-        prop_assert!(!dimension_range().contains(&removal_key(DimensionId(0))));
+        prop_assert!(range_of(DIMENSION).contains(&key));
+        prop_assert!(!range_of(DIMENSION).contains(&LAST_DIMENSION.to_vec()));
+        prop_assert!(!range_of(DIMENSION).contains(&key_of_dimension(REMOVAL, DimensionId(0))));
         let no_text = [&key[..], &[0xff]].concat();
         prop_assert_eq!(parse_dimension_key(&no_text), None);
     }
@@ -159,10 +167,10 @@ proptest! {
         for family in Family::ALL {
             let copy = damaged_key(family, &key, &value);
             prop_assert_eq!(parse_damaged_key(&copy), Some((family, &key[..])));
-            prop_assert!(damaged_range().contains(&copy));
+            prop_assert!(range_of(DAMAGED).contains(&copy));
             prop_assert_eq!(copy == damaged_key(family, &key, &other), value == other);
         }
-        prop_assert!(!damaged_range().contains(&HEADER.to_vec()));
+        prop_assert!(!range_of(DAMAGED).contains(&HEADER.to_vec()));
         let elsewhere = [DAMAGED, b"elsewhere:", &key[..], b"1234"].concat();
         prop_assert_eq!(parse_damaged_key(&elsewhere), None);
     }

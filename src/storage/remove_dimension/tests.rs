@@ -392,10 +392,6 @@ impl KeyValueStore for ForgetfulDisk {
         self.keep(self.now.snapshot());
         Ok(())
     }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.now.approximate_bytes()
-    }
 }
 
 #[test]
@@ -403,7 +399,7 @@ fn the_name_is_never_free_before_all_else_is_durably_gone() {
     let expected = expected();
     let disk = Arc::new(ForgetfulDisk { now: filled(&[0, 1, 2]).snapshot(), ..ForgetfulDisk::default() });
     disk.sync().unwrap();
-    let world = WorldStore::from_store(Box::new(Arc::clone(&disk))).unwrap();
+    let world = WorldStore::from_store(disk.clone()).unwrap();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     let states = std::mem::take(&mut *disk.synced.lock().unwrap());
     // At first, the session, the mark, the sync at the end, the name.

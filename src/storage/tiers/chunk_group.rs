@@ -66,7 +66,7 @@ impl ChunkGroup {
 
     /// The keys of its chunks when it is hot.
     pub(in crate::storage) fn range(self) -> Range<Vec<u8>> {
-        keys::chunk_group_range(self.dimension, self.first)
+        keys::chunk_cube_range(self.dimension, self.first, GROUP_SHIFT)
     }
 
     /// Under this key it lies when it is cold, with the other groups of its cube of 16 x 16 x 16 chunks.

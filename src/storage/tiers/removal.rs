@@ -6,15 +6,15 @@ use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::storage::tiers::chunk_group::GROUP_VOLUME;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::tiers::heat::Placed;
-use crate::storage::{ChunkGroup, Family, PageLimit, StoreError, Tier, WorldStore, keys};
+use crate::storage::{ChunkGroup, Family, StoreError, Tier, WorldStore, keys};
 use std::collections::BTreeSet;
 
 /// Of the side of a cube over the square of a graph's tile, as a power of two.
 const CUBE_SHIFT: u32 = 5;
 /// So many cubes of which nothing can be read are looked into: if it were all, there would be no end.
 const MAX_DAMAGED: u32 = 64;
-/// What is read at a time of a cube.
-const PAGE: PageLimit = PageLimit { entries: 4096, bytes: 4 << 20 };
+/// Entries of a cube that are read at a time, and bytes of them.
+const PAGE: (usize, usize) = (4096, 4 << 20);
 
 impl Moves<'_> {
     /// Takes chunks out of a group, in whatever tier it lies; what is left of it stays there. Gives how many there were. A
@@ -75,7 +75,7 @@ impl WorldStore {
             let family = tier.family();
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
             loop {
-                let page = match self.store.scan_page(family, &range.start..&range.end, PAGE) {
+                let page = match self.store.scan_page(family, &range.start..&range.end, PAGE.0, PAGE.1) {
                     // Nobody can tell which of them are in it.
                     Err(StoreError::Damaged { .. }) if has_damaged => {
                         let side = || (0..8).map(|group| group * 4);

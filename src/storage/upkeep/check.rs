@@ -219,9 +219,9 @@ impl<'a> Checker<'a> {
             world.summary(dimension, column, value)?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
-        } else if let Some(dimension) = keys::parse_clock_key(key) {
+        } else if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
             world.read_clock(dimension, value)?;
-        } else if let Some(dimension) = keys::parse_own_seed_key(key) {
+        } else if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
             world.read_own_seed(dimension, value)?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {
             world.open_object(dimension, name, value)?;
@@ -269,8 +269,8 @@ impl<'a> Checker<'a> {
 
 /// Keys that are whole if they can be read, whatever is under them.
 fn says_all_by_itself(key: &[u8]) -> bool {
-    keys::parse_removal_key(key).is_some()
-        || keys::parse_sparse_key(key).is_some()
+    keys::parse_key_of_dimension(keys::REMOVAL, key).is_some()
+        || keys::parse_key_of_dimension(keys::SPARSE, key).is_some()
         || keys::parse_cooling_key(key).is_some()
         || keys::parse_damaged_key(key).is_some()
 }

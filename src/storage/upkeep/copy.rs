@@ -1,7 +1,7 @@
 //! A copy of all that is stored, byte for byte, from one backend to another.
 
 use super::UpkeepError;
-use crate::storage::walk::{Found, Walk, all_keys};
+use crate::storage::walk::{all_keys, walk};
 use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use crate::work::Progress;
 use std::ops::ControlFlow;
@@ -29,20 +29,20 @@ pub fn copy_store(
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<CopyReport, UpkeepError> {
     expect_empty(to)?;
-    let mut walk = Walk::new(from, Family::ALL.map(|family| (family, all_keys())), progress)?;
-    let end = walk.run(|found| match found {
-        Found::Page(family, page) => {
+    let ranges = Family::ALL.map(|family| (family, all_keys()));
+    let (copied, finished) = walk(from, ranges, progress, |family, found| match found {
+        Ok(page) => {
             let mut writes = WriteBatch::default();
             page.iter().for_each(|(key, value)| writes.put(family, key.clone(), value.clone()));
             Ok(to.write(writes, Durability::Process)?)
         }
-        Found::Unreadable(range) => {
-            let (family, path) = (range.family, from.path().to_path_buf());
+        Err(range) => {
+            let path = from.path().to_path_buf();
             Err(UpkeepError::Store(StoreError::Damaged { family, path, reason: range.to_string() }))
         }
     })?;
     to.sync()?;
-    Ok(CopyReport { copied: walk.done(), finished: end.is_continue() })
+    Ok(CopyReport { copied, finished })
 }
 
 /// Nothing of two worlds may be mixed.

@@ -93,7 +93,7 @@ impl WorldStore {
 
     fn players(&self) -> Result<Vec<StoredPlayer>, StoreError> {
         let mut players = Vec::new();
-        self.scan_all(Family::Meta, keys::all_players_range(), |key, _| {
+        self.scan_all(Family::Meta, keys::range_of(keys::PLAYER), |key, _| {
             let (name, id) = self.parsed(Family::Meta, key, keys::parse_player_key)?;
             let place = match self.entity(id) {
                 Ok(Some(record)) if record.player().as_deref() == Some(name) => Some((record.dimension, record.block)),

@@ -69,9 +69,9 @@ pub fn salvage_world(
 }
 
 /// The database in a folder, or what is left of it.
-fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Box<dyn KeyValueStore>, StoreError> {
+fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Arc<dyn KeyValueStore>, StoreError> {
     let error = match RocksStore::open_to_read(path) {
-        Ok(store) => return Ok(Box::new(store)),
+        Ok(store) => return Ok(Arc::new(store)),
         Err(error) => error,
     };
     let (first, reason) = match error {
@@ -83,7 +83,7 @@ fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Resu
     let (remains, files) = Remains::open(path, scratch)?;
     let others = files.into_iter().filter(|file| file.path != first);
     others.for_each(|LostFile { path, reason }| lost.add(Damage::File { path, reason }));
-    Ok(Box::new(remains))
+    Ok(Arc::new(remains))
 }
 
 /// Makes a world of a backup, in the folder `path`, which must be empty or not there yet: of the newest one in `backups`, or

@@ -8,9 +8,10 @@ use crate::storage::dimensions::DimensionRecord;
 use crate::storage::tiers::{LOST_CHUNK, cluster};
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::values::{record, registry_lists};
-use crate::storage::walk::{Found, Walk};
+use crate::storage::walk::walk;
 use crate::storage::{
-    ChunkGroup, DimensionOrigin, Durability, Family, KeyValueStore, StoreError, Tier, WorldStore, WriteBatch, keys,
+    ChunkGroup, DimensionOrigin, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, UnreadableRange,
+    WorldStore, WriteBatch, keys,
 };
 use crate::work::Progress;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +65,9 @@ pub(super) fn salvage_rest(
     let report = SalvageReport { damage: lost_files, ..SalvageReport::default() };
     let (checker, dimensions) = (Checker::new(from)?, Dimensions::default());
     let mut salvage = Salvage { from, to, checker, lost, dimensions, report };
-    let mut walk = Walk::new(&*from.store, check::ranges(), progress)?;
-    let end = walk.run(|found| salvage.take(found))?;
-    salvage.report.read = walk.done();
-    if end.is_continue() {
+    let (read, finished) = walk(&*from.store, check::ranges(), progress, |family, found| salvage.take(family, found))?;
+    salvage.report.read = read;
+    if finished {
         salvage.finish()?;
     }
     Ok(salvage.report)
@@ -105,16 +105,16 @@ impl Dimensions {
 }
 
 impl Salvage<'_> {
-    fn take(&mut self, found: Found) -> Result<(), UpkeepError> {
+    fn take(&mut self, family: Family, found: Result<&[KeyValue], UnreadableRange>) -> Result<(), UpkeepError> {
         match found {
-            Found::Page(family, page) => {
+            Ok(page) => {
                 let mut writes = WriteBatch::default();
                 page.iter().try_for_each(|(key, value)| self.take_entry(family, key, value, &mut writes))?;
                 self.to.write(writes, Durability::Process)?;
             }
-            Found::Unreadable(range) => {
-                self.checker.miss(range.family);
-                self.lost.insert(range.family);
+            Err(range) => {
+                self.checker.miss(family);
+                self.lost.insert(family);
                 self.report.damage.add(Damage::Unreadable(range));
             }
         }
@@ -288,7 +288,7 @@ impl Salvage<'_> {
             without_graph.extend(columns.keys());
         }
         for dimension in &*without_graph {
-            let range = keys::tile_range(*dimension);
+            let range = keys::dimension_range(keys::TILE, *dimension);
             loop {
                 let page = self.to.scan(Family::Meta, &range.start..&range.end, 1_024)?;
                 if page.is_empty() {

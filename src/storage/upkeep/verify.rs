@@ -3,7 +3,7 @@
 use super::Listed;
 use super::check::{self, Checker, Verdict};
 use crate::space::{ChunkPos, DimensionId};
-use crate::storage::walk::{Found, Walk};
+use crate::storage::walk::walk;
 use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, UnreadableRange, WorldStore};
 use crate::work::Progress;
 use std::ops::ControlFlow;
@@ -89,10 +89,9 @@ impl WorldStore {
     pub fn verify(&self, progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
         let mut checker = Checker::new(self)?;
-        let mut walk = Walk::new(&*self.store, check::ranges(), progress)?;
-        let end = walk.run(|found| {
+        let (read, finished) = walk(&*self.store, check::ranges(), progress, |family, found| {
             match found {
-                Found::Page(family, page) => {
+                Ok(page) => {
                     for (key, value) in page {
                         match checker.check(family, key, value)? {
                             Verdict::Whole => {}
@@ -103,14 +102,14 @@ impl WorldStore {
                         }
                     }
                 }
-                Found::Unreadable(range) => {
-                    checker.miss(range.family);
+                Err(range) => {
+                    checker.miss(family);
                     report.damage.add(Damage::Unreadable(range));
                 }
             }
             Ok::<_, StoreError>(())
         })?;
-        (report.read, report.finished) = (walk.done(), end.is_continue());
+        (report.read, report.finished) = (read, finished);
         report.marked_lost = checker.marked_lost();
         if report.finished && self.store.get(Family::Meta, crate::storage::keys::HEADER) == Ok(None) {
             let (family, what) = (Family::Meta, StoredItem::Header);

@@ -10,7 +10,7 @@ use std::time::Duration;
 impl WorldStore {
     /// The clock of a dimension as it was saved last; `None` if it never was.
     pub fn clock(&self, dimension: DimensionId) -> Result<Option<Duration>, StoreError> {
-        let value = self.store.get(Family::Meta, &keys::clock_key(dimension))?;
+        let value = self.store.get(Family::Meta, &keys::key_of_dimension(keys::CLOCK, dimension))?;
         value.map(|value| self.read_clock(dimension, &value)).transpose()
     }
 
@@ -38,7 +38,11 @@ impl WorldStore {
 
 fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch) {
     for (dimension, clock) in clocks {
-        writes.put(Family::Meta, keys::clock_key(*dimension), envelope::sealed(0, &record::encode(clock)));
+        writes.put(
+            Family::Meta,
+            keys::key_of_dimension(keys::CLOCK, *dimension),
+            envelope::sealed(0, &record::encode(clock)),
+        );
     }
 }
 
@@ -59,7 +63,9 @@ mod tests {
         store.world().save_clocks(&clocks(7)).unwrap();
         assert_eq!(store.world().clock(DimensionId(3)), Ok(Some(Duration::from_secs(7))));
         assert_eq!(store.world().clock(DimensionId(4)), Ok(None));
-        store.tamper(Family::Meta, &keys::clock_key(DimensionId(3)), |value| *value.last_mut().unwrap() ^= 1);
+        store.tamper(Family::Meta, &keys::key_of_dimension(keys::CLOCK, DimensionId(3)), |value| {
+            *value.last_mut().unwrap() ^= 1
+        });
         let error = store.world().clock(DimensionId(3)).unwrap_err().to_string();
         assert!(error.contains("the clock of dimension 3"), "{error}");
     }

@@ -26,7 +26,7 @@ impl WorldStore {
     /// The pre-generations of a dimension by their numbers, damaged ones too.
     pub fn pregenerations(&self, dimension: DimensionId) -> Result<Vec<PregenerationEntry>, StoreError> {
         let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::pregeneration_range(dimension), |key, value| {
+        self.scan_all(Family::Meta, keys::dimension_range(keys::PREGENERATION, dimension), |key, value| {
             let (_, number) = self.parsed(Family::Meta, key, keys::parse_pregeneration_key)?;
             found.push((number, self.pregeneration(dimension, number, value)));
             Ok(())

@@ -1,7 +1,7 @@
 //! The pieces of a dimension's graph of stored columns, each a square of 32 x 32 columns in an [envelope](crate::storage::envelope).
 
 use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
-use crate::storage::walk::{Found, Walk};
+use crate::storage::walk::walk;
 use crate::storage::{
     Durability, Family, StoreError, StoredItem, StoredTile, Tier, UnreadableRange, WorldStore, WriteBatch, envelope,
     keys,
@@ -12,8 +12,8 @@ use std::ops::{ControlFlow, Range};
 
 /// What tells that a column is stored.
 fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
-    let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::chunk_dimension_range(dimension)));
-    [(Family::Meta, keys::summary_dimension_range(dimension)), hot, warm, cold]
+    let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::dimension_range(keys::CHUNK, dimension)));
+    [(Family::Meta, keys::dimension_range(keys::SUMMARY, dimension)), hot, warm, cold]
 }
 
 /// The masks of the batches of a tile.
@@ -45,7 +45,7 @@ impl WorldStore {
     /// The saved pieces of a dimension's graph of stored columns, by ascending x and z.
     pub fn stored_tiles(&self, dimension: DimensionId) -> Result<Vec<StoredTile>, StoreError> {
         let mut tiles = Vec::new();
-        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, value| {
+        self.scan_all(Family::Meta, keys::dimension_range(keys::TILE, dimension), |key, value| {
             let (dimension, tile) = self.parsed(Family::Meta, key, keys::parse_tile_key)?;
             tiles.push((tile, self.tile_masks(dimension, tile, value)?));
             Ok(())
@@ -81,7 +81,7 @@ impl WorldStore {
         let is_empty = |family, range: Range<Vec<u8>>| {
             self.store.scan(family, &range.start..&range.end, 1).map(|found| found.is_empty())
         };
-        if !is_empty(Family::Meta, keys::tile_range(dimension))? {
+        if !is_empty(Family::Meta, keys::dimension_range(keys::TILE, dimension))? {
             return Ok(false);
         }
         for (family, range) in places_of_columns(dimension) {
@@ -118,21 +118,17 @@ impl WorldStore {
     ) -> Result<Option<u64>, StoreError> {
         let mut tiles = BTreeMap::new();
         // It may take minutes, so it holds no lock: nobody else writes what is searched.
-        let mut walk = Walk::new(&*self.store, places_of_columns(dimension), progress)?;
-        let found = walk.run(|found| match found {
-            Found::Page(family, page) => page.iter().try_for_each(|(key, value)| {
+        let (_, finished) = walk(&*self.store, places_of_columns(dimension), progress, |family, found| match found {
+            Ok(page) => page.iter().try_for_each(|(key, value)| {
                 self.columns_of_entry(family, key, value)?.into_iter().for_each(|column| insert(&mut tiles, column));
                 Ok(())
             }),
             // Columns that are not found would be generated over.
-            Found::Unreadable(UnreadableRange { family, reason, .. }) => {
+            Err(UnreadableRange { reason, .. }) => {
                 Err(StoreError::Damaged { family, path: self.path().to_path_buf(), reason })
             }
         })?;
-        match found {
-            ControlFlow::Continue(()) => self.replace_tiles(dimension, tiles).map(Some),
-            ControlFlow::Break(()) => Ok(None),
-        }
+        if finished { self.replace_tiles(dimension, tiles).map(Some) } else { Ok(None) }
     }
 
     /// The columns that a stored entry tells of.
@@ -149,7 +145,7 @@ impl WorldStore {
     fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {
         let _writing = self.lock_writes();
         let mut writes = WriteBatch::default();
-        self.scan_all(Family::Meta, keys::tile_range(dimension), |key, _| {
+        self.scan_all(Family::Meta, keys::dimension_range(keys::TILE, dimension), |key, _| {
             writes.delete(Family::Meta, key.to_vec());
             Ok(())
         })?;

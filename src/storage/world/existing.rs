@@ -29,7 +29,7 @@ impl WorldStore {
         match config {
             StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
             StorageConfig::Path(path) => Self::open_existing_path(path, access),
-            StorageConfig::Custom(store) => Self::begin(Box::new(Arc::clone(store)), access),
+            StorageConfig::Custom(store) => Self::begin(Arc::clone(store), access),
         }
     }
 
@@ -45,7 +45,7 @@ impl WorldStore {
             Access::Maintain | Access::Write => RocksStore::open(&database, false),
         };
         let store = store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
-        let mut world = Self::begin(Box::new(store), access)?;
+        let mut world = Self::begin(Arc::new(store), access)?;
         world.folder = Some(folder);
         Ok(world)
     }
@@ -55,7 +55,7 @@ impl WorldStore {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
-    fn begin(store: Box<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
+    fn begin(store: Arc<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let failed = |source| WorldOpenError::Database { path: path.clone(), source };
         let header = match store.get(Family::Meta, keys::HEADER) {
@@ -73,7 +73,7 @@ impl WorldStore {
 
     /// The storage of a world of which anything may be missing or damaged, to be read.
     #[cfg(any(feature = "rocksdb", test))]
-    pub(in crate::storage) fn open_to_salvage(store: Box<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
+    pub(in crate::storage) fn open_to_salvage(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let header = match store.get(Family::Meta, keys::HEADER) {
             Err(StoreError::Damaged { .. }) => None,
@@ -82,7 +82,7 @@ impl WorldStore {
         Self::look_at(store, header)
     }
 
-    fn look_at(store: Box<dyn KeyValueStore>, header: Option<Vec<u8>>) -> Result<Self, WorldOpenError> {
+    fn look_at(store: Arc<dyn KeyValueStore>, header: Option<Vec<u8>>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let mut world = Self::without_session(store);
         // What a damaged one says is not known, and whoever looks for damage finds it.

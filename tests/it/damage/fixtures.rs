@@ -139,7 +139,7 @@ fn furnished(chunk: Chunk, types: &BlockRegistry) -> Chunk {
 /// Makes a world with this in it, in the format of new worlds.
 fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
-    let world = WorldStore::from_store(Box::new(store.clone())).unwrap();
+    let world = WorldStore::from_store(store.clone()).unwrap();
     world.open_dimension("overworld", &origin()).unwrap();
     world.open_dimension("nether", &DimensionOrigin { seed: u64::MAX, ..origin() }).unwrap();
     world.make_sparse(NETHER).unwrap();
@@ -151,7 +151,7 @@ fn make(lists: &RegistryLists, batch: &SaveBatch) -> MemoryStore {
 
 /// Everything in the world is what was put there.
 fn check(store: MemoryStore, lists: &RegistryLists, batch: &SaveBatch) {
-    let world = WorldStore::from_store(Box::new(store)).unwrap();
+    let world = WorldStore::from_store(Arc::new(store)).unwrap();
     assert_eq!(world.session(), 2);
     assert_eq!(&world.registry_lists().unwrap(), lists);
     assert_eq!(world.open_dimension("overworld", &origin()), Ok(OVERWORLD));

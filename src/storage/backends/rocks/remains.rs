@@ -15,7 +15,7 @@ mod tests;
 
 use super::reopening::{self, Keeper};
 use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
-use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, PageLimit, StoreError, WriteBatch, keys};
+use crate::storage::{Durability, Family, KeyValue, KeyValueStore, Operation, StoreError, WriteBatch, keys};
 use crate::work::FileError;
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::collections::BTreeMap;
@@ -281,8 +281,14 @@ impl KeyValueStore for Remains {
         self.store.scan(family, range, limit)
     }
 
-    fn scan_page(&self, family: Family, range: Range<&[u8]>, limit: PageLimit) -> Result<Vec<KeyValue>, StoreError> {
-        self.store.scan_page(family, range, limit)
+    fn scan_page(
+        &self,
+        family: Family,
+        range: Range<&[u8]>,
+        most_entries: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan_page(family, range, most_entries, most_bytes)
     }
 
     fn write(&self, _: WriteBatch, _: Durability) -> Result<(), StoreError> {
@@ -291,10 +297,6 @@ impl KeyValueStore for Remains {
 
     fn sync(&self) -> Result<(), StoreError> {
         Err(StoreError::NotWritable { path: self.path().to_path_buf() })
-    }
-
-    fn approximate_bytes(&self) -> Result<u64, StoreError> {
-        self.store.approximate_bytes()
     }
 
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {

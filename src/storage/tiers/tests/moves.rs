@@ -120,7 +120,7 @@ fn every_state_that_a_crash_can_leave_is_whole() {
 #[test]
 fn a_reader_finds_every_group_while_it_moves() {
     let store = Arc::new(MemoryStore::new());
-    let world = Arc::new(WorldStore::from_store(Box::new(store)).unwrap());
+    let world = Arc::new(WorldStore::from_store(store).unwrap());
     let positions: Vec<ChunkPos> = (0..6).map(|y| ChunkPos::new(1, 4 * y, 2)).collect();
     save(&world, positions.iter().map(|pos| (*pos, 5)));
     let is_done = AtomicBool::new(false);

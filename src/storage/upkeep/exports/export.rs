@@ -189,7 +189,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
     /// The objects that are only kept, and belong to no place outside of the box.
     fn kept(&mut self, writer: &mut Writer) -> Result<ControlFlow<()>> {
         let world = self.world;
-        let mut range = keys::object_dimension_range(self.header.number);
+        let mut range = keys::dimension_range(keys::OBJECT, self.header.number);
         if let Some(last) = &writer.progress.kept {
             range.start = keys::after(last);
         }

@@ -44,7 +44,7 @@ impl WorldStore {
     /// What the store says, or that one is damaged.
     pub fn kept_objects(&self, dimension: DimensionId) -> Result<Vec<(String, u64)>, StoreError> {
         let mut found = Vec::new();
-        self.scan_all(Family::Meta, keys::object_dimension_range(dimension), |key, value| {
+        self.scan_all(Family::Meta, keys::dimension_range(keys::OBJECT, dimension), |key, value| {
             let (_, _, name) = self.parsed(Family::Meta, key, keys::parse_object_key)?;
             found.push((name.to_owned(), self.open_object(dimension, name, value)?.version));
             Ok(())

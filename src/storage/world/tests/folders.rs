@@ -7,7 +7,7 @@ fn open(path: &Path, store: &TestStore) -> Result<WorldStore, WorldOpenError> {
     WorldStore::open_folder(path, |database, create| {
         assert_eq!(create, !path.join("world.terrane").exists());
         fs::create_dir_all(database).unwrap();
-        Ok(Box::new(store.clone()))
+        Ok(Arc::new(store.clone()))
     })
 }
 

@@ -165,7 +165,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
     // A write that fails changes nothing, and does not hinder the next one.
     for writes in 0..20 {
         begun.fail_writes_after(writes);
-        let world = WorldStore::from_store(Box::new(begun.clone()));
+        let world = WorldStore::from_store(Arc::new(begun.clone()));
         let failed = world.is_ok_and(|world| world.import_dimension(&path, &ImportOptions::default(), go_on).is_ok());
         begun.fail_writes(false);
         if failed {
