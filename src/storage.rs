@@ -23,7 +23,7 @@ mod dimensions;
 #[cfg(all(test, feature = "rocksdb"))]
 mod documented;
 mod error;
-#[cfg(any(feature = "rocksdb", test))]
+#[cfg(feature = "rocksdb")]
 mod folder;
 mod load;
 mod opacity;
@@ -44,14 +44,13 @@ pub use damage::SetAside;
 pub use dimensions::{DimensionOrigin, GeneratedBy, StoredDimension, StoredDimensionError};
 pub use error::{Operation, StoreError, StoredItem};
 pub use load::LoadedColumn;
-pub use opacity::batch_opacity::{BatchOpacity, OpacityError};
+pub use opacity::batch_opacity::BatchOpacity;
 pub use remove_dimension::RemovedDimension;
 pub use save_batch::{SaveBatch, StoredTile};
-pub use thread::CommitError;
 pub(crate) use thread::{Commit, StorageThread};
 pub use tiers::TierMoves;
 pub use tiers::chunk_group::ChunkGroup;
-pub(crate) use tiers::heat::{CoolingCursor, CoolingGroup};
+pub(crate) use tiers::heat::CoolingGroup;
 pub use tiers::tier::{Promotion, Tier, TierConfig};
 pub use values::block_ticks::StoredBlockTick;
 pub use values::entity_record::{ChildRecord, EntityRecord, ViewerRecord};

@@ -6,6 +6,7 @@ use super::tiers::cluster::Unpacked;
 use super::tiers::heat::Placed;
 use super::tiers::{LOST_CHUNK, Moves, PackedGroup, PackedGroups};
 use super::values::blocks::KnownBlocks;
+use super::values::clocks::put_clocks;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
     envelope, keys, values::block_ticks, values::stored_graph,
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How many stored values are held at a time to compare them with new ones.
-pub(super) const COMPARED_AT_ONCE: usize = 256;
+const COMPARED_AT_ONCE: usize = 256;
 
 /// More bytes of groups that become hot are not held in memory.
 const MAX_MOVES: u64 = 32 << 20;
@@ -154,7 +155,7 @@ impl GroupWriter<'_> {
             // Of a column that is stored it was air.
             None => Some(least.max((!is_sparse && self.is_stored(dimension, pos.column())?).into())),
             Some((stored, old)) => {
-                if let Err(error) = old.payload {
+                if let Err(error) = &old.payload {
                     // The world goes on with what is in memory; refusing it would lose that too.
                     self.commit.report.replaced.push(self.world.corrupt(StoredItem::Chunk(dimension, pos), error));
                     if stored != LOST_CHUNK {
@@ -278,7 +279,7 @@ impl WorldStore {
         self.add_summaries(batch, &mut commit)?;
         self.add_opacity(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
-        self.add_clocks(batch, &mut commit);
+        put_clocks(&batch.clocks, &mut commit.writes);
         for (&(dimension, tile), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }
@@ -339,35 +340,45 @@ impl WorldStore {
     }
 
     fn add_block_ticks(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
-        let lists: Vec<_> = batch
-            .block_ticks
-            .iter()
-            .map(|(&(dimension, pos), ticks)| (keys::block_ticks_key(dimension, pos), (dimension, pos), ticks))
-            .collect();
-        for lists in lists.chunks(COMPARED_AT_ONCE) {
-            let stored = lists.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-            let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
-            for ((key, (dimension, pos), ticks), stored) in lists.iter().zip(stored) {
-                let item = || StoredItem::BlockTicks(*dimension, *pos);
+        let mut values = Vec::new();
+        for (&(dimension, pos), ticks) in &batch.block_ticks {
+            let item = StoredItem::BlockTicks(dimension, pos);
+            let payload = block_ticks::encode(pos, ticks).map_err(|reason| self.corrupt(item.clone(), reason))?;
+            values.push((keys::block_ticks_key(dimension, pos), item, (!ticks.is_empty()).then_some(payload)));
+        }
+        commit.report.block_ticks += self.replace_values(&values, commit)?;
+        Ok(())
+    }
+
+    /// Adds values of `meta` in the place of what is stored of them, by their keys: what each is, and what is to be in its
+    /// envelope, or `None` for nothing. Gives how many changed.
+    pub(super) fn replace_values(
+        &self,
+        values: &[(Vec<u8>, StoredItem, Option<Vec<u8>>)],
+        commit: &mut Commit,
+    ) -> Result<usize, StoreError> {
+        let mut changed = 0;
+        for values in values.chunks(COMPARED_AT_ONCE) {
+            let keys = values.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
+            let stored = self.read_to_replace(Family::Meta, &keys, &mut commit.report)?;
+            for ((key, item, payload), stored) in values.iter().zip(stored) {
                 let old = stored.as_deref().map(Replaced::of);
                 if let (Some(stored), Some(Replaced { payload: Err(error), .. })) = (&stored, &old) {
-                    commit.report.replaced.push(self.corrupt(item(), error));
+                    commit.report.replaced.push(self.corrupt(item.clone(), error));
                     commit.set_aside(Family::Meta, key, stored);
                 }
-                if ticks.is_empty() {
-                    if old.is_some() {
-                        commit.writes.delete(Family::Meta, key.clone());
-                        commit.report.block_ticks += 1;
+                let version = |payload: &Vec<u8>| old.as_ref().map_or(Some(0), |old| old.next_version(payload, 0));
+                match payload.as_ref().map(|payload| (payload, version(payload))) {
+                    Some((payload, Some(version))) => {
+                        commit.writes.put(Family::Meta, key.clone(), envelope::sealed(version, payload));
                     }
-                    continue;
+                    None if old.is_some() => commit.writes.delete(Family::Meta, key.clone()),
+                    _ => continue,
                 }
-                let payload = block_ticks::encode(*pos, ticks).map_err(|reason| self.corrupt(item(), reason))?;
-                let Some(version) = old.map_or(Some(0), |old| old.next_version(&payload, 0)) else { continue };
-                commit.writes.put(Family::Meta, key.clone(), envelope::sealed(version, &payload));
-                commit.report.block_ticks += 1;
+                changed += 1;
             }
         }
-        Ok(())
+        Ok(changed)
     }
 
     fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {

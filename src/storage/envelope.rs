@@ -8,8 +8,8 @@
 //!
 //! All integers are little-endian.
 
-use super::{StoreError, StoredItem, WorldStore};
-use thiserror::Error;
+use super::{StoreError, StoredItem, WorldStore, values::record};
+use serde::de::DeserializeOwned;
 
 /// Bytes in front of the payload.
 pub(super) const HEADER_LENGTH: usize = 12;
@@ -21,22 +21,6 @@ pub struct Envelope<'a> {
     pub version: u64,
     /// What was stored.
     pub payload: &'a [u8],
-}
-
-/// Why an envelope cannot be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EnvelopeError {
-    /// The value ends within the header.
-    #[error("{0} bytes are too few, an envelope alone takes {HEADER_LENGTH}")]
-    TooShort(usize),
-    /// The value is not what was written.
-    #[error("its checksum is {found:08x}, but {stored:08x} was stored with it")]
-    Checksum {
-        /// The checksum in the envelope.
-        stored: u32,
-        /// The checksum of what is there now.
-        found: u32,
-    },
 }
 
 /// A value with this payload.
@@ -59,14 +43,14 @@ pub fn seal(value: &mut [u8], version: u64) {
     header[8..].copy_from_slice(&checksum(&version.to_le_bytes(), payload).to_le_bytes());
 }
 
-/// Opens a stored value.
-pub fn open(value: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
-    let too_short = EnvelopeError::TooShort(value.len());
-    let (version, rest) = value.split_first_chunk::<8>().ok_or(too_short)?;
-    let (stored, payload) = rest.split_first_chunk::<4>().ok_or(too_short)?;
+/// Opens a stored value. The reason, if it is not what was written.
+pub fn open(value: &[u8]) -> Result<Envelope<'_>, String> {
+    let too_short = || format!("{} bytes are too few, an envelope alone takes {HEADER_LENGTH}", value.len());
+    let (version, rest) = value.split_first_chunk::<8>().ok_or_else(too_short)?;
+    let (stored, payload) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
     let (stored, found) = (u32::from_le_bytes(*stored), checksum(version, payload));
     if stored != found {
-        return Err(EnvelopeError::Checksum { stored, found });
+        return Err(format!("its checksum is {found:08x}, but {stored:08x} was stored with it"));
     }
     Ok(Envelope { version: u64::from_le_bytes(*version), payload })
 }
@@ -82,7 +66,7 @@ pub(super) struct Replaced<'a> {
     /// As it stands there, damaged or not.
     version: u64,
     /// What was stored, or what is wrong with it.
-    pub payload: Result<&'a [u8], EnvelopeError>,
+    pub payload: Result<&'a [u8], String>,
 }
 
 impl<'a> Replaced<'a> {
@@ -104,7 +88,16 @@ impl WorldStore {
         value: &'a [u8],
         item: impl FnOnce() -> StoredItem,
     ) -> Result<Envelope<'a>, StoreError> {
-        open(value).map_err(|error| self.corrupt(item(), error))
+        open(value).map_err(|reason| self.corrupt(item(), reason))
+    }
+
+    /// Reads a record in an envelope.
+    pub(super) fn open_record<T: DeserializeOwned>(
+        &self,
+        value: &[u8],
+        item: impl Fn() -> StoredItem,
+    ) -> Result<T, StoreError> {
+        record::decode(self.open_envelope(value, &item)?.payload).map_err(|reason| self.corrupt(item(), reason))
     }
 }
 
@@ -146,8 +139,7 @@ mod tests {
             let at = at.index(value.len());
             prop_assert!(open(&value[..at]).is_err());
             value[at] ^= 1 << bit;
-            let found = matches!(open(&value), Err(EnvelopeError::Checksum { .. }));
-            prop_assert!(found);
+            prop_assert!(open(&value).is_err_and(|reason| reason.starts_with("its checksum is")));
         }
     }
 }

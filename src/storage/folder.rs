@@ -20,10 +20,8 @@ const NEW_MARKER: &str = "world.terrane.new";
 const LOCK: &str = "world.lock";
 const DATABASE: &str = "db";
 const SNAPSHOTS: &str = "snapshots";
-#[cfg(feature = "rocksdb")]
 const UNFINISHED_DATABASE: &str = "db.unfinished";
 /// Links to what is left of the database that an unfinished one is made of.
-#[cfg(feature = "rocksdb")]
 const REMAINS: &str = "db.remains";
 
 const SIGNATURE: &str = "bevy_terrane world";
@@ -38,16 +36,6 @@ pub(super) struct WorldFolder {
     is_new: bool,
     /// `None` for one that is only read, and has no lock that could be taken.
     lock: Option<File>,
-}
-
-/// What a folder's lock is taken for.
-#[cfg_attr(not(feature = "rocksdb"), allow(dead_code))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
-    /// To change the world, alone.
-    Alone,
-    /// To read it, as others may at the same time.
-    Shared,
 }
 
 impl Drop for WorldFolder {
@@ -75,16 +63,15 @@ impl WorldFolder {
         // Looked at twice: without the lock, because a refused world must not be touched, and with it, because
         // another process may just have made the world.
         is_new(path)?;
-        let lock = lock(path, Hold::Alone)?;
+        let lock = lock(path, false)?;
         let is_new = is_new(path)?;
         Ok(Self { path: path.to_path_buf(), is_new, lock })
     }
 
     /// The same for a world that is put together under another name first. What is left of one whose making was cut short goes.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn open_to_fill(path: &Path) -> Result<Self, WorldOpenError> {
         if is_left_over(path) {
-            let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path, Hold::Alone)? };
+            let left = Self { path: path.to_path_buf(), is_new: true, lock: lock(path, false)? };
             // Before this one had the lock, another process may have made it a world.
             if is_left_over(path) {
                 left.clear().map_err(FileError::of(path, "clear"))?;
@@ -94,7 +81,6 @@ impl WorldFolder {
     }
 
     /// Locks the world in `path`, which must be there, to change it.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn open_existing(path: &Path) -> Result<Self, WorldOpenError> {
         expect_world(path)?;
         Self::open(path)
@@ -102,15 +88,13 @@ impl WorldFolder {
 
     /// Locks the world in `path`, which must be there, to read it, as others may at the same time. The folder may be on a disk
     /// that cannot be written: nothing in it is changed, and only a lock that is missing is made if possible.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn open_to_read(path: &Path) -> Result<Self, WorldOpenError> {
         expect_world(path)?;
-        let lock = lock(path, Hold::Shared)?;
+        let lock = lock(path, true)?;
         Ok(Self { path: path.to_path_buf(), is_new: false, lock })
     }
 
     /// The same for a world whose marker may be missing or damaged, which is told then.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn open_to_salvage(path: &Path) -> Result<(Self, Option<WorldOpenError>), WorldOpenError> {
         let damage = match expect_world(path) {
             Ok(()) => None,
@@ -124,18 +108,16 @@ impl WorldFolder {
         if !path.join(DATABASE).is_dir() {
             return Err(WorldOpenError::DatabaseMissing { path: path.join(DATABASE) });
         }
-        let lock = lock(path, Hold::Shared)?;
+        let lock = lock(path, true)?;
         Ok((Self { path: path.to_path_buf(), is_new: false, lock }, damage))
     }
 
     /// Whether there is a world in `path`, or what looks like one: its marker may be lost.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn holds_world(path: &Path) -> bool {
         [MARKER, DATABASE].iter().any(|name| fs::symlink_metadata(path.join(name)).is_ok())
     }
 
     /// Removes the world in `path`, which was only just made, and leaves all else that is there.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn remove_world(path: &Path) -> Result<(), WorldOpenError> {
         let folder = Self::open_existing(path)?;
         let remove = || {
@@ -168,19 +150,16 @@ impl WorldFolder {
 
     /// Where a database is put together that is not to be opened before it is whole: a folder with this in it is no world,
     /// and no game makes one there.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn unfinished_database(&self) -> PathBuf {
         self.path.join(UNFINISHED_DATABASE)
     }
 
     /// Where files of another database are linked to while they are read.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn remains(&self) -> PathBuf {
         self.path.join(REMAINS)
     }
 
     /// The unfinished database is whole.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn finish_database(&self) -> Result<(), WorldOpenError> {
         let database = self.database();
         fs::rename(self.unfinished_database(), &database).map_err(FileError::of(&database, "rename"))?;
@@ -188,7 +167,6 @@ impl WorldFolder {
     }
 
     /// Removes all of an unfinished world but the lock, and last that by which it is known as one.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn clear(&self) -> io::Result<()> {
         for folder in [self.snapshots(), self.remains(), self.unfinished_database()] {
             match fs::remove_dir_all(folder) {
@@ -200,7 +178,6 @@ impl WorldFolder {
     }
 
     /// Leaves nothing behind of a world that is not made after all.
-    #[cfg(feature = "rocksdb")]
     pub(super) fn forget(&self) -> io::Result<()> {
         fs::remove_file(self.path.join(LOCK))
     }
@@ -234,7 +211,6 @@ fn is_new(path: &Path) -> Result<bool, WorldOpenError> {
         .map_err(|reason| WorldOpenError::MarkerDamaged { path: marker.clone(), reason: reason.into() })?;
     if found > FORMAT {
         // A flipped bit makes a number another number.
-        #[cfg(feature = "rocksdb")]
         if let Some(stored) = super::world::stored_format(&path.join(DATABASE)).filter(|stored| *stored < found) {
             let reason = format!("it names format {found}, but its database is of format {stored}");
             return Err(WorldOpenError::MarkerDamaged { path: marker, reason });
@@ -284,7 +260,6 @@ fn expect_unused(path: &Path) -> Result<(), WorldOpenError> {
 }
 
 /// Whether nothing is in the folder but what is left of a world whose putting together was cut short.
-#[cfg(feature = "rocksdb")]
 fn is_left_over(path: &Path) -> bool {
     let names = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let names = fs::read_dir(path).and_then(names).unwrap_or_default();
@@ -295,7 +270,6 @@ fn is_left_over(path: &Path) -> bool {
 }
 
 /// There must be a world, of a format that is known.
-#[cfg(feature = "rocksdb")]
 fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => Err(WorldOpenError::NotAFolder { path: path.to_path_buf() }),
@@ -307,7 +281,6 @@ fn expect_world(path: &Path) -> Result<(), WorldOpenError> {
 }
 
 /// Whether there is a database with something in it, by the names of its files.
-#[cfg(feature = "rocksdb")]
 fn holds_database(path: &Path) -> bool {
     let Ok(mut files) = fs::read_dir(path.join(DATABASE)) else { return false };
     files.any(|file| {
@@ -316,25 +289,25 @@ fn holds_database(path: &Path) -> bool {
     })
 }
 
-/// Takes the lock; `None` if it is taken to be shared, and the folder has none and cannot be written.
-fn lock(path: &Path, hold: Hold) -> Result<Option<File>, WorldOpenError> {
+/// Takes the lock: alone to change the world, or shared to read it as others may at the same time. `None` if it is to be shared,
+/// and the folder has none and cannot be written.
+fn lock(path: &Path, is_shared: bool) -> Result<Option<File>, WorldOpenError> {
     let path = path.join(LOCK);
     let to_write = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let opened = match hold {
-        Hold::Alone => to_write(),
+    let opened = match is_shared {
+        false => to_write(),
         // A new one keeps a game from opening the world meanwhile.
-        Hold::Shared => File::open(&path).or_else(|error| match error.kind() {
+        true => File::open(&path).or_else(|error| match error.kind() {
             ErrorKind::NotFound => to_write(),
             _ => Err(error),
         }),
     };
     let file = match opened {
-        Err(error) if hold == Hold::Shared && is_refusal(error.kind()) => return Ok(None),
+        Err(error) if is_shared && is_refusal(error.kind()) => return Ok(None),
         opened => opened.map_err(FileError::of(&path, "open"))?,
     };
-    let locked = if hold == Hold::Shared { file.try_lock_shared() } else { file.try_lock() };
-    match locked {
-        Ok(()) if hold == Hold::Shared => {}
+    match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
+        Ok(()) if is_shared => {}
         Ok(()) => sign(&file).map_err(FileError::of(&path, "write"))?,
         Err(TryLockError::WouldBlock) => return Err(WorldOpenError::Locked { process: holder(&file), path }),
         Err(TryLockError::Error(error)) => return Err(FileError::of(&path, "lock")(error).into()),
@@ -441,7 +414,6 @@ mod tests {
         assert!(!WorldFolder::open(&path).unwrap().is_new());
     }
 
-    #[cfg(feature = "rocksdb")]
     #[test]
     fn what_is_left_of_a_world_that_was_put_together_is_taken_over_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();

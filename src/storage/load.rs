@@ -153,25 +153,39 @@ impl WorldStore {
         if last.abs_diff(first) < DIRECT_GROUPS {
             return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut packed));
         }
-        // Halve the dimension's cube downwards, and leave out the parts where nothing is stored in any of the tiers.
+        let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
+        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut packed))
+    }
+
+    /// Shows to `visit` the lowest chunk heights of the aligned cubes of 2^`smallest` chunks a side over one another in which
+    /// something may be stored: those that hold the column at some of these heights. The dimension's cube is halved downwards,
+    /// and the parts where nothing is stored in any of the tiers are left out.
+    pub(super) fn visit_cubes(
+        &self,
+        dimension: DimensionId,
+        column: ColumnPos,
+        heights: Range<i64>,
+        smallest: u32,
+        mut visit: impl FnMut(i64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let mut cubes = vec![(i64::MIN, i64::BITS, Tier::ALL.to_vec())];
         while let Some((bottom, shift, mut tiers)) = cubes.pop() {
             let top = bottom.wrapping_add(keys::span(shift) as i64);
-            if top < load.chunk_heights.start || bottom >= load.chunk_heights.end {
+            if top < heights.start || bottom >= heights.end {
                 continue;
             }
-            if shift == 2 {
-                self.load_group(load, bottom, &mut packed)?;
+            if shift == smallest {
+                visit(bottom)?;
                 continue;
             }
-            let range = keys::chunk_cube_range(load.dimension, load.group(bottom), shift);
+            let range = keys::chunk_cube_range(dimension, column.chunk(bottom), shift);
             let is_empty = |tier: &Tier| {
                 // Of a part of a cold cube only the value could tell.
                 if *tier == Tier::Cold && shift < ClusterScale::Large.edge().ilog2() {
                     return Ok(false);
                 }
                 match self.store.scan(tier.family(), &range.start..&range.end, 1) {
-                    // There is something, and it is named when its group is read.
+                    // There is something, and it is named when it is read.
                     Err(StoreError::Damaged { .. }) => Ok(false),
                     found => found.map(|found| found.is_empty()),
                 }

@@ -3,14 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::{CommitReport, Durability, SaveBatch, StoreError, WorldStore};
+use super::{CommitReport, Durability, Operation, SaveBatch, StoreError, WorldStore};
 use crate::work::panic_message;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, select};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use thiserror::Error;
 
 /// A thread that commits the batches submitted to it, in their order. Dropping it waits for all of them.
 ///
@@ -26,40 +25,18 @@ pub struct StorageThread {
 /// Work for when there is nothing to commit.
 type IdleWork = Box<dyn FnOnce(&WorldStore) + Send>;
 
-struct Submission {
-    batch: Arc<SaveBatch>,
-    durability: Durability,
-    ticket: u64,
-}
+/// A batch, what it is to outlive, and its number.
+type Submission = (Arc<SaveBatch>, Durability, u64);
 
 /// The answer to a submitted batch.
 #[derive(Debug)]
 pub struct Commit {
     /// The number that it was submitted with.
     pub ticket: u64,
-    /// What became of it.
-    pub result: Result<CommitReport, FailedCommit>,
-}
-
-/// A batch that was not committed.
-#[derive(Debug, Error)]
-#[error("{} changes are not saved: {source}", batch.len())]
-pub struct FailedCommit {
-    /// Why not.
-    pub source: CommitError,
-    /// The batch, to be submitted again.
+    /// The batch, which is to be submitted again if it was not committed.
     pub batch: Arc<SaveBatch>,
-}
-
-/// Why a batch was not committed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum CommitError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A defect in the store.
-    #[error("the commit panicked: {0}")]
-    Panicked(String),
+    /// What became of it.
+    pub result: Result<CommitReport, StoreError>,
 }
 
 impl StorageThread {
@@ -76,7 +53,7 @@ impl StorageThread {
     /// Submits a batch if no other one waits, and gives it back if one does or the thread has ended; never waits itself.
     pub fn try_submit(&self, batch: Arc<SaveBatch>, durability: Durability, ticket: u64) -> Result<(), Arc<SaveBatch>> {
         let Some(queue) = &self.queue else { return Err(batch) };
-        queue.try_send(Submission { batch, durability, ticket }).map_err(|refused| refused.into_inner().batch)
+        queue.try_send((batch, durability, ticket)).map_err(|refused| refused.into_inner().0)
     }
 
     /// Has some work done on the thread when no batch waits; never waits itself. Batches that are submitted meanwhile wait for
@@ -103,10 +80,12 @@ fn run(
     idle: &Receiver<IdleWork>,
     mut on_commit: impl FnMut(Commit),
 ) {
-    while let Some(Submission { batch, durability, ticket }) = next_submission(store, submissions, idle) {
-        let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability)))
-            .map_or_else(|panic| Err(CommitError::Panicked(panic_message(&*panic))), |result| Ok(result?));
-        on_commit(Commit { ticket, result: result.map_err(|source| FailedCommit { source, batch }) });
+    while let Some((batch, durability, ticket)) = next_submission(store, submissions, idle) {
+        let result = catch_unwind(AssertUnwindSafe(|| store.commit(&batch, durability))).unwrap_or_else(|panic| {
+            let reason = format!("the commit panicked: {}", panic_message(&*panic));
+            Err(StoreError::backend(Operation::Write, None, store.path(), reason))
+        });
+        on_commit(Commit { ticket, batch, result });
     }
 }
 

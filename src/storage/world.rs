@@ -6,12 +6,12 @@ mod tests;
 
 #[cfg(feature = "rocksdb")]
 use super::RocksStore;
-#[cfg(any(feature = "rocksdb", test))]
+#[cfg(feature = "rocksdb")]
 use super::folder::WorldFolder;
 use super::opacity::unwritten::UnwrittenOpacity;
 use super::tiers::heat::Heat;
 use super::tiers::promotion::LoadedGroups;
-#[cfg(any(feature = "rocksdb", test))]
+#[cfg(feature = "rocksdb")]
 use super::upkeep::FoundRequest;
 use super::values::blocks::KnownBlocks;
 use super::{
@@ -78,7 +78,7 @@ impl Eq for StorageConfig {}
 pub struct WorldStore {
     // In this order: the database must be closed before another process may have the folder.
     pub(super) store: Arc<dyn KeyValueStore>,
-    #[cfg(any(feature = "rocksdb", test))]
+    #[cfg(feature = "rocksdb")]
     folder: Option<WorldFolder>,
     writes: Mutex<()>,
     /// Once they were asked for or set.
@@ -227,7 +227,7 @@ impl WorldStore {
     }
 
     /// Opens the world in a folder with the backend that `open_database` opens or, if told so, creates.
-    #[cfg(any(feature = "rocksdb", test))]
+    #[cfg(feature = "rocksdb")]
     fn open_folder(
         path: &Path,
         open_database: impl FnOnce(&Path, bool) -> Result<Arc<dyn KeyValueStore>, StoreError>,
@@ -256,7 +256,7 @@ impl WorldStore {
     fn without_session(store: Arc<dyn KeyValueStore>) -> Self {
         Self {
             store,
-            #[cfg(any(feature = "rocksdb", test))]
+            #[cfg(feature = "rocksdb")]
             folder: None,
             writes: Mutex::new(()),
             blocks: RwLock::default(),
@@ -313,17 +313,17 @@ impl WorldStore {
 
     /// The world's folder, if it is on disk.
     pub(crate) fn folder(&self) -> Option<&Path> {
-        #[cfg(any(feature = "rocksdb", test))]
+        #[cfg(feature = "rocksdb")]
         return self.folder.as_ref().map(WorldFolder::path);
-        #[cfg(not(any(feature = "rocksdb", test)))]
+        #[cfg(not(feature = "rocksdb"))]
         None
     }
 
     /// Where the files of its snapshots are, if it is on disk.
     pub(crate) fn snapshot_folder(&self) -> Option<PathBuf> {
-        #[cfg(any(feature = "rocksdb", test))]
+        #[cfg(feature = "rocksdb")]
         return self.folder.as_ref().map(WorldFolder::snapshots);
-        #[cfg(not(any(feature = "rocksdb", test)))]
+        #[cfg(not(feature = "rocksdb"))]
         None
     }
 

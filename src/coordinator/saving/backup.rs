@@ -9,7 +9,7 @@ use crate::coordinator::threads::{Place, WorkError};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::storage::upkeep::FoundRequest;
-use crate::storage::{Backup, CommitError, WorldStore};
+use crate::storage::{Backup, StoreError, WorldStore};
 use bevy::prelude::*;
 use std::mem;
 use std::num::NonZeroU32;
@@ -39,7 +39,7 @@ pub struct BackupWorld {
 pub enum SaveError {
     /// The store could not write.
     #[error(transparent)]
-    Commit(#[from] CommitError),
+    Commit(#[from] StoreError),
     /// A region halted before it had handed out what was to be saved.
     #[error("{region} of {dimension} halted: what it changed since its last save is lost")]
     Halted {

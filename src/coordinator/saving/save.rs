@@ -360,7 +360,7 @@ impl Desk<'_> {
     }
 
     fn finish_commits(&mut self) {
-        for Commit { ticket, result } in mem::take(&mut self.inbound.commits) {
+        for Commit { ticket, batch, result } in mem::take(&mut self.inbound.commits) {
             let sent = self.saves.sent.take();
             match result {
                 Ok(report) => {
@@ -380,13 +380,13 @@ impl Desk<'_> {
                         self.answer_saves();
                     }
                 }
-                Err(failed) => {
+                Err(error) => {
                     // So that the batch has one owner, and is not copied.
                     drop(sent);
-                    error!("saving failed, it is tried again: {}", failed.source);
-                    self.publisher.event(SaveFailed { error: failed.source.into(), requests: Vec::new() });
+                    error!("saving failed, it is tried again: {error}");
+                    self.publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
                     // What changed since is newer.
-                    let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(failed.batch));
+                    let newer = mem::replace(&mut self.saves.pending, Arc::unwrap_or_clone(batch));
                     self.saves.pending.merge(newer);
                     self.saves.retry_at = self.clock.now.saturating_add(RETRY);
                     self.saves.request_commit();

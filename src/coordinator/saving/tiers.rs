@@ -12,7 +12,7 @@ use crate::coordinator::exchange::Event;
 use crate::coordinator::streaming::holders::ViewerState;
 use crate::space::{BatchPos, ColumnPos, DimensionId};
 use crate::storage::{
-    ChunkGroup, CoolingCursor, CoolingGroup, Family, FamilySize, StoreError, Tier, TierConfig, TierMoves, WorldStore,
+    ChunkGroup, CoolingGroup, Family, FamilySize, StoreError, Tier, TierConfig, TierMoves, WorldStore,
 };
 use bevy::prelude::*;
 use std::mem;
@@ -49,7 +49,7 @@ enum Walk {
     #[default]
     Done,
     Waits(Duration),
-    Goes(CoolingCursor),
+    Goes(Vec<u8>),
 }
 
 /// What the tiers hold, and what moves between them, in the [`Statistics`](crate::view::Statistics).
@@ -80,7 +80,7 @@ struct Step {
     /// It names what may move next.
     looks: bool,
     walks: bool,
-    cursor: Option<CoolingCursor>,
+    cursor: Option<Vec<u8>>,
     saves_heat: bool,
 }
 
@@ -91,7 +91,7 @@ pub(in crate::coordinator) struct StepDone {
     /// Groups that may move next.
     candidates: Vec<CoolingGroup>,
     /// Where the walk goes on.
-    cursor: Option<CoolingCursor>,
+    cursor: Option<Vec<u8>>,
     looked: Option<Looked>,
 }
 

@@ -61,11 +61,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use crate::storage::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch};
-use thiserror::Error;
+use crate::storage::{Durability, Family, KeyValue, KeyValueStore, WriteBatch};
+use std::error::Error;
 
 /// A rule that a store breaks.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a store breaks the rule that {rule}: {what}")]
 pub struct Violation {
     /// The rule.
@@ -98,7 +98,7 @@ pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), V
         ("it agrees with a plain map", model::agrees_with_a_plain_map),
     ];
     for (rule, check) in rules {
-        check(&new_store()).map_err(|Broken(what)| Violation { rule, what })?;
+        check(&new_store()).map_err(|error| Violation { rule, what: error.to_string() })?;
     }
     Ok(())
 }
@@ -109,27 +109,19 @@ pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), V
 /// # Errors
 /// As of [`check`].
 pub fn check_reopening<S: KeyValueStore>(mut open: impl FnMut() -> S) -> Result<(), Violation> {
-    let broken = |Broken(what)| Violation { rule: "what was written is there when it is opened again", what };
-    (0..4_u8).try_for_each(|round| rules::what_was_written_is_there(&open(), round)).map_err(broken)
+    let rule = "what was written is there when it is opened again";
+    let checked = (0..4_u8).try_for_each(|round| rules::what_was_written_is_there(&open(), round));
+    checked.map_err(|error| Violation { rule, what: error.to_string() })
 }
 
-/// What came out of a rule.
-type Outcome<T = ()> = Result<T, Broken>;
-
-/// What a store did wrong.
-struct Broken(String);
-
-impl From<StoreError> for Broken {
-    fn from(error: StoreError) -> Self {
-        Self(format!("it says: {error}"))
-    }
-}
+/// What came out of a rule: an error of the store, or what it did wrong.
+type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Breaks the rule unless both are equal.
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     match found == expected {
         true => Ok(()),
-        false => Err(Broken(format!("{what} gave {found:?}, not {expected:?}"))),
+        false => Err(format!("{what} gave {found:?}, not {expected:?}").into()),
     }
 }
 

@@ -16,7 +16,6 @@ use crate::bytes::{ReadError, Reader, put_number, put_signed};
 use crate::chunk::{Chunk, Column};
 use crate::space::{CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet};
 use std::ops::Range;
-use thiserror::Error;
 
 /// Block columns along one side.
 const TILE_SIZE: usize = 64;
@@ -37,31 +36,6 @@ impl Default for BatchOpacity {
     fn default() -> Self {
         Self { columns: vec![HeightSet::new(); TILE_AREA] }
     }
-}
-
-/// Why bytes are no tile. Every `offset` is in bytes, from the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum OpacityError {
-    /// The bytes end too early.
-    #[error("byte {offset}: the opacity ends too early")]
-    Truncated {
-        /// Where more was expected.
-        offset: usize,
-    },
-    /// A version that this crate cannot read.
-    #[error("byte 0: expected version {VERSION}, found {found}")]
-    Version {
-        /// The version found.
-        found: u64,
-    },
-    /// A number that cannot stand there.
-    #[error("byte {offset}: {what}")]
-    Invalid {
-        /// Where it begins.
-        offset: usize,
-        /// What is wrong with it.
-        what: &'static str,
-    },
 }
 
 impl BatchOpacity {
@@ -142,12 +116,12 @@ impl BatchOpacity {
         differences
     }
 
-    /// Reads the binary form.
-    pub fn decode(bytes: &[u8]) -> Result<Self, OpacityError> {
+    /// Reads the binary form. If it is none, the error says what is wrong with it, and at which byte.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(bytes);
-        let version = reader.number()?;
+        let version = reader.number().map_err(unread)?;
         if version != VERSION {
-            return Err(OpacityError::Version { found: version });
+            return Err(invalid(0, &format!("expected version {VERSION}, found {version}")));
         }
         let counts = read_counts(&mut reader)?;
         let runs = counts.iter().sum();
@@ -210,26 +184,24 @@ fn write_differences(into: &mut Vec<u8>, differences: Vec<i64>) {
     }
 }
 
-impl From<ReadError> for OpacityError {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Truncated { offset } => Self::Truncated { offset },
-            ReadError::TooLong { offset } => invalid(offset, "expected a number of 64 bits or less"),
-        }
+fn unread(error: ReadError) -> String {
+    match error {
+        ReadError::Truncated { offset } => invalid(offset, "the opacity ends too early"),
+        ReadError::TooLong { offset } => invalid(offset, "expected a number of 64 bits or less"),
     }
 }
 
-fn invalid(offset: usize, what: &'static str) -> OpacityError {
-    OpacityError::Invalid { offset, what }
+fn invalid(offset: usize, what: &str) -> String {
+    format!("byte {offset}: {what}")
 }
 
 /// How many runs each block column has.
-fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, OpacityError> {
+fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, String> {
     let mut counts = Vec::with_capacity(TILE_AREA);
     let mut runs = 0_u64;
     while counts.len() < TILE_AREA {
         let begin = reader.offset();
-        let (columns, count) = (reader.number()?, reader.number()?);
+        let (columns, count) = (reader.number().map_err(unread)?, reader.number().map_err(unread)?);
         runs = runs.saturating_add(columns.saturating_mul(count));
         if columns == 0 || columns > (TILE_AREA - counts.len()) as u64 {
             return Err(invalid(begin, "expected 4,096 block columns in all"));
@@ -242,17 +214,17 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<usize>, OpacityError> {
     Ok(counts)
 }
 
-fn read_differences(reader: &mut Reader<'_>, runs: usize) -> Result<Vec<i64>, OpacityError> {
+fn read_differences(reader: &mut Reader<'_>, runs: usize) -> Result<Vec<i64>, String> {
     // Not more at once than the bytes can hold, unless they say so.
     let mut differences = Vec::with_capacity(runs.min(reader.left()));
     while differences.len() < runs {
         let begin = reader.offset();
-        let step = reader.signed()?;
+        let step = reader.signed().map_err(unread)?;
         if step != 0 {
             differences.push(step);
             continue;
         }
-        let further = reader.number()?;
+        let further = reader.number().map_err(unread)?;
         if further >= (runs - differences.len()) as u64 {
             return Err(invalid(begin, "there are more numbers than runs"));
         }
@@ -338,7 +310,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_and_where() {
-        let error = |bytes: &[u8]| BatchOpacity::decode(bytes).unwrap_err().to_string();
+        let error = |bytes: &[u8]| BatchOpacity::decode(bytes).unwrap_err();
         assert_eq!(error(&[]), "byte 0: the opacity ends too early");
         assert_eq!(error(&[2]), "byte 0: expected version 1, found 2");
         assert_eq!(error(&[1, 0, 0]), "byte 1: expected 4,096 block columns in all");

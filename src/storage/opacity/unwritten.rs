@@ -6,7 +6,6 @@
 
 use crate::space::{BatchPos, DimensionId};
 use std::collections::BTreeMap;
-use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,51 +21,39 @@ pub(in crate::storage) type TilePlace = (DimensionId, BatchPos);
 /// What becomes of tiles with a write: the value that is kept here, or `None` if nothing is kept any more.
 pub(in crate::storage) type TileChanges = BTreeMap<TilePlace, Option<Vec<u8>>>;
 
-/// The values of these tiles. Nothing else is stored of them.
+/// The values of these tiles, and the play time of the first change of each. Nothing else is stored of them.
 #[derive(Debug, Default)]
-pub(in crate::storage) struct UnwrittenOpacity(Mutex<Tiles>);
-
-#[derive(Debug, Default)]
-struct Tiles {
-    tiles: BTreeMap<TilePlace, Tile>,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct Tile {
-    value: Vec<u8>,
-    /// The play time of the first change.
-    since: Duration,
-}
+pub(in crate::storage) struct UnwrittenOpacity(Mutex<BTreeMap<TilePlace, (Duration, Vec<u8>)>>);
 
 impl UnwrittenOpacity {
-    fn lock(&self) -> MutexGuard<'_, Tiles> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TilePlace, (Duration, Vec<u8>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value of a tile, if it is here.
     pub fn get(&self, place: TilePlace) -> Option<Vec<u8>> {
-        self.lock().tiles.get(&place).map(|tile| tile.value.clone())
+        self.lock().get(&place).map(|(_, value)| value.clone())
     }
 
     /// The tiles that are to be written by now, as they are after these changes.
     pub fn due(&self, now: Duration, changes: &TileChanges) -> Vec<(TilePlace, Vec<u8>)> {
         let tiles = self.lock();
-        let mut places: Vec<_> = tiles.tiles.iter().map(|(place, tile)| (tile.since, *place)).collect();
-        let has_too_many = tiles.bytes > MAX_BYTES;
+        let mut places: Vec<_> = tiles.iter().map(|(place, (since, _))| (*since, *place)).collect();
+        let bytes: usize = tiles.values().map(|(_, value)| value.len()).sum();
+        let has_too_many = bytes > MAX_BYTES;
         if has_too_many {
             places.sort_unstable();
         }
-        let (at_once, mut seen) = (if has_too_many { tiles.bytes / 2 } else { 0 }, 0);
+        let (at_once, mut seen) = (if has_too_many { bytes / 2 } else { 0 }, 0);
         places.retain(|(since, place)| {
             let is_old = now.saturating_sub(*since) >= WRITTEN_AFTER || seen < at_once;
-            seen += tiles.tiles[place].value.len();
+            seen += tiles[place].1.len();
             is_old
         });
         let newest = |(_, place)| {
             let value = match changes.get(&place) {
                 Some(change) => change.as_ref()?,
-                None => &tiles.tiles[&place].value,
+                None => &tiles[&place].1,
             };
             Some((place, value.clone()))
         };
@@ -77,27 +64,21 @@ impl UnwrittenOpacity {
     pub fn apply(&self, changes: TileChanges, now: Duration) {
         let mut tiles = self.lock();
         for (place, value) in changes {
-            let old = tiles.tiles.remove(&place);
-            tiles.bytes -= old.as_ref().map_or(0, |tile| tile.value.len());
-            let Some(value) = value else { continue };
-            tiles.bytes += value.len();
-            tiles.tiles.insert(place, Tile { value, since: old.map_or(now, |tile| tile.since) });
+            let old = tiles.remove(&place);
+            if let Some(value) = value {
+                tiles.insert(place, (old.map_or(now, |(since, _)| since), value));
+            }
         }
     }
 
     /// All tiles, to write them.
     pub fn all(&self) -> Vec<(TilePlace, Vec<u8>)> {
-        self.lock().tiles.iter().map(|(place, tile)| (*place, tile.value.clone())).collect()
+        self.lock().iter().map(|(place, (_, value))| (*place, value.clone())).collect()
     }
 
     /// Of these batches of columns nothing is stored any more. Gives how many tiles there were.
     pub fn remove(&self, mut is_gone: impl FnMut(TilePlace) -> bool) -> usize {
-        let mut tiles = self.lock();
-        let (gone, kept): (BTreeMap<_, _>, _) =
-            mem::take(&mut tiles.tiles).into_iter().partition(|(place, _)| is_gone(*place));
-        tiles.bytes -= gone.values().map(|tile| tile.value.len()).sum::<usize>();
-        tiles.tiles = kept;
-        gone.len()
+        self.lock().extract_if(.., |place, _| is_gone(*place)).count()
     }
 }
 

@@ -29,7 +29,6 @@ use crate::bytes::{u32_at, u64_at};
 use crate::chunk::format::cluster::{ClusterFormatError, ClusterScale, EncodedCluster, encode_cluster};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use thiserror::Error;
 
 const VERSION: u32 = 1;
 const GROUPS_AT: usize = 4;
@@ -58,64 +57,6 @@ pub(in crate::storage) struct Part<'a> {
 
 /// A decompressed group.
 pub(in crate::storage) struct Unpacked<'a>(Cow<'a, [u8]>);
-
-/// Why the value of a cluster cannot be used at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ClusterError {
-    /// It was written by a newer version of this crate.
-    #[error("it has version {found}, and only version {VERSION} is known; open the world with a newer version")]
-    Version {
-        /// The version found.
-        found: u32,
-    },
-    /// Neither of the two tables says what is in it.
-    #[error("both tables of the cluster are damaged, in {length} bytes")]
-    Tables {
-        /// The length of the value.
-        length: usize,
-    },
-    /// The tables do not add up to the value.
-    #[error("its groups end at byte {end}, but the second table begins at byte {table}")]
-    Length {
-        /// Where the last group ends.
-        end: u64,
-        /// Where the second table begins.
-        table: u64,
-    },
-}
-
-/// Why one group of a cluster cannot be used. The others can.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PartError {
-    /// The stored bytes are not what was written.
-    #[error("the checksum of its group is {found:08x}, but {stored:08x} was stored with it")]
-    Checksum {
-        /// The checksum in the table.
-        stored: u32,
-        /// The checksum of what is there now.
-        found: u32,
-    },
-    /// It says that it takes more memory than any group may.
-    #[error("its group would take {length} bytes, and {LARGEST_GROUP} are the most that one may take")]
-    TooLarge {
-        /// The length that it says.
-        length: u32,
-    },
-    /// It cannot be decompressed.
-    #[error("its group cannot be decompressed: {0}")]
-    Compression(&'static str),
-    /// What was compressed is no cluster.
-    #[error("its group is no cluster: {0}")]
-    Format(#[from] ClusterFormatError),
-    /// The table says that other chunks are there.
-    #[error("its group has the chunks {found:#018x}, but the table says {listed:#018x}")]
-    Chunks {
-        /// The chunks that the table lists.
-        listed: u64,
-        /// The chunks that are there.
-        found: u64,
-    },
-}
 
 impl Part<'static> {
     /// Packs the values of single chunks, given by their places in the group. `None` if they are too large together.
@@ -166,25 +107,34 @@ impl Part<'_> {
         Part { chunks, raw_length, checksum, bytes: bytes.into_owned().into() }
     }
 
-    /// Checks and decompresses it.
-    pub fn unpack(&self) -> Result<Unpacked<'_>, PartError> {
+    /// Checks and decompresses it. The reason, if it cannot be used: the other groups of its cluster can.
+    pub fn unpack(&self) -> Result<Unpacked<'_>, String> {
         let found = crc32fast::hash(&self.bytes);
         if found != self.checksum {
-            return Err(PartError::Checksum { stored: self.checksum, found });
+            let stored = self.checksum;
+            return Err(format!("the checksum of its group is {found:08x}, but {stored:08x} was stored with it"));
         }
         let raw = match self.raw_length {
             0 => Cow::Borrowed(&*self.bytes),
-            length if length as usize > LARGEST_GROUP => return Err(PartError::TooLarge { length }),
-            length => compression::decompress(&self.bytes, length as usize).map_err(PartError::Compression)?.into(),
+            length if length as usize > LARGEST_GROUP => {
+                return Err(format!(
+                    "its group would take {length} bytes, and {LARGEST_GROUP} are the most that one may take"
+                ));
+            }
+            length => compression::decompress(&self.bytes, length as usize)
+                .map_err(|reason| format!("its group cannot be decompressed: {reason}"))?
+                .into(),
         };
-        let cluster = EncodedCluster::new(&raw)?;
+        let no_cluster = |error: ClusterFormatError| format!("its group is no cluster: {error}");
+        let cluster = EncodedCluster::new(&raw).map_err(no_cluster)?;
         if cluster.scale() != ClusterScale::Small {
-            return Err(ClusterFormatError::Scale { found: 2 }.into());
+            return Err(no_cluster(ClusterFormatError::Scale { found: 2 }));
         }
         let places = cluster.chunks().map(|chunk| chunk.map(|(place, _)| 1_u64 << place));
-        let found = places.sum::<Result<u64, _>>()?;
-        if found != self.chunks {
-            return Err(PartError::Chunks { listed: self.chunks, found });
+        let found = places.sum::<Result<u64, _>>().map_err(no_cluster)?;
+        let listed = self.chunks;
+        if found != listed {
+            return Err(format!("its group has the chunks {found:#018x}, but the table says {listed:#018x}"));
         }
         Ok(Unpacked(raw))
     }
@@ -225,8 +175,8 @@ fn encode_table(parts: &Parts) -> Vec<u8> {
     table
 }
 
-/// Takes a cluster apart. Its groups are not looked into.
-pub(in crate::storage) fn open(value: &[u8]) -> Result<Parts<'_>, ClusterError> {
+/// Takes a cluster apart. Its groups are not looked into. The reason, if nothing of it can be used.
+pub(in crate::storage) fn open(value: &[u8]) -> Result<Parts<'_>, String> {
     let front = table(value);
     let back = value.len().checked_sub(END).and_then(|end| {
         let start = end.checked_sub(u32_at(value, end)? as usize)?;
@@ -237,24 +187,29 @@ pub(in crate::storage) fn open(value: &[u8]) -> Result<Parts<'_>, ClusterError> 
         // Of a single flipped bit the other one would not know.
         let is_newer = |version: &u32| *version != VERSION && u32_at(value, value.len() - 4) == Some(*version);
         return Err(match version.filter(is_newer) {
-            Some(found) => ClusterError::Version { found },
-            None => ClusterError::Tables { length: value.len() },
+            Some(found) => {
+                format!(
+                    "it has version {found}, and only version {VERSION} is known; open the world with a newer version"
+                )
+            }
+            None => format!("both tables of the cluster are damaged, in {} bytes", value.len()),
         });
     };
     let (mut start, mut parts) = (table.len(), Parts::new());
     let end = value.len().saturating_sub(END + table.len());
+    let not_there = |stop: usize| format!("its groups end at byte {stop}, but the second table begins at byte {end}");
     for (place, entry) in places(table).zip(table[ENTRIES_AT..].chunks_exact(ENTRY)) {
         let number = |at: usize| u32_at(entry, at).unwrap_or_default();
         let stop = start.saturating_add(number(8) as usize);
         let Some(bytes) = value[..end].get(start..stop) else {
-            return Err(ClusterError::Length { end: stop as u64, table: end as u64 });
+            return Err(not_there(stop));
         };
         let chunks = u64_at(entry, 0).unwrap_or_default();
         parts.insert(place, Part { chunks, raw_length: number(12), checksum: number(16), bytes: bytes.into() });
         start = stop;
     }
     if start != end {
-        return Err(ClusterError::Length { end: start as u64, table: end as u64 });
+        return Err(not_there(start));
     }
     Ok(parts)
 }

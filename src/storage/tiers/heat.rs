@@ -76,10 +76,6 @@ pub struct CoolingGroup {
     pub accessed: Option<Duration>,
 }
 
-/// Where a walk over all groups of a tier goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoolingCursor(Vec<u8>);
-
 impl Heat {
     pub fn new(before: Duration) -> Self {
         Self { before, ..Self::default() }
@@ -215,19 +211,19 @@ impl WorldStore {
         Ok(cooling)
     }
 
-    /// The next groups of a tier of a walk over all of them, and where it goes on; a walk begins with no cursor, and ends with
-    /// none.
+    /// The next groups of a tier of a walk over all of them, and the key from which it goes on; a walk begins with no key, and
+    /// ends with none.
     pub(crate) fn walk_cooling_groups(
         &self,
         tier: Tier,
-        from: Option<&CoolingCursor>,
+        from: Option<&Vec<u8>>,
         limit: usize,
-    ) -> Result<(Vec<CoolingGroup>, Option<CoolingCursor>), StoreError> {
+    ) -> Result<(Vec<CoolingGroup>, Option<Vec<u8>>), StoreError> {
         let Range { start, end } = keys::cooling_range(tier, u64::MAX);
-        let start = from.map_or(start, |cursor| cursor.0.clone());
+        let start = from.map_or(start, Vec::clone);
         let page = self.store.scan(Family::Meta, &start..&end, limit)?;
         let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
-        let next = page.last().filter(|_| page.len() == limit).map(|key| CoolingCursor(keys::after(key)));
+        let next = page.last().filter(|_| page.len() == limit).map(|key| keys::after(key));
         Ok((self.check_cooling(&page)?, next))
     }
 

@@ -2,7 +2,7 @@
 
 use super::Moves;
 use crate::chunk::format::cluster::ClusterScale;
-use crate::space::{ChunkPos, DimensionId, TilePos};
+use crate::space::{ChunkPos, ColumnPos, DimensionId, TilePos};
 use crate::storage::tiers::chunk_group::GROUP_VOLUME;
 use crate::storage::tiers::cluster::{self, Part};
 use crate::storage::tiers::heat::Placed;
@@ -63,14 +63,15 @@ impl Moves<'_> {
 }
 
 impl WorldStore {
-    /// The groups in which something is stored, in the cube of 32 chunks a side from `chunk` on.
+    /// The groups in which something is stored, in the cube of 32 chunks a side from `chunk` on, and whether there is something
+    /// that cannot be read.
     fn groups_in_cube(
         &self,
         dimension: DimensionId,
         chunk: ChunkPos,
         has_damaged: bool,
-    ) -> Result<BTreeSet<ChunkGroup>, StoreError> {
-        let mut groups = BTreeSet::new();
+    ) -> Result<(BTreeSet<ChunkGroup>, bool), StoreError> {
+        let (mut groups, mut is_unreadable) = (BTreeSet::new(), false);
         for tier in Tier::ALL {
             let family = tier.family();
             let mut range = keys::chunk_cube_range(dimension, chunk, CUBE_SHIFT);
@@ -84,6 +85,7 @@ impl WorldStore {
                         groups.extend(all.map(|(x, y, z)| {
                             ChunkGroup::of(dimension, ChunkPos::new(chunk.x | x, chunk.y | y, chunk.z | z))
                         }));
+                        is_unreadable = true;
                         break;
                     }
                     page => page?,
@@ -107,7 +109,7 @@ impl WorldStore {
                 }
             }
         }
-        Ok(groups)
+        Ok((groups, is_unreadable))
     }
 
     /// The groups in which something is stored, of all heights over a tile of 32 x 32 columns.
@@ -118,33 +120,14 @@ impl WorldStore {
         tile: TilePos,
         has_damaged: bool,
     ) -> Result<Vec<ChunkGroup>, StoreError> {
-        // The dimension's cube is halved downwards, and the parts where nothing is stored are left out.
-        let (mut groups, mut cubes, mut damaged) = (BTreeSet::new(), vec![(i64::MIN, i64::BITS)], 0);
-        while let Some((bottom, shift)) = cubes.pop() {
-            let chunk = ChunkPos::new(tile.x << CUBE_SHIFT, bottom, tile.z << CUBE_SHIFT);
-            let range = keys::chunk_cube_range(dimension, chunk, shift);
-            let mut is_empty = true;
-            for family in Tier::ALL.map(Tier::family) {
-                is_empty = is_empty
-                    && match self.store.scan(family, &range.start..&range.end, 1) {
-                        Err(StoreError::Damaged { .. }) if has_damaged && damaged < MAX_DAMAGED => {
-                            damaged += u32::from(shift == CUBE_SHIFT);
-                            false
-                        }
-                        found => found?.is_empty(),
-                    };
-            }
-            if is_empty {
-                continue;
-            }
-            if shift == CUBE_SHIFT {
-                groups.append(&mut self.groups_in_cube(dimension, chunk, has_damaged)?);
-                continue;
-            }
-            let half = 1_i64 << (shift - 1);
-            // For the whole dimension the half is the sign bit, and adding it must wrap to zero.
-            cubes.extend([(bottom.wrapping_add(half), shift - 1), (bottom, shift - 1)]);
-        }
+        let (mut groups, mut damaged) = (BTreeSet::new(), 0);
+        let column = ColumnPos::new(tile.x << CUBE_SHIFT, tile.z << CUBE_SHIFT);
+        self.visit_cubes(dimension, column, i64::MIN..i64::MAX, CUBE_SHIFT, |bottom| {
+            let cube = self.groups_in_cube(dimension, column.chunk(bottom), has_damaged && damaged < MAX_DAMAGED)?;
+            damaged += u32::from(cube.1);
+            groups.extend(cube.0);
+            Ok(())
+        })?;
         let mut groups: Vec<ChunkGroup> = groups.into_iter().collect();
         groups.sort_by_cached_key(|group| group.key());
         Ok(groups)

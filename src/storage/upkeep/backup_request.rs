@@ -148,7 +148,7 @@ impl FoundRequest {
     }
 
     /// Removes what earlier processes left in the folder of a world that this process has just opened.
-    #[cfg(any(feature = "rocksdb", test))]
+    #[cfg(feature = "rocksdb")]
     pub(crate) fn forget_old(world: &Path) -> io::Result<()> {
         for kind in ["request", "running", "answer"] {
             Files::all(world, kind)?.iter().for_each(|files| files.remove(kind));

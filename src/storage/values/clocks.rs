@@ -1,9 +1,8 @@
 //! The clocks of dimensions: how much time has passed in each, all sessions together.
 
 use crate::space::DimensionId;
-use crate::storage::commit::Commit;
 use crate::storage::values::record;
-use crate::storage::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
+use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,13 +14,7 @@ impl WorldStore {
     }
 
     pub(in crate::storage) fn read_clock(&self, dimension: DimensionId, value: &[u8]) -> Result<Duration, StoreError> {
-        let item = || StoredItem::Clock(dimension);
-        let opened = self.open_envelope(value, item)?;
-        record::decode(opened.payload).map_err(|reason| self.corrupt(item(), reason))
-    }
-
-    pub(in crate::storage) fn add_clocks(&self, batch: &SaveBatch, commit: &mut Commit) {
-        put_clocks(&batch.clocks, &mut commit.writes);
+        self.open_record(value, || StoredItem::Clock(dimension))
     }
 
     /// Writes clocks, for when nothing else is saved any more.
@@ -36,7 +29,8 @@ impl WorldStore {
     }
 }
 
-fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch) {
+/// Adds clocks to a write.
+pub(in crate::storage) fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch) {
     for (dimension, clock) in clocks {
         writes.put(
             Family::Meta,
@@ -49,7 +43,7 @@ fn put_clocks(clocks: &BTreeMap<DimensionId, Duration>, writes: &mut WriteBatch)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::backends::test_store::TestStore;
+    use crate::storage::{SaveBatch, backends::test_store::TestStore};
 
     #[test]
     fn a_clock_is_what_was_saved_last_and_a_damaged_one_is_named() {

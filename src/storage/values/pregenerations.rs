@@ -40,9 +40,7 @@ impl WorldStore {
         number: u64,
         value: &[u8],
     ) -> Result<StoredPregeneration, StoreError> {
-        let item = || StoredItem::Pregeneration(dimension, number);
-        let opened = self.open_envelope(value, item)?;
-        record::decode(opened.payload).map_err(|reason| self.corrupt(item(), reason))
+        self.open_record(value, || StoredItem::Pregeneration(dimension, number))
     }
 
     pub(in crate::storage) fn add_pregenerations(&self, batch: &SaveBatch, commit: &mut Commit) {

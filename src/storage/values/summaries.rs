@@ -2,8 +2,7 @@
 
 use crate::chunk::ColumnSummary;
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::commit::{COMPARED_AT_ONCE, Commit};
-use crate::storage::envelope::{self, Replaced};
+use crate::storage::commit::Commit;
 use crate::storage::{Family, SaveBatch, StoreError, StoredItem, WorldStore, keys};
 
 impl WorldStore {
@@ -34,28 +33,12 @@ impl WorldStore {
     }
 
     pub(in crate::storage) fn add_summaries(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
-        let summaries: Vec<_> = batch
-            .summaries
-            .iter()
-            .map(|(&(dimension, column), summary)| (keys::summary_key(dimension, column), (dimension, column), summary))
-            .collect();
-        for summaries in summaries.chunks(COMPARED_AT_ONCE) {
-            let stored = summaries.iter().map(|(key, ..)| key.as_slice()).collect::<Vec<_>>();
-            let stored = self.read_to_replace(Family::Meta, &stored, &mut commit.report)?;
-            for ((key, (dimension, column), summary), stored) in summaries.iter().zip(stored) {
-                let mut value = envelope::unsealed();
-                summary.encode(&mut value);
-                let old = stored.as_deref().map(Replaced::of);
-                if let Some(Replaced { payload: Err(error), .. }) = &old {
-                    let item = StoredItem::Summary(*dimension, *column);
-                    commit.report.replaced.push(self.corrupt(item, error));
-                }
-                let payload = &value[envelope::HEADER_LENGTH..];
-                let Some(version) = old.map_or(Some(0), |old| old.next_version(payload, 0)) else { continue };
-                envelope::seal(&mut value, version);
-                commit.writes.put(Family::Meta, key.clone(), value);
-            }
-        }
+        let values = batch.summaries.iter().map(|(&(dimension, column), summary)| {
+            let mut payload = Vec::new();
+            summary.encode(&mut payload);
+            (keys::summary_key(dimension, column), StoredItem::Summary(dimension, column), Some(payload))
+        });
+        self.replace_values(&values.collect::<Vec<_>>(), commit)?;
         Ok(())
     }
 }

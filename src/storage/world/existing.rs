@@ -72,7 +72,7 @@ impl WorldStore {
     }
 
     /// The storage of a world of which anything may be missing or damaged, to be read.
-    #[cfg(any(feature = "rocksdb", test))]
+    #[cfg(feature = "rocksdb")]
     pub(in crate::storage) fn open_to_salvage(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let header = match store.get(Family::Meta, keys::HEADER) {

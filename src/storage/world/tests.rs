@@ -2,6 +2,7 @@
 
 mod columns;
 mod entities;
+#[cfg(feature = "rocksdb")]
 mod folders;
 mod opening;
 

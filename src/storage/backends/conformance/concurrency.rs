@@ -1,6 +1,6 @@
 //! The rules that take several threads.
 
-use super::{Broken, Outcome, expect};
+use super::{Outcome, expect};
 use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -41,7 +41,7 @@ pub(super) fn readers_see_whole_batches<S: KeyValueStore>(store: &S) -> Outcome 
                     let (before, after) = (store.get(earlier.0, earlier.1)?, store.get(later.0, later.1)?);
                     if before > after {
                         let (first, second) = (earlier.0, later.0);
-                        return Err(Broken(format!("a batch was in {first} but not in {second}")));
+                        return Err(format!("a batch was in {first} but not in {second}").into());
                     }
                 }
                 Ok(())
@@ -50,7 +50,7 @@ pub(super) fn readers_see_whole_batches<S: KeyValueStore>(store: &S) -> Outcome 
         let written = (1..ROUNDS).try_for_each(write);
         is_over.store(true, Ordering::Release);
         for reader in readers {
-            reader.join().map_err(|_| Broken("a read panicked".into()))??;
+            reader.join().map_err(|_| "a read panicked")??;
         }
         Ok(written?)
     })
@@ -59,7 +59,7 @@ pub(super) fn readers_see_whole_batches<S: KeyValueStore>(store: &S) -> Outcome 
 fn scan_whole<S: KeyValueStore>(store: &S) -> Outcome {
     let entries = store.scan(Family::Chunks, &[]..&[0xff], usize::MAX)?;
     let round = entries.first().and_then(|(_, value)| Some(u32::from_be_bytes(value.as_slice().try_into().ok()?)));
-    let Some(round) = round else { return Err(Broken(format!("a scan gave {entries:?}"))) };
+    let Some(round) = round else { return Err(format!("a scan gave {entries:?}").into()) };
     let count = KEYS + u8::from(round.is_multiple_of(2));
     let expected = (0..count).map(|key| (vec![key], round.to_be_bytes().to_vec())).collect();
     expect("a scan beside a writer", entries, expected)
@@ -72,7 +72,7 @@ pub(super) fn nobody_writes_in_between<S: KeyValueStore>(store: &S) -> Outcome {
         while counted < COUNTS {
             let before = store.get(Family::Meta, b"count")?;
             let value = before.as_deref().map_or(Ok([0; 4]), <[u8; 4]>::try_from);
-            let value = value.map_err(|_| Broken(format!("the count is {before:?}")))?;
+            let value = value.map_err(|_| format!("the count is {before:?}"))?;
             let mut batch = WriteBatch::default();
             batch.require(Family::Meta, *b"count", before);
             batch.put(Family::Meta, *b"count", (u32::from_be_bytes(value) + 1).to_be_bytes().to_vec());
@@ -86,9 +86,7 @@ pub(super) fn nobody_writes_in_between<S: KeyValueStore>(store: &S) -> Outcome {
     };
     thread::scope(|scope| {
         let counters = [(); COUNTERS as usize].map(|()| scope.spawn(count));
-        counters
-            .into_iter()
-            .try_for_each(|counter| counter.join().map_err(|_| Broken("a write panicked".into())).flatten())
+        counters.into_iter().try_for_each(|counter| counter.join().map_err(|_| "a write panicked")?)
     })?;
     let expected = (COUNTERS * COUNTS).to_be_bytes().to_vec();
     expect("counting with several threads", store.get(Family::Meta, b"count")?, Some(expected))

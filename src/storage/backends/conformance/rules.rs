@@ -1,6 +1,6 @@
 //! The rules that one thread can check.
 
-use super::{Broken, Outcome, contents, expect, put};
+use super::{Outcome, contents, expect, put};
 use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 
 pub(super) fn an_empty_store_has_nothing_in_it<S: KeyValueStore>(store: &S) -> Outcome {
@@ -176,7 +176,7 @@ pub(super) fn a_failed_precondition_changes_nothing<S: KeyValueStore>(store: &S)
                 expect("the error", (named, &named_key[..]), (family, key))?;
             }
             other => {
-                return Err(Broken(format!("{key:?} of {family} is not {expected:?}, but a write gave {other:?}")));
+                return Err(format!("{key:?} of {family} is not {expected:?}, but a write gave {other:?}").into());
             }
         }
         expect("reading what was put", store.get(Family::Chunks, b"new")?, None)?;

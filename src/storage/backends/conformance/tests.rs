@@ -1,7 +1,7 @@
 //! Each rule finds the store that breaks it.
 
 use super::*;
-use crate::storage::{Entry, MemoryStore};
+use crate::storage::{Entry, MemoryStore, StoreError};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;

@@ -268,8 +268,7 @@ impl<'a> Files<'a> {
 
     fn note(&self) -> Option<Note> {
         let bytes = fs::read(self.path.join(LIST)).ok()?;
-        let opened = envelope::open(&bytes).map_err(|error| error.to_string());
-        let note = opened.and_then(|opened| record::decode(opened.payload));
+        let note = envelope::open(&bytes).and_then(|opened| record::decode(opened.payload));
         note.inspect_err(|reason| {
             bevy::log::warn!("{} is damaged and ignored: {reason}", self.path.join(LIST).display());
         })

@@ -16,7 +16,7 @@ fn pack(groups: &Groups) -> Parts<'static> {
     groups.iter().map(|(place, values)| (*place, part(values).unwrap())).collect()
 }
 
-fn unpack(part: &Part) -> Result<BTreeMap<usize, Vec<u8>>, PartError> {
+fn unpack(part: &Part) -> Result<BTreeMap<usize, Vec<u8>>, String> {
     Ok(part.unpack()?.values().map(|(place, value)| (place, value.to_vec())).collect())
 }
 
@@ -76,10 +76,10 @@ fn an_unknown_version_is_told_from_damage() {
     value[end] = 2;
     let table = value.len() - END - u32_at(&value, end - 4).unwrap() as usize;
     value[table] = 2;
-    assert_eq!(open(&value), Err(ClusterError::Version { found: 2 }));
+    assert!(open(&value).unwrap_err().starts_with("it has version 2,"));
     value[end] = 3;
-    assert_eq!(open(&value), Err(ClusterError::Tables { length: value.len() }));
-    assert_eq!(open(&[]), Err(ClusterError::Tables { length: 0 }));
+    let damaged = |length: usize| Err(format!("both tables of the cluster are damaged, in {length} bytes"));
+    assert_eq!((open(&value), open(&[])), (damaged(value.len()), damaged(0)));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_group_that_claims_too_much_allocates_nothing() {
     let bytes = vec![1; 10];
     let checksum = crc32fast::hash(&bytes);
     let part = Part { chunks: 1, raw_length: u32::MAX, checksum, bytes: bytes.into() };
-    assert_eq!(part.unpack().err(), Some(PartError::TooLarge { length: u32::MAX }));
+    assert!(part.unpack().err().unwrap().contains(&format!("would take {} bytes", u32::MAX)));
 }
 
 #[test]

@@ -44,7 +44,6 @@ fn an_emptied_database_is_not_taken_for_a_new_world() {
     assert!(matches!(error, WorldOpenError::Database { source: StoreError::Corrupt { .. }, .. }), "{error}");
 }
 
-#[cfg(feature = "rocksdb")]
 #[test]
 fn a_world_on_disk_is_there_the_next_time() {
     let root = tempfile::tempdir().unwrap();
