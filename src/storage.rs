@@ -20,8 +20,6 @@ mod values;
 mod commit;
 mod damage;
 mod dimensions;
-#[cfg(all(test, feature = "rocksdb"))]
-mod documented;
 mod error;
 #[cfg(feature = "rocksdb")]
 mod folder;
@@ -29,6 +27,8 @@ mod load;
 mod opacity;
 mod remove_dimension;
 mod save_batch;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod tiers;
 mod walk;

@@ -6,4 +6,7 @@ pub(super) mod memory;
 pub(super) mod rocks;
 pub(super) mod store;
 #[cfg(test)]
-pub(super) mod test_store;
+mod tests;
+
+#[cfg(test)]
+pub(super) use tests::test_store;

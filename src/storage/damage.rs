@@ -75,15 +75,10 @@ impl WorldStore {
         keys: &[&[u8]],
         item: impl Fn(usize) -> StoredItem,
     ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        match self.store.multi_get(family, keys) {
-            Err(StoreError::Damaged { .. }) => {}
-            values => return values,
-        }
-        let read = |(index, key): (usize, &&[u8])| match self.store.get(family, key) {
-            Err(StoreError::Damaged { reason, .. }) => Err(self.corrupt(item(index), reason)),
-            value => value,
-        };
-        keys.iter().enumerate().map(read).collect()
+        self.read_each(family, keys, |index, error| match error {
+            StoreError::Damaged { reason, .. } => Err(self.corrupt(item(index), reason)),
+            error => Err(error),
+        })
     }
 
     /// The values under these keys, for what is to take their place. One that the backend finds damaged is reported, and
@@ -94,18 +89,28 @@ impl WorldStore {
         keys: &[&[u8]],
         report: &mut CommitReport,
     ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.read_each(family, keys, |_, error| {
+            report.replaced.push(error);
+            Ok(Some(Vec::new()))
+        })
+    }
+
+    /// The values under these keys, in their order. What stands for one that the backend finds damaged is up to `damaged`.
+    fn read_each(
+        &self,
+        family: Family,
+        keys: &[&[u8]],
+        mut damaged: impl FnMut(usize, StoreError) -> Result<Option<Vec<u8>>, StoreError>,
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         match self.store.multi_get(family, keys) {
             Err(StoreError::Damaged { .. }) => {}
             values => return values,
         }
-        let mut read = |key: &&[u8]| match self.store.get(family, key) {
-            Err(error @ StoreError::Damaged { .. }) => {
-                report.replaced.push(error);
-                Ok(Some(Vec::new()))
-            }
+        let mut read = |(index, key): (usize, &&[u8])| match self.store.get(family, key) {
+            Err(error @ StoreError::Damaged { .. }) => damaged(index, error),
             value => value,
         };
-        keys.iter().map(&mut read).collect()
+        keys.iter().enumerate().map(&mut read).collect()
     }
 }
 

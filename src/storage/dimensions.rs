@@ -49,13 +49,6 @@ impl StoredDimension {
     }
 }
 
-/// The record of a dimension, under its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DimensionRecord {
-    pub id: DimensionId,
-    pub origin: DimensionOrigin,
-}
-
 /// What a dimension is generated from. It cannot change, or new ground would not fit to old.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DimensionOrigin {
@@ -105,7 +98,7 @@ impl WorldStore {
         let mut dimensions = Vec::new();
         self.scan_all(Family::Meta, keys::range_of(keys::DIMENSION), |key, value| {
             let name = self.parsed(Family::Meta, key, keys::parse_dimension_key)?;
-            let DimensionRecord { id, origin } = self.dimension_of(name, value)?;
+            let (id, origin) = self.dimension_of(name, value)?;
             let (own_seed, being_removed) = (self.own_seed(id)?, self.is_marked(id)?);
             dimensions.push(StoredDimension { name: name.into(), id, origin, own_seed, being_removed });
             Ok(())
@@ -127,8 +120,8 @@ impl WorldStore {
         StoreError::UnknownDimension { name: name.into(), path: self.path().to_path_buf() }
     }
 
-    /// The record of the dimension with this name.
-    pub(super) fn dimension_of(&self, name: &str, value: &[u8]) -> Result<DimensionRecord, StoreError> {
+    /// The dimension with this name, of which this is the record.
+    pub(super) fn dimension_of(&self, name: &str, value: &[u8]) -> Result<(DimensionId, DimensionOrigin), StoreError> {
         record::decode(value).map_err(|reason| self.corrupt(StoredItem::Dimension(name.into()), reason))
     }
 
@@ -150,31 +143,28 @@ impl WorldStore {
     ) -> Result<DimensionId, StoredDimensionError> {
         let _writing = self.lock_writes();
         let key = keys::dimension_key(name);
-        if let Some(stored) = self.dimension_record(name)? {
-            if self.is_marked(stored.id)? {
+        if let Some((id, stored)) = self.dimension_record(name)? {
+            if self.is_marked(id)? {
                 return Err(StoredDimensionError::BeingRemoved { name: name.into() });
             }
-            if stored.origin != *origin {
-                return Err(StoredDimensionError::OriginMismatch {
-                    name: name.into(),
-                    stored: stored.origin,
-                    wanted: origin.clone(),
-                });
+            if stored != *origin {
+                let (name, wanted) = (name.into(), origin.clone());
+                return Err(StoredDimensionError::OriginMismatch { name, stored, wanted });
             }
-            return Ok(stored.id);
+            return Ok(id);
         }
         let last_id: Option<u64> = self.read_record(keys::LAST_DIMENSION, || StoredItem::LastDimension)?;
         let id = last_id.map_or(Some(0), |last| last.checked_add(1));
         let id = id.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"))?;
-        let dimension = DimensionRecord { id: DimensionId(id), origin: origin.clone() };
+        let dimension = DimensionId(id);
         let mut writes = WriteBatch::default();
-        writes.put(Family::Meta, key, record::encode(&dimension));
+        writes.put(Family::Meta, key, record::encode(&(dimension, origin)));
         writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&id));
         if is_sparse {
-            writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension.id), Vec::new());
+            writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension), Vec::new());
         }
         self.write(writes, Durability::Sync)?;
-        Ok(dimension.id)
+        Ok(dimension)
     }
 
     /// From now on every chunk that is generated in the dimension is stored, also one of air: a chunk that is not stored
@@ -217,12 +207,12 @@ impl WorldStore {
 
     /// What made the dimension with this name, as far as that can be read.
     pub fn generated_by(&self, name: &str) -> Option<GeneratedBy> {
-        let DimensionRecord { id, origin } = self.dimension_record(name).ok()??;
+        let (id, origin) = self.dimension_record(name).ok()??;
         Some(GeneratedBy { origin, own_seed: self.own_seed(id).ok().flatten() })
     }
 
-    /// The record of the dimension with this name, also if it is being removed; `None` if there is none.
-    pub(super) fn dimension_record(&self, name: &str) -> Result<Option<DimensionRecord>, StoreError> {
+    /// The dimension with this name, also if it is being removed; `None` if there is none.
+    pub(super) fn dimension_record(&self, name: &str) -> Result<Option<(DimensionId, DimensionOrigin)>, StoreError> {
         self.read_record(&keys::dimension_key(name), || StoredItem::Dimension(name.into()))
     }
 

@@ -85,7 +85,7 @@ impl WorldStore {
 
     fn note_loaded(&self, load: &BatchLoad) {
         self.note_accesses(load.found.iter().copied());
-        load.packed.iter().for_each(|group| self.loaded.note(*group));
+        self.note_packed(&load.packed);
     }
 
     /// What is stored of a column of a [sparse](Self::make_sparse) dimension at these chunk heights, without its entities:
@@ -98,8 +98,8 @@ impl WorldStore {
     ) -> Result<LoadedColumn, StoreError> {
         let mut part = LoadedColumn::from(Column::partial(column, HeightSet::new()));
         for range in heights.ranges() {
-            let mut load = BatchLoad::new(dimension, column.batch(), &[], range);
-            load.want(part);
+            let mut load = BatchLoad::new(dimension, column.batch(), &[column], range);
+            load.loaded = vec![part];
             self.load_chunks(&mut load)?;
             self.load_block_ticks(&mut load)?;
             self.note_loaded(&load);
@@ -406,12 +406,6 @@ impl BatchLoad {
             }
         }
         load
-    }
-
-    /// What is loaded is added to this column of the batch, and to no other.
-    fn want(&mut self, column: LoadedColumn) {
-        self.indices[column.column.pos().in_batch() as usize] = Some(0);
-        self.loaded = vec![column];
     }
 
     /// The columns that are wanted, by x and z.

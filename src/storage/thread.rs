@@ -5,7 +5,7 @@ mod tests;
 
 use super::{CommitReport, Durability, Operation, SaveBatch, StoreError, WorldStore};
 use crate::work::panic_message;
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, select};
+use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -96,12 +96,7 @@ fn next_submission(
     idle: &Receiver<IdleWork>,
 ) -> Option<Submission> {
     loop {
-        match submissions.try_recv() {
-            Ok(submission) => return Some(submission),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => {}
-        }
-        select! {
+        select_biased! {
             recv(submissions) -> submission => return submission.ok(),
             recv(idle) -> work => {
                 let Ok(work) = work else { return submissions.recv().ok() };

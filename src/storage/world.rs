@@ -60,20 +60,6 @@ impl fmt::Debug for StorageConfig {
     }
 }
 
-/// Two backends are equal if they are the same one.
-impl PartialEq for StorageConfig {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Path(path), Self::Path(other)) => path == other,
-            (Self::Memory, Self::Memory) => true,
-            (Self::Custom(store), Self::Custom(other)) => Arc::ptr_eq(store, other),
-            _ => false,
-        }
-    }
-}
-
-impl Eq for StorageConfig {}
-
 /// The storage of one world. Can be shared between threads; changes are made one after another.
 pub struct WorldStore {
     // In this order: the database must be closed before another process may have the folder.
@@ -87,7 +73,7 @@ pub struct WorldStore {
     pub(super) moving: RwLock<()>,
     pub(super) heat: Heat,
     /// What is to be promoted because it was loaded.
-    pub(super) loaded: LoadedGroups,
+    pub(super) loaded: Mutex<LoadedGroups>,
     pub(super) unwritten_opacity: UnwrittenOpacity,
     header: Header,
     /// The header as it is stored while this session is the last one; `None` without a session.
@@ -262,7 +248,7 @@ impl WorldStore {
             blocks: RwLock::default(),
             moving: RwLock::new(()),
             heat: Heat::default(),
-            loaded: LoadedGroups::default(),
+            loaded: Mutex::default(),
             unwritten_opacity: UnwrittenOpacity::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             fence: None,

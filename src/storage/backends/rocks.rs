@@ -24,7 +24,7 @@ use rocksdb::{
 use std::ffi::CStr;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const MEBIBYTE: usize = 1 << 20;
@@ -56,7 +56,6 @@ const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
 /// can be read. If a damaged table was the reason, tables are not compacted any more until the world is opened the next time.
 /// Nothing is written while the path does not lead to the folder that was opened.
 pub struct RocksStore {
-    path: PathBuf,
     is_writable: bool,
     keeper: Arc<Keeper>,
     // Writes are made one after the other, so nobody else writes between a precondition and its batch: no other process
@@ -64,8 +63,6 @@ pub struct RocksStore {
     writing: Mutex<()>,
     /// Held while a backup is made: two in one folder would destroy each other.
     backing_up: Mutex<()>,
-    /// What it was opened with: they hold its counters.
-    options: Options,
 }
 
 impl RocksStore {
@@ -76,9 +73,7 @@ impl RocksStore {
     /// the folder, for instance for a database that is open already. Nothing stored is changed then.
     pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let options = database_options(create);
-        let keeper = Keeper::open(path, create, options.clone(), cache)?;
-        Ok(Self::new(path, true, options, keeper))
+        Ok(Self::new(true, Keeper::open(path, create, database_options(create), cache)?))
     }
 
     /// Opens the database in the folder `path` without changing a file in it: what its log holds is read into memory.
@@ -87,20 +82,18 @@ impl RocksStore {
     /// As of [`open`](Self::open); each write is refused later on.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let options = database_options(false);
-        let keeper = Keeper::open_to_read(path, options.clone(), cache)?;
-        Ok(Self::new(path, false, options, keeper))
+        Ok(Self::new(false, Keeper::open_to_read(path, database_options(false), cache)?))
     }
 
-    fn new(path: &Path, is_writable: bool, options: Options, keeper: Keeper) -> Self {
+    fn new(is_writable: bool, keeper: Keeper) -> Self {
         let (writing, backing_up) = Default::default();
-        Self { path: path.to_path_buf(), is_writable, keeper: Arc::new(keeper), writing, backing_up, options }
+        Self { is_writable, keeper: Arc::new(keeper), writing, backing_up }
     }
 
-    fn expect_writable(&self) -> Result<(), StoreError> {
+    fn expect_sound(&self) -> Result<(), StoreError> {
         match self.is_writable {
-            true => Ok(()),
-            false => Err(StoreError::NotWritable { path: self.path.clone() }),
+            true => self.keeper.expect_sound(),
+            false => Err(StoreError::NotWritable { path: self.path().to_path_buf() }),
         }
     }
 
@@ -112,7 +105,7 @@ impl RocksStore {
         act: impl FnOnce(&DB, &ColumnFamily) -> Result<T, rocksdb::Error>,
     ) -> Result<T, StoreError> {
         let database = self.keeper.database();
-        let database = database.get(&self.path, operation)?;
+        let database = database.get(self.path(), operation)?;
         act(database, self.family(database, operation, family)?).map_err(self.error(operation, Some(family)))
     }
 
@@ -124,19 +117,19 @@ impl RocksStore {
     ) -> Result<&'a ColumnFamily, StoreError> {
         database.cf_handle(family.name()).ok_or_else(|| {
             let reason = "the database was opened without this column family";
-            StoreError::backend(operation, Some(family), &self.path, reason)
+            StoreError::backend(operation, Some(family), self.path(), reason)
         })
     }
 
     fn error(&self, operation: Operation, family: Option<Family>) -> impl Fn(rocksdb::Error) -> StoreError {
         move |error| match (operation, family, error.kind()) {
             (Operation::Read | Operation::Scan, Some(family), ErrorKind::Corruption) => {
-                let reason = without_folder(error.as_ref(), &self.path);
-                StoreError::Damaged { family, path: self.path.clone(), reason }
+                let reason = without_folder(error.as_ref(), self.path());
+                StoreError::Damaged { family, path: self.path().to_path_buf(), reason }
             }
             (_, _, kind) => {
                 let is_read = matches!(operation, Operation::Read | Operation::Scan);
-                let error = StoreError::backend(operation, family, &self.path, error);
+                let error = StoreError::backend(operation, family, self.path(), error);
                 if is_read && kind == ErrorKind::IOError {
                     self.keeper.note_failed_read(&error);
                 }
@@ -152,9 +145,8 @@ impl RocksStore {
         durability: Durability,
         change: impl FnOnce(&DB) -> Result<Result<(), rocksdb::Error>, StoreError>,
     ) -> Result<(), StoreError> {
-        self.expect_writable()?;
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.keeper.expect_sound()?;
+        self.expect_sound()?;
         let database = self.keeper.database();
         let Database::Whole(written) = &*database else { return Err(self.keeper.refusal()) };
         change(written)?.map_err(|error| {
@@ -318,7 +310,7 @@ fn read_page(
 
 impl KeyValueStore for RocksStore {
     fn path(&self) -> &Path {
-        &self.path
+        &self.keeper.path
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -371,7 +363,7 @@ impl KeyValueStore for RocksStore {
                 let handle = self.family(database, Operation::Read, required.family)?;
                 let stored = database.get_pinned_cf(handle, &required.key);
                 let stored = stored.map_err(self.error(Operation::Read, Some(required.family)))?;
-                required.require(stored.as_deref(), &self.path)?;
+                required.require(stored.as_deref(), self.path())?;
             }
             let mut writes = rocksdb::WriteBatch::default();
             for change in batch.into_changes() {
@@ -394,7 +386,7 @@ impl KeyValueStore for RocksStore {
     fn written_bytes(&self) -> Option<u64> {
         // What flushes and compactions write includes blob files.
         let parts = [Ticker::WalFileBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes];
-        Some(parts.into_iter().map(|part| self.options.get_ticker_count(part)).sum())
+        Some(parts.into_iter().map(|part| self.keeper.options.get_ticker_count(part)).sum())
     }
 
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {

@@ -183,15 +183,6 @@ impl Family {
     }
 }
 
-/// Entries of a family to be read at a time, so that a walk over all of them needs little memory.
-pub(in crate::storage) const fn page_of(family: Family) -> usize {
-    match family {
-        Family::WarmChunks => 64,
-        Family::ColdChunks => 4,
-        _ => 1024,
-    }
-}
-
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

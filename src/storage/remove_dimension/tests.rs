@@ -7,8 +7,8 @@ use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, TilePos}
 use crate::storage::ViewerRecord;
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::{
-    ChunkGroup, DimensionOrigin, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch, StoredBlockTick,
-    StoredDimension, StoredDimensionError, StoredItem, StoredPregeneration,
+    ChunkGroup, DimensionOrigin, EntityRecord, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch,
+    StoredBlockTick, StoredDimension, StoredDimensionError, StoredItem, StoredPregeneration,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};

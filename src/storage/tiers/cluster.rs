@@ -91,12 +91,6 @@ impl Part<'_> {
         if self.raw_length == 0 { self.bytes.len() } else { self.raw_length as usize }
     }
 
-    /// The same group with other stored bytes; `raw_length` is 0 if they are not compressed.
-    #[cfg(all(test, feature = "rocksdb"))]
-    pub fn stored_as(&self, bytes: Vec<u8>, raw_length: u32) -> Part<'static> {
-        Part { chunks: self.chunks, raw_length, checksum: crc32fast::hash(&bytes), bytes: bytes.into() }
-    }
-
     /// Its stored bytes, damaged or not.
     pub fn stored_bytes(&self) -> &[u8] {
         &self.bytes

@@ -134,14 +134,6 @@ impl WorldStore {
         }
     }
 
-    /// The play time of the last access to a group, in whole seconds; `None` if none is known.
-    #[cfg(test)]
-    pub(in crate::storage) fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
-        let stored = self.heat_records(&[group])?.remove(0).map(|record| record.accessed);
-        let noted = self.heat.noted().get(&group).copied();
-        Ok(stored.and_then(|stored| time_of(stored.max(noted.unwrap_or(0)))))
-    }
-
     /// Writes the accesses that were noted, for when nothing else is saved for a while.
     pub(crate) fn save_heat(&self) -> Result<(), StoreError> {
         let _writing = self.lock_writes();

@@ -5,55 +5,45 @@
 use crate::storage::{ChunkGroup, Promotion, StoreError, Tier, TierMoves, WorldStore};
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 /// More groups than this do not wait at a time. Those that are left out are read where they lie.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Packed groups that were loaded.
-#[derive(Debug, Default)]
-pub(in crate::storage) struct LoadedGroups {
-    are_promoted: AtomicBool,
-    waiting: Mutex<BTreeSet<ChunkGroup>>,
-}
-
-impl LoadedGroups {
-    fn waiting(&self) -> MutexGuard<'_, BTreeSet<ChunkGroup>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A packed group was loaded.
-    pub fn note(&self, group: ChunkGroup) {
-        if self.are_promoted.load(Ordering::Relaxed) {
-            let mut waiting = self.waiting();
-            if waiting.len() < MAX_WAITING {
-                waiting.insert(group);
-            }
-        }
-    }
-}
+/// Packed groups that were loaded; `None` if they stay where they are.
+pub(in crate::storage) type LoadedGroups = Option<BTreeSet<ChunkGroup>>;
 
 impl WorldStore {
+    fn loaded(&self) -> MutexGuard<'_, LoadedGroups> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says when groups become hot again. Before it was said, they do when they are saved.
     pub fn set_promotion(&self, promotion: Promotion) {
-        self.loaded.are_promoted.store(promotion == Promotion::OnLoad, Ordering::Relaxed);
+        *self.loaded() = (promotion == Promotion::OnLoad).then(BTreeSet::new);
+    }
+
+    /// Packed groups were loaded.
+    pub(in crate::storage) fn note_packed(&self, groups: &[ChunkGroup]) {
+        if let Some(waiting) = &mut *self.loaded() {
+            waiting.extend(groups.iter().take(MAX_WAITING.saturating_sub(waiting.len())));
+        }
     }
 
     /// Whether groups wait that were loaded and are to become hot.
     pub fn has_promotions(&self) -> bool {
-        !self.loaded.waiting().is_empty()
+        self.loaded().as_ref().is_some_and(|waiting| !waiting.is_empty())
     }
 
     /// Makes groups hot that were loaded, as many as [`move_groups`](Self::move_groups) moves at once. After an error they are
     /// read where they lie.
     pub fn promote_loaded(&self) -> Result<TierMoves, StoreError> {
-        let groups: Vec<_> =
-            mem::take(&mut *self.loaded.waiting()).into_iter().map(|group| (group, Tier::Hot)).collect();
+        let waiting = self.loaded().as_mut().map(mem::take).unwrap_or_default();
+        let groups: Vec<_> = waiting.into_iter().map(|group| (group, Tier::Hot)).collect();
         let (moves, left) = self.move_groups(&groups)?;
         if left > 0 {
             // Those that are done are found hot, which costs little.
-            self.loaded.waiting().extend(groups.into_iter().map(|(group, _)| group));
+            self.note_packed(&groups.into_iter().map(|(group, _)| group).collect::<Vec<_>>());
         }
         Ok(moves)
     }

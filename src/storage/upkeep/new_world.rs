@@ -52,7 +52,7 @@ pub fn salvage_world(
     let new = NewWorld::begin(path)?;
     let mut lost = Listed::default();
     let database = open_database(&folder.database(), &new.folder.remains(), &mut lost)?;
-    let from = WorldStore::open_to_salvage(database)?;
+    let from = WorldStore::look_at(database)?;
     let mut report = salvage_rest(&from, &new.create()?, lost, progress)?;
     if let Some(WorldOpenError::MarkerDamaged { path, reason }) = marker {
         report.damage.add(Damage::File { path, reason });

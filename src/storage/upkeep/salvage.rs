@@ -4,7 +4,6 @@ use super::check::{self, Checker, Verdict};
 use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError};
 use crate::space::{ColumnPos, DimensionId, TilePos};
-use crate::storage::dimensions::DimensionRecord;
 use crate::storage::tiers::{LOST_CHUNK, cluster};
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::values::{record, registry_lists};
@@ -184,7 +183,7 @@ impl Salvage<'_> {
                 if let Some((dimension, column)) = keys::parse_summary_key(key) {
                     self.dimensions.add(dimension, [column]);
                 } else if let Some(name) = keys::parse_dimension_key(key) {
-                    self.dimensions.known.insert(self.from.dimension_of(name, value)?.id);
+                    self.dimensions.known.insert(self.from.dimension_of(name, value)?.0);
                 }
             }
             _ => {}
@@ -269,8 +268,7 @@ impl Salvage<'_> {
         for dimension in &lost {
             let name = old_name.take().unwrap_or_else(|| format!("lost/{}", dimension.0));
             let origin = DimensionOrigin { generator: "lost".into(), version: 0, seed: 0 };
-            let new = DimensionRecord { id: *dimension, origin };
-            writes.put(Family::Meta, keys::dimension_key(&name), record::encode(&new));
+            writes.put(Family::Meta, keys::dimension_key(&name), record::encode(&(dimension, origin)));
             self.report.damage.add(Damage::LostRecord { dimension: *dimension, name });
         }
         let Some(last) = known.iter().copied().chain(lost).max() else { return Ok(()) };

@@ -351,7 +351,7 @@ fn worlds_that_salvage_writes_verify_clean() {
                 }
             }
             let what = format!("{} keys of {family}, {damage}", keys.len());
-            let Ok(from) = WorldStore::open_to_salvage(Arc::new(store.clone())) else { panic!("{what}") };
+            let Ok(from) = WorldStore::look_at(Arc::new(store.clone())) else { panic!("{what}") };
             let new = MemoryStore::new();
             let report = salvage(&from, &new, go_on).unwrap();
             assert!(report.finished, "{what}");

@@ -58,33 +58,27 @@ impl WorldStore {
     fn begin(store: Arc<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let failed = |source| WorldOpenError::Database { path: path.clone(), source };
-        let header = match store.get(Family::Meta, keys::HEADER) {
-            Err(StoreError::Damaged { .. }) if access != Access::Write => Some(Vec::new()),
-            header => header.map_err(failed)?,
+        let has_header = match store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) if access != Access::Write => true,
+            header => header.map_err(failed)?.is_some(),
         };
-        if header.is_none() && store.scan(Family::Meta, &[]..&[u8::MAX], 1).map_err(failed)?.is_empty() {
+        if !has_header && store.scan(Family::Meta, &[]..&[u8::MAX], 1).map_err(failed)?.is_empty() {
             return Err(WorldOpenError::NoWorld { path });
         }
-        if access == Access::Write {
-            return Self::start_session(&path, store, false);
+        match access {
+            Access::Write => Self::start_session(&path, store, false),
+            Access::Read | Access::Maintain => Self::look_at(store),
         }
-        Self::look_at(store, header)
     }
 
     /// The storage of a world of which anything may be missing or damaged, to be read.
-    #[cfg(feature = "rocksdb")]
-    pub(in crate::storage) fn open_to_salvage(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
-        let path = store.path().to_path_buf();
-        let header = match store.get(Family::Meta, keys::HEADER) {
-            Err(StoreError::Damaged { .. }) => None,
-            header => header.map_err(|source| WorldOpenError::Database { path, source })?,
-        };
-        Self::look_at(store, header)
-    }
-
-    fn look_at(store: Arc<dyn KeyValueStore>, header: Option<Vec<u8>>) -> Result<Self, WorldOpenError> {
+    pub(in crate::storage) fn look_at(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let mut world = Self::without_session(store);
+        let header = match world.store.get(Family::Meta, keys::HEADER) {
+            Err(StoreError::Damaged { .. }) => None,
+            header => header.map_err(|source| WorldOpenError::Database { path: path.clone(), source })?,
+        };
         // What a damaged one says is not known, and whoever looks for damage finds it.
         if let Some(Ok(header)) = header.as_deref().map(record::decode::<Header>) {
             if header.format > FORMAT {

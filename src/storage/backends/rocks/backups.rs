@@ -2,7 +2,7 @@
 //! between backups the files that did not change, and checks each file that it copies.
 
 use super::RocksStore;
-use crate::storage::{Backup, Operation, StoreError};
+use crate::storage::{Backup, KeyValueStore, Operation, StoreError};
 use rocksdb::Env;
 use rocksdb::backup::{BackupEngine, BackupEngineInfo, BackupEngineOptions, RestoreOptions};
 use std::num::NonZeroU32;
@@ -13,14 +13,13 @@ use std::time::{Duration, UNIX_EPOCH};
 impl RocksStore {
     /// If the disk fails meanwhile, writing goes on only when the backup has ended.
     pub(super) fn add_backup(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
-        self.expect_writable()?;
-        self.keeper.expect_sound()?;
+        self.expect_sound()?;
         let failed = failed(Operation::BackUp, folder);
         let _alone = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let mut engine = open(folder, &failed)?;
         {
             let database = self.keeper.database();
-            let database = database.get(&self.path, Operation::BackUp)?;
+            let database = database.get(self.path(), Operation::BackUp)?;
             engine.create_new_backup_flush(database, true).map_err(&failed)?;
         }
         let made = engine.get_backup_info().into_iter().map(backup).max_by_key(|backup| backup.number);

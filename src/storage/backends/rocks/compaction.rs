@@ -13,8 +13,7 @@ impl RocksStore {
     /// Writes all files of a family anew. Deleting alone does not shrink a database: what was deleted stays in its files
     /// until they are compacted, and in old ones for long.
     pub(super) fn compact_family(&self, family: Family) -> Result<(), StoreError> {
-        self.expect_writable()?;
-        self.keeper.expect_sound()?;
+        self.expect_sound()?;
         self.with(Operation::Compact, family, |database, handle| {
             database.flush_cf(handle)?;
             // For once all blob files give up what is garbage in them, not only the older half.

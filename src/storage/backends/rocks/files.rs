@@ -20,6 +20,7 @@
 //! right at a torn end and nowhere else, so every other bad record is refused here. RocksDB's own modes are of no help: those that
 //! refuse bad records take a damaged length at the end for a torn record, and one of them goes on behind what is damaged.
 
+use super::LostFile;
 use super::log_file::{LogEnd, LogFile};
 use crate::storage::values::record;
 use crate::storage::{Family, Operation, StoreError, envelope};
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ pub(super) fn close(database: DB, path: &Path) {
 
 /// The files that a database had when it was closed and that are not there any more, if that was noted: where each was, and what
 /// was in it.
-pub(super) fn missing(path: &Path) -> Vec<(PathBuf, String)> {
+pub(super) fn missing(path: &Path) -> Vec<LostFile> {
     let Ok(files) = Files::list(path) else { return Vec::new() };
     let Some(Note::Closed(closed)) = files.note() else { return Vec::new() };
     let missing = closed.files.keys().filter(|name| !files.found.contains_key(*name));
@@ -134,7 +135,7 @@ pub(super) fn missing(path: &Path) -> Vec<(PathBuf, String)> {
         let table = closed.tables.iter().find(|table| table.file == *name);
         let entries =
             table.map_or(String::new(), |table| format!(", and {} entries of {}", table.entries, table.family));
-        (path.join(name), format!("it is missing{entries}"))
+        LostFile { path: path.join(name), reason: format!("it is missing{entries}") }
     });
     told.collect()
 }

@@ -21,8 +21,10 @@ use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
+use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use table::Table;
 
 /// The number of the family that every database has, and that nothing is in.
 const DEFAULT_FAMILY: (u32, &str) = (0, "default");
@@ -42,16 +44,6 @@ pub(in crate::storage) struct LostFile {
     pub reason: String,
 }
 
-/// A table that is there.
-#[derive(Clone, Debug)]
-struct Table {
-    number: u64,
-    bytes: u64,
-    family: u32,
-    family_name: String,
-    last_sequence: u64,
-}
-
 /// A file of large values that is there.
 #[derive(Clone, Debug)]
 struct Blobs {
@@ -63,6 +55,9 @@ struct Blobs {
 /// The files of a database.
 struct Files {
     folder: PathBuf,
+    /// All families by their numbers, which logs and blob files name: as the tables say, or in the order in which a new database
+    /// gets them.
+    families: Vec<(u32, &'static str)>,
     tables: Vec<Table>,
     blobs: Vec<Blobs>,
     logs: Vec<u64>,
@@ -98,10 +93,8 @@ impl Remains {
             let reason = "no table and no log that could be read is left of it";
             return Err(StoreError::backend(Operation::Open, None, folder, reason));
         }
-        let missing = files::missing(&left.folder).into_iter().map(|(path, reason)| LostFile { path, reason });
-        left.lost.extend(missing);
-        let keeper = Keeper::to_read(folder, options.clone(), cache, database?);
-        let store = RocksStore::new(folder, false, options, keeper);
+        left.lost.extend(files::missing(&left.folder));
+        let store = RocksStore::new(false, Keeper::to_read(folder, options, cache, database?));
         Ok((Self { store, scratch: scratch.to_path_buf() }, left.lost))
     }
 }
@@ -116,8 +109,8 @@ impl Drop for Remains {
 impl Files {
     fn find(folder: &Path) -> Result<Self, FileError> {
         let folder = std::path::absolute(folder).map_err(FileError::of(folder, "find"))?;
-        let (tables, blobs, logs, lost) = Default::default();
-        let mut files = Self { folder, tables, blobs, logs, lost };
+        let (families, tables, blobs, logs, lost) = Default::default();
+        let mut files = Self { folder, families, tables, blobs, logs, lost };
         let failed = FileError::of(&files.folder, "read");
         for entry in fs::read_dir(&files.folder).map_err(&failed)? {
             let path = entry.map_err(&failed)?.path();
@@ -139,33 +132,24 @@ impl Files {
             }
         }
         files.lost.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let tables = files.tables.iter();
+        let known: BTreeMap<&str, u32> = tables.map(|table| (table.family_name.as_str(), table.family)).collect();
+        let number =
+            |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
+        files.families = [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect();
         Ok(files)
     }
 
     /// Puts the files together in a folder that is made for it, and opens them as a database.
     fn open(&self, scratch: &Path, options: &Options, cache: &Cache) -> Result<rocksdb::DB, StoreError> {
-        let tables: Vec<&Table> = self.tables.iter().collect();
-        let blobs: Vec<&Blobs> = self.blobs.iter().collect();
-        self.open_some(scratch, &tables, &blobs, &self.logs, options, cache)
-    }
-
-    fn open_some(
-        &self,
-        scratch: &Path,
-        tables: &[&Table],
-        blobs: &[&Blobs],
-        logs: &[u64],
-        options: &Options,
-        cache: &Cache,
-    ) -> Result<rocksdb::DB, StoreError> {
         let put_together = || {
             match fs::remove_dir_all(scratch) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => fs::create_dir_all(scratch)?,
             }
-            let tables = tables.iter().map(|table| (table.number, "sst"));
-            let blobs = blobs.iter().map(|blobs| (blobs.number, "blob"));
-            let logs = logs.iter().map(|number| (*number, "log"));
+            let tables = self.tables.iter().map(|table| (table.number, "sst"));
+            let blobs = self.blobs.iter().map(|blobs| (blobs.number, "blob"));
+            let logs = self.logs.iter().map(|number| (*number, "log"));
             for (number, kind) in tables.chain(blobs).chain(logs) {
                 let name = format!("{number:06}.{kind}");
                 link(&self.folder.join(&name), &scratch.join(&name))?;
@@ -173,7 +157,7 @@ impl Files {
             Ok(())
         };
         put_together().map_err(FileError::of(scratch, "fill")).map_err(in_scratch(scratch))?;
-        let manifest = manifest::encode(&self.families(), tables, blobs);
+        let manifest = manifest::encode(&self.families, &self.tables, &self.blobs);
         let write = |name: &str, bytes: &[u8]| {
             let path = scratch.join(name);
             fs::write(&path, bytes).map_err(FileError::of(&path, "write")).map_err(in_scratch(scratch))
@@ -183,29 +167,21 @@ impl Files {
         reopening::open_to_read(scratch, options, cache)
     }
 
-    /// All families by their numbers, which logs and blob files name: as the tables say, or in the order in which a new database
-    /// gets them.
-    fn families(&self) -> Vec<(u32, &'static str)> {
-        let known: BTreeMap<&str, u32> =
-            self.tables.iter().map(|table| (table.family_name.as_str(), table.family)).collect();
-        let number =
-            |(place, family): (u32, Family)| (known.get(family.name()).copied().unwrap_or(place), family.name());
-        [DEFAULT_FAMILY].into_iter().chain((1..).zip(Family::ALL).map(number)).collect()
-    }
-
     /// Tries each table by itself: one that is damaged would keep all from being opened.
     fn leave_out_damaged(&mut self, scratch: &Path, options: &Options, cache: &Cache) {
-        let mut whole = Vec::with_capacity(self.tables.len());
-        for table in &self.tables {
-            match self.open_some(scratch, &[table], &[], &[], options, cache) {
-                Ok(_) => whole.push(table.clone()),
+        let (folder, families) = (self.folder.clone(), self.families.clone());
+        let (tables, blobs, logs, lost) = Default::default();
+        let mut alone = Self { folder, families, tables, blobs, logs, lost };
+        for table in mem::take(&mut self.tables) {
+            alone.tables = vec![table];
+            match alone.open(scratch, options, cache) {
+                Ok(_) => self.tables.append(&mut alone.tables),
                 Err(error) => {
-                    let path = self.folder.join(format!("{:06}.sst", table.number));
+                    let path = self.folder.join(format!("{:06}.sst", alone.tables[0].number));
                     self.lost.push(LostFile { path, reason: reason_of(&error) });
                 }
             }
         }
-        self.tables = whole;
     }
 
     fn leave_out_logs(&mut self, error: &StoreError) {
@@ -226,18 +202,6 @@ fn reason_of(error: &StoreError) -> String {
 
 fn in_scratch(scratch: &Path) -> impl Fn(FileError) -> StoreError {
     move |error| StoreError::backend(Operation::Open, None, scratch, error.to_string())
-}
-
-impl Table {
-    fn read(path: &Path, number: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let table::Properties { family, family_name, last_sequence } = table::properties(&mut file)?;
-        let is_known = Family::ALL.iter().any(|family| family.name() == family_name) || family == DEFAULT_FAMILY.0;
-        if !is_known {
-            return Err(io::Error::other(format!("it belongs to {family_name:?}, which no world has")));
-        }
-        Ok(Self { number, bytes: file.metadata()?.len(), family, family_name, last_sequence })
-    }
 }
 
 impl Blobs {

@@ -88,8 +88,9 @@ fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
 
 /// Keeps a database open, and opens it again when it has failed.
 pub(super) struct Keeper {
-    path: PathBuf,
-    options: Options,
+    pub path: PathBuf,
+    /// What it was opened with: they hold its counters.
+    pub options: Options,
     cache: Cache,
     // Held for reading while something is read or written, and for writing for the moment of a change.
     database: RwLock<Database>,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::storage::backends::conformance;
 use std::fs;
+use std::path::PathBuf;
 
 #[test]
 fn it_conforms_to_what_a_world_asks_of_a_store() {

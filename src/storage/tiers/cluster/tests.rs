@@ -4,6 +4,13 @@ use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
+impl Part<'_> {
+    /// The same group with other stored bytes; `raw_length` is 0 if they are not compressed.
+    pub(in crate::storage) fn stored_as(&self, bytes: Vec<u8>, raw_length: u32) -> Part<'static> {
+        Part { chunks: self.chunks, raw_length, checksum: crc32fast::hash(&bytes), bytes: bytes.into() }
+    }
+}
+
 type Groups = BTreeMap<u8, BTreeMap<usize, Vec<u8>>>;
 
 fn groups() -> impl Strategy<Value = Groups> {

@@ -35,6 +35,15 @@ fn cooling(world: &WorldStore, tier: Tier, until: impl Into<Option<Duration>>) -
     found.iter().map(|found| (found.group, found.accessed.map_or(0, |accessed| accessed.as_secs()))).collect()
 }
 
+impl WorldStore {
+    /// The play time of the last access to a group, in whole seconds; `None` if none is known.
+    pub(in crate::storage) fn last_access(&self, group: ChunkGroup) -> Result<Option<Duration>, StoreError> {
+        let stored = self.heat_records(&[group])?.remove(0).map(|record| record.accessed);
+        let noted = self.heat.noted().get(&group).copied();
+        Ok(stored.and_then(|stored| time_of(stored.max(noted.unwrap_or(0)))))
+    }
+}
+
 #[test]
 fn heat_is_written_along_with_saves_and_survives_a_restart() {
     let store = TestStore::default();

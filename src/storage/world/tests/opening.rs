@@ -43,16 +43,9 @@ fn a_backend_of_the_callers_own_outlives_the_world_on_it() {
 }
 
 #[test]
-fn storage_settings_can_be_compared_and_shown() {
-    let disk: Arc<dyn KeyValueStore> = Arc::new(MemoryStore::new());
-    let custom = || StorageConfig::Custom(disk.clone());
-    assert_eq!(custom(), custom());
-    assert_ne!(custom(), StorageConfig::Custom(Arc::new(MemoryStore::new())));
-    assert_ne!(custom(), StorageConfig::Memory);
-    assert_eq!(StorageConfig::Memory, StorageConfig::Memory);
-    assert_eq!(StorageConfig::Path("world".into()), StorageConfig::Path("world".into()));
-    assert_ne!(StorageConfig::Path("world".into()), StorageConfig::Path("other".into()));
-    assert_eq!(format!("{:?}", custom()), "Custom(\"in memory\")");
+fn storage_settings_can_be_shown() {
+    let custom = StorageConfig::Custom(Arc::new(MemoryStore::new()));
+    assert_eq!(format!("{custom:?}"), "Custom(\"in memory\")");
     assert_eq!(format!("{:?}", StorageConfig::Path("world".into())), "Path(\"world\")");
 }
 

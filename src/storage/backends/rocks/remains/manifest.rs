@@ -1,7 +1,8 @@
 //! A manifest that names the files that are left, in RocksDB's format: version edits in the records of a log.
 
 use super::super::log_file::append;
-use super::{Blobs, DEFAULT_FAMILY, Table};
+use super::table::Table;
+use super::{Blobs, DEFAULT_FAMILY};
 use crate::bytes::put_number;
 
 /// The tags of what an edit says.
@@ -31,7 +32,7 @@ const FIRST_EPOCH: u64 = 2;
 
 /// The manifest of a database with these families, by number and name, and these files. All tables come into level 0, and from
 /// the first to the last key: where they are looked for costs time, and nothing else.
-pub(super) fn encode(families: &[(u32, &str)], tables: &[&Table], blobs: &[&Blobs]) -> Vec<u8> {
+pub(super) fn encode(families: &[(u32, &str)], tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut log = Vec::new();
     let files = tables.iter().map(|table| table.number).chain(blobs.iter().map(|blobs| blobs.number));
     let largest = families.iter().map(|(id, _)| *id).max().unwrap_or_default();
@@ -63,12 +64,12 @@ pub(super) fn encode(families: &[(u32, &str)], tables: &[&Table], blobs: &[&Blob
 }
 
 /// The edit that has the files of a family.
-fn files_of(family: u32, tables: &[&Table], blobs: &[&Blobs]) -> Vec<u8> {
+fn files_of(family: u32, tables: &[Table], blobs: &[Blobs]) -> Vec<u8> {
     let mut edit = Vec::new();
     put_number(&mut edit, LOG_NUMBER);
     put_number(&mut edit, 0);
     let oldest_blobs = blobs.iter().filter(|blobs| blobs.family == family).map(|blobs| blobs.number).min();
-    let mut of_family: Vec<&Table> = tables.iter().copied().filter(|table| table.family == family).collect();
+    let mut of_family: Vec<&Table> = tables.iter().filter(|table| table.family == family).collect();
     of_family.sort_unstable_by_key(|table| (table.last_sequence, table.number));
     for (epoch, table) in (FIRST_EPOCH..).zip(of_family) {
         for number in [NEW_FILE, 0, table.number, table.bytes] {

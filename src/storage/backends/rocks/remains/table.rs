@@ -1,8 +1,11 @@
 //! What a table says of itself at its end, read without RocksDB: to which family it belongs, and how new it is.
 
+use super::DEFAULT_FAMILY;
 use crate::bytes::{ReadError, Reader};
+use crate::storage::Family;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 const FOOTER: u64 = 53;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
@@ -15,18 +18,41 @@ const MAX_BLOCK: u64 = 16 << 20;
 /// What is in a block's last number besides how many restart points it has.
 const RESTARTS: u32 = (1 << 28) - 1;
 
-/// What a table says of itself.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Properties {
+/// A table that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub number: u64,
+    pub bytes: u64,
     pub family: u32,
     pub family_name: String,
     /// The highest sequence number in it; 0 if it does not say.
     pub last_sequence: u64,
 }
 
-/// Reads the end of a table. Checksums are not looked at: RocksDB does when it opens the table.
-pub(super) fn properties(file: &mut File) -> io::Result<Properties> {
-    let length = file.metadata()?.len();
+impl Table {
+    /// Reads the end of a table. Checksums are not looked at: RocksDB does when it opens the table.
+    pub fn read(path: &Path, number: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        let mut table = Self { number, bytes, family: u32::MAX, family_name: String::new(), last_sequence: 0 };
+        for (name, value) in properties(&mut file, bytes)? {
+            match &name[..] {
+                b"rocksdb.column.family.id" => table.family = self::number(&value)?.try_into().unwrap_or(u32::MAX),
+                b"rocksdb.column.family.name" => table.family_name = String::from_utf8_lossy(&value).into_owned(),
+                b"rocksdb.key.largest.seqno" => table.last_sequence = self::number(&value)?,
+                _ => {}
+            }
+        }
+        let is_known = Family::ALL.iter().any(|family| family.name() == table.family_name);
+        if !is_known && table.family != DEFAULT_FAMILY.0 {
+            return Err(io::Error::other(format!("it belongs to {:?}, which no world has", table.family_name)));
+        }
+        Ok(table)
+    }
+}
+
+/// What a table of this length says of itself.
+fn properties(file: &mut File, length: u64) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let end = length.checked_sub(FOOTER).ok_or_else(|| wrong("it is too short"))?;
     let footer = read(file, end, FOOTER)?;
     let (head, tail) = footer.split_at(FOOTER as usize - 12);
@@ -48,16 +74,7 @@ pub(super) fn properties(file: &mut File) -> io::Result<Properties> {
     let found = index.into_iter().find(|(name, _)| name == b"rocksdb.properties");
     let (_, place) = found.ok_or_else(|| wrong("it says nothing of itself"))?;
     let (at, size) = handle(&place)?;
-    let mut properties = Properties { family: u32::MAX, ..Properties::default() };
-    for (name, value) in entries(&block(file, at, size)?)? {
-        match &name[..] {
-            b"rocksdb.column.family.id" => properties.family = number(&value)?.try_into().unwrap_or(u32::MAX),
-            b"rocksdb.column.family.name" => properties.family_name = String::from_utf8_lossy(&value).into_owned(),
-            b"rocksdb.key.largest.seqno" => properties.last_sequence = number(&value)?,
-            _ => {}
-        }
-    }
-    Ok(properties)
+    entries(&block(file, at, size)?)
 }
 
 fn block(file: &mut File, at: u64, size: u64) -> io::Result<Vec<u8>> {

@@ -174,8 +174,7 @@ impl Listing {
 
     fn of_dimensions(&self, key: &[u8], value: &[u8]) -> Option<String> {
         if let Some(name) = keys::parse_dimension_key(key) {
-            let dimension = self.world.dimension_of(name, value).unwrap();
-            let (id, origin) = (dimension.id.0, dimension.origin);
+            let (DimensionId(id), origin) = self.world.dimension_of(name, value).unwrap();
             return Some(format!("dimension ({name}): ({id} {} {} {})", origin.generator, origin.version, origin.seed));
         }
         if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {

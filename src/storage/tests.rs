@@ -1,0 +1,4 @@
+//! Tests of more than one part of the storage.
+
+#[cfg(feature = "rocksdb")]
+mod documented;
