@@ -170,7 +170,7 @@ impl Reader {
                 Err(error) if error.is_of_files() => continue,
                 turned => turned?,
             }
-            for (key, _) in self.store.entries_from(0) {
+            for (key, _) in self.store.with_prefix("") {
                 let UpTo(packed) = match Name::parse(key) {
                     Name::Batch(_) => match self.value::<UpTo<Packed, MAX_PACKED>>(key) {
                         // It does not say which columns are in it.
@@ -242,8 +242,8 @@ impl Reader {
     /// Keys of the open file behind this one, that are nobody's but a game's or another program's: also those of which only
     /// remains were found.
     pub fn others(&self, after: &str) -> Vec<String> {
-        let lost = self.store.recovery().into_iter().flat_map(|recovery| &recovery.dropped);
-        let keys = self.store.entries_from(0).map(|(key, _)| key).chain(lost.map(|write| &*write.key));
+        let lost = self.store.recovery().into_iter().flat_map(|recovery| recovery.dropped.keys());
+        let keys = self.store.with_prefix("").map(|(key, _)| key).chain(lost.map(String::as_str));
         let others: BTreeSet<&str> = keys.filter(|key| *key > after && Name::parse(key) == Name::Other).collect();
         others.into_iter().map(str::to_owned).collect()
     }
@@ -409,9 +409,6 @@ fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
     match store.read(key) {
         Ok(object) => Ok(object.map(|object| (object.version, object.data))),
         Err(ObjectStoreError::Damaged { block, reason, .. }) => Err(damaged(format!("in block {block}, {reason}"))),
-        Err(ObjectStoreError::TooLarge { limit, found, .. }) => {
-            Err(damaged(format!("expected {limit} bytes or less, found {found}")))
-        }
         Err(error) => Err(error.into()),
     }
 }

@@ -292,7 +292,7 @@ fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     let files = (1..).map(|number| export_file(path, number)).take_while(|path| path.exists());
     let read = |path: PathBuf| {
         let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE).unwrap();
-        let keys: Vec<String> = store.entries_from(0).map(|(key, _)| key.to_owned()).collect();
+        let keys: Vec<String> = store.with_prefix("").map(|(key, _)| key.to_owned()).collect();
         let object = |key: String| {
             let object = store.read(&key).unwrap().unwrap();
             (key, (object.version, object.data))

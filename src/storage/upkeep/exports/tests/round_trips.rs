@@ -462,7 +462,7 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     let path = folder.path().join("world.objects");
     export(&store, &path, &ExportOptions::default());
     let mut file = ObjectStore::open(&path, EXPORT_SIGNATURE, Default::default()).unwrap();
-    let key = file.entries_from(0).map(|(key, _)| key.to_owned()).find(|key| key.ends_with("/blocks")).unwrap();
+    let key = file.with_prefix("").map(|(key, _)| key.to_owned()).find(|key| key.ends_with("/blocks")).unwrap();
     let object = file.read(&key).unwrap().unwrap();
     file.write(&key, object.version + 40, &object.data).unwrap();
     file.close().unwrap();
