@@ -34,8 +34,8 @@ pub(crate) use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{CopyReport, copy_store};
 pub use exports::{
-    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
-    ImportOptions, ImportReport, KeptObjectError, LostObject, export_file,
+    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportOptions, ExportReport, ImportOptions, ImportReport,
+    LostObject, export_file,
 };
 pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;

@@ -441,7 +441,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
 
     // A box of it once more, beside it.
     let part = path("part.objects");
-    let area = ["--from", "-16,-16", "--to", "15,15", "--layout", "clusters", "--objects-per-file", "1"];
+    let area = ["--from", "-16,-16", "--to", "15,15", "--objects-per-file", "1"];
     let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
     assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text);
     assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("there already"));

@@ -6,7 +6,7 @@ use super::outcome::{End, Failure, Outcome, Result, bytes};
 use bevy_terrane::object_store::ObjectStoreError;
 use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
+    ExportError, ExportOptions, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
 };
 use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
 use bevy_terrane::work::{Progress, Stop};
@@ -17,10 +17,9 @@ use std::fs;
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
-    let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
+    let ExportWorldArguments { world, file, dimension, objects_per_file, leave_damaged, .. } = arguments;
     let options = ExportOptions {
         area: arguments.area()?,
-        layout: layout.layout(),
         objects_per_file: objects_per_file.get(),
         leaves_damaged: *leave_damaged,
         ..ExportOptions::default()
@@ -70,7 +69,7 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
     let options = ImportOptions {
         dimension: dimension.clone(),
         moved_by: arguments.moved_by()?,
-        existing: existing.existing(),
+        existing: *existing,
         leaves_ungenerated: *only_generated,
         leaves_damaged: *leave_damaged,
         begins_anew: *anew,
@@ -80,19 +79,19 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
     let imported = match create {
         true => import_world(file, world, &options, show),
         false => WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Write)
-            .map_err(ImportError::World)
+            .map_err(ExportError::World)
             .and_then(|store| store.import_dimension(file, &options, &mut show)),
     };
     drop(display);
     let report = imported.map_err(|error| {
         let hint = match &error {
-            ImportError::Occupied { .. } => "; --existing says what becomes of them",
-            ImportError::Ungenerated { .. } => "; --only-generated leaves them out",
-            ImportError::OtherOptions => ", with --anew",
-            ImportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
-            ImportError::World(_) | ImportError::Store(_) | ImportError::Dimension(_) => "",
+            ExportError::Occupied { .. } => "; --existing says what becomes of them",
+            ExportError::Ungenerated { .. } => "; --only-generated leaves them out",
+            ExportError::OtherOptions => ", with --anew",
+            ExportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
+            ExportError::World(_) | ExportError::Store(_) | ExportError::Dimension(_) => "",
             // Nothing of another file can be taken.
-            ImportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
+            ExportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
             _ => "",
         };

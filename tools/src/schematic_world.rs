@@ -1,6 +1,6 @@
 //! Schematics in and out of a world.
 
-use super::arguments::{Axis, ExportArguments, ImportArguments};
+use super::arguments::{ExportArguments, ImportArguments};
 use super::display::{Display, open};
 use super::outcome::{End, Outcome, Result, bytes};
 use super::schematic::{malformed_text, refused};
@@ -121,8 +121,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
     let at = at.ok_or_else(|| format!("{} does not say where it was: say --at X,Y,Z", file.display()))?;
-    let flip = arguments.flip.map_or(Flip::None, |axis| if axis == Axis::X { Flip::X } else { Flip::Z });
-    let turn = Turn::new(arguments.turn, flip);
+    let turn = Turn::new(arguments.turn, arguments.flip.unwrap_or(Flip::None));
     let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
     let options = SchematicImport {
         at,
