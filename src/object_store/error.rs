@@ -8,15 +8,9 @@ use thiserror::Error;
 /// Why something could not be done with an object store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObjectStoreError {
-    /// The system refused, for instance because the disk is full. The store goes on with what it had.
+    /// The system refused, for instance because the disk is full, or a new file is there already. The store goes on with what it had.
     #[error(transparent)]
     Io(#[from] FileError),
-    /// Nothing is created where there is something.
-    #[error("{} is there already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
     /// The file does not begin with a signature.
     #[error("{} is no object store: {reason}", path.display())]
     NotAStore {

@@ -3,7 +3,6 @@
 use super::MAX_KEY_BYTES;
 use crate::bytes::Reader;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use std::fmt;
 
 /// In front of the bytes.
 const HEAD: usize = 9;
@@ -13,6 +12,7 @@ const ZLIB: u8 = 1;
 const SPARE: usize = 512;
 
 /// Encodes objects, with tables that are made with the first one.
+#[derive(Debug)]
 pub(super) struct Encoder {
     level: u32,
     stream: Option<Compress>,
@@ -43,12 +43,6 @@ impl Encoder {
             payload.extend_from_slice(data);
         }
         payload
-    }
-}
-
-impl fmt::Debug for Encoder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Encoder").finish_non_exhaustive()
     }
 }
 

@@ -185,11 +185,6 @@ impl<D: Disk> ObjectStore<D> {
         self.index.entries.contains_key(key)
     }
 
-    /// The version of an object, if it is there.
-    pub fn version(&self, key: &str) -> Option<u64> {
-        self.index.entries.get(key).map(|entry| entry.version)
-    }
-
     /// Keys and versions of all objects whose keys begin so, by key. All keys begin with "".
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         let from = self.index.entries.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));

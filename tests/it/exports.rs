@@ -178,7 +178,7 @@ mod killed {
     fn export(folder: &Path, from: &str, file: &str, progress: impl FnMut(&Progress) -> ControlFlow<()>) {
         let config = StorageConfig::Path(at(folder, from));
         let world = WorldStore::open_existing(&config, Access::Read).unwrap();
-        let options = ExportOptions { level: 1, ..ExportOptions::default() };
+        let options = ExportOptions::default();
         assert!(world.export_dimension("overworld", &at(folder, file), &options, progress).unwrap().finished);
     }
 

@@ -467,13 +467,3 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     assert_eq!(ending(&rest), "damaged");
     assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);
 }
-
-#[test]
-fn the_exit_code_says_how_it_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    let [world, new] = ["world", "new"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
-    make_world(Path::new(&world), 1);
-    assert_eq!(run(&["info", &world]).end.code(), 0);
-    assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
-    assert_eq!(Arguments::try_parse_from(["terrane", "dance"]).unwrap_err().exit_code(), 2);
-}

@@ -5,11 +5,9 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::Flip;
 use bevy_terrane::storage::upkeep::ExistingGround;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use uuid::Uuid;
 
 /// Looks after the stored worlds of games made with bevy_terrane.
@@ -329,22 +327,6 @@ impl Command {
     /// Whether it only looks at something, for moments.
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Info { .. } | Self::Inspect { .. } | Self::Restore { list: true, .. })
-    }
-}
-
-impl Arguments {
-    /// What the command line says, or the code to exit with when that is said.
-    pub fn from_command_line() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(|error| match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                print!("{error}");
-                ExitCode::SUCCESS
-            }
-            _ => {
-                eprint!("{error}");
-                ExitCode::from(2)
-            }
-        })
     }
 }
 

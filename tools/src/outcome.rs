@@ -163,10 +163,5 @@ impl Outcome {
 
 /// As people read it.
 pub fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.2} GB", bytes as f64 / 1e9),
-    }
+    indicatif::DecimalBytes(bytes).to_string()
 }

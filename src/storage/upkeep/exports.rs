@@ -38,14 +38,12 @@ pub struct ExportOptions {
     pub objects_per_file: usize,
     /// Whether columns of which something is damaged are left out. Without, that is an error.
     pub leaves_damaged: bool,
-    /// How much time is spent on making objects small: 0 for none at all to 9.
-    pub level: u32,
 }
 
 impl Default for ExportOptions {
-    /// The whole dimension, packed if it is large; 100,000 objects a file; damage is an error; level 3.
+    /// The whole dimension, packed if it is large; 100,000 objects a file; damage is an error.
     fn default() -> Self {
-        Self { area: BlockBox::ALL, packs: None, objects_per_file: 100_000, leaves_damaged: false, level: 3 }
+        Self { area: BlockBox::ALL, packs: None, objects_per_file: 100_000, leaves_damaged: false }
     }
 }
 

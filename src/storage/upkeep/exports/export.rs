@@ -71,7 +71,7 @@ impl WorldStore {
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
         let state = self.state_of(&masks, &lists);
         let first = || list_objects(&lists, &dimensions).chain(masks).collect();
-        let mut writer = Writer::open(path, record::encode(&header), state, options, at_once, first)?;
+        let mut writer = Writer::open(path, record::encode(&header), state, options.objects_per_file, at_once, first)?;
         if writer.progress.report.finished {
             return Ok(writer.report());
         }

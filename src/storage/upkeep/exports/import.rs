@@ -101,11 +101,11 @@ impl WorldStore {
         check_air(&reader.header, is_sparse, options)?;
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));
-        let record = match self.begun_import(known.map(|known| known.id), number, &of, options)? {
+        let check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options };
+        let record = match self.begun_import(check.dimension, number, &of, options)? {
             Some(begun) => begun,
             None => {
-                let known = known.map(|known| known.id);
-                Check { world: self, dimension: known, is_sparse, options }.run(&mut reader, &batches)?;
+                check.run(&mut reader, &batches)?;
                 let mut record =
                     ImportRecord { of, with: options.with(), kept: (1, String::new()), ..ImportRecord::default() };
                 lost.iter().for_each(|error| record.report.lose(None, error));

@@ -108,7 +108,8 @@ impl Reader {
         if self.files.is_none() {
             return Ok((self.tiles_of_rest()?, Some(ExportError::Unfinished { path: self.path.clone() })));
         }
-        match self.stored_tiles() {
+        let named = self.named_tiles().and_then(|tiles| self.check_columns(&tiles).map(|()| tiles));
+        match named {
             Err(ExportError::Damaged { .. }) if leaves_damaged => {
                 let tiles = self.tiles_by_keys()?;
                 let lost = self.check_columns(&tiles).err();
@@ -131,12 +132,6 @@ impl Reader {
             }
         }
         Ok(tiles.into_iter().collect())
-    }
-
-    fn stored_tiles(&mut self) -> Result<Vec<StoredTile>> {
-        let tiles = self.named_tiles()?;
-        self.check_columns(&tiles)?;
-        Ok(tiles)
     }
 
     /// The columns that the first file names.

@@ -32,7 +32,7 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
 }
 
 fn steps(objects_per_file: usize) -> ExportOptions {
-    ExportOptions { objects_per_file, level: 1, ..ExportOptions::default() }
+    ExportOptions { objects_per_file, ..ExportOptions::default() }
 }
 
 /// A game that registers its blocks in this order.

@@ -2,7 +2,7 @@
 
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
-use super::{ExportError, ExportOptions, ExportReport};
+use super::{ExportError, ExportReport};
 use crate::object_store::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use crate::space::ColumnPos;
 use crate::storage::values::record;
@@ -36,8 +36,6 @@ pub(super) struct Progress {
 pub(super) struct Writer {
     path: PathBuf,
     header: Vec<u8>,
-    /// How much time is spent on making objects small.
-    level: u32,
     objects_per_file: usize,
     /// About the room in the file with which a change is made.
     at_once: usize,
@@ -68,20 +66,19 @@ impl Writer {
         path: &Path,
         header: Vec<u8>,
         state: u64,
-        options: &ExportOptions,
+        objects_per_file: usize,
         at_once: usize,
         first: impl FnOnce() -> Vec<Packed>,
     ) -> Result<Self> {
-        let ExportOptions { objects_per_file, level, .. } = *options;
-        let store = open_or_create(path, level)?;
+        let store = open_or_create(path)?;
         let found = read(&store, &Name::Export)?;
         let (store, number, progress) = match found {
             None => begin(store, path, &header, state, first)?,
-            Some(found) if found == header => go_on(store, path, &header, state, level)?,
+            Some(found) if found == header => go_on(store, path, &header, state)?,
             Some(_) => return Err(ExportError::OtherExport { path: path.to_path_buf() }),
         };
         let (path, waiting) = (path.to_path_buf(), ObjectBatch::default());
-        Ok(Self { path, header, level, objects_per_file, at_once, store, number, waiting, room: 0, progress })
+        Ok(Self { path, header, objects_per_file, at_once, store, number, waiting, room: 0, progress })
     }
 
     /// Adds objects that belong together. They are in one file, the next one if this is full.
@@ -128,7 +125,7 @@ impl Writer {
     fn begin_file(&mut self) -> Result<()> {
         self.write()?;
         let path = export_file(&self.path, self.number + 1);
-        let mut next = open_or_create(&path, self.level)?;
+        let mut next = open_or_create(&path)?;
         if !next.is_empty() {
             return Err(ExportError::OtherExport { path });
         }
@@ -155,7 +152,7 @@ impl Writer {
             batch.delete(Name::Progress.to_string());
             self.store.apply(&batch)?;
         } else {
-            let mut first = open_or_create(&self.path, self.level)?;
+            let mut first = open_or_create(&self.path)?;
             first.apply(&batch)?;
             first.close()?;
             forget_progress(&mut self.store)?;
@@ -194,15 +191,9 @@ fn begin(
 }
 
 /// The file with which an export goes on whose first one this is, its number, and how far it is.
-fn go_on(
-    first: ObjectStore,
-    path: &Path,
-    header: &[u8],
-    state: u64,
-    level: u32,
-) -> Result<(ObjectStore, u32, Progress)> {
+fn go_on(first: ObjectStore, path: &Path, header: &[u8], state: u64) -> Result<(ObjectStore, u32, Progress)> {
     let is_finished = first.contains(&Name::Files.to_string());
-    let last = last_with_progress(path, first, level, header)?;
+    let last = last_with_progress(path, first, header)?;
     let Some((mut store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
     let other = || ExportError::OtherExport { path: export_file(path, number) };
     let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
@@ -226,12 +217,7 @@ fn batch_of(objects: Vec<Packed>) -> ObjectBatch {
 }
 
 /// The last file that says how far the export is, from this first one on; `None` if none does.
-fn last_with_progress(
-    path: &Path,
-    first: ObjectStore,
-    level: u32,
-    header: &[u8],
-) -> Result<Option<(ObjectStore, u32)>> {
+fn last_with_progress(path: &Path, first: ObjectStore, header: &[u8]) -> Result<Option<(ObjectStore, u32)>> {
     let is_it = |store: &ObjectStore| store.contains(&Name::Progress.to_string());
     let mut found = Some((first, 1)).filter(|(store, _)| is_it(store));
     for number in 2.. {
@@ -239,7 +225,7 @@ fn last_with_progress(
         if !exists(&next)? {
             break;
         }
-        let store = open_or_create(&next, level)?;
+        let store = open_or_create(&next)?;
         if read(&store, &Name::Export)?.is_some_and(|of| of != header) {
             return Err(ExportError::OtherExport { path: next });
         }
@@ -269,8 +255,8 @@ fn exists(path: &Path) -> Result<bool> {
 }
 
 /// A file of no bytes is what is left of one that was never begun.
-fn open_or_create(path: &Path, level: u32) -> Result<ObjectStore> {
-    let options = ObjectStoreOptions { level, ..ObjectStoreOptions::default() };
+fn open_or_create(path: &Path) -> Result<ObjectStore> {
+    let options = ObjectStoreOptions::default();
     match fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() == 0 => {
             fs::remove_file(path).map_err(FileError::of(path, "remove"))?;

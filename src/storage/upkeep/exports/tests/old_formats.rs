@@ -45,7 +45,7 @@ fn fixtures_of_new_exports_can_be_made() {
     let store = world_of_format_1();
     for (name, packs) in FIXTURES {
         let path = folder.path().join(name);
-        export(&store, &path, &ExportOptions { packs: Some(packs), level: 9, ..ExportOptions::default() });
+        export(&store, &path, &ExportOptions { packs: Some(packs), ..ExportOptions::default() });
         assert!(objects(&path)[0].keys().any(|key| key.starts_with("cluster/")) == packs);
         if std::env::var_os("TERRANE_WRITE_FIXTURE").is_some() {
             fs::copy(&path, fixture(name)).unwrap();
