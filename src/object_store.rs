@@ -40,13 +40,11 @@ mod recovery;
 mod store;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 pub use batch::ObjectBatch;
 pub use block::{FILE_BLOCK_BYTES, MAX_KEY_BYTES};
 pub use error::ObjectStoreError;
-pub use recovery::{DroppedWrite, Recovery};
+pub use recovery::Recovery;
 pub use store::{Object, ObjectStore, ObjectStoreOptions};
-pub use verify::DamagedObject;
 
 use disk::{Disk, FileDisk};

@@ -42,7 +42,7 @@ pub fn upgrade(
     convert: impl Fn(&[u8]) -> Result<Vec<u8>, String>,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Outcome, ObjectStoreError> {
-    let keys = store.entries_from(0).map(|(key, _)| key).filter(|key| key.ends_with(from));
+    let keys = store.with_prefix("").map(|(key, _)| key).filter(|key| key.ends_with(from));
     let keys: Vec<String> = keys.map(str::to_owned).collect();
     let (mut outcome, mut batch, mut bytes) = (Outcome::default(), ObjectBatch::default(), 0);
     for (done, key) in (1..).zip(&keys) {
@@ -82,7 +82,7 @@ fn upgraded(
     }
     let object = match store.read(key) {
         Ok(object) => object.ok_or_else(|| "it is gone".to_owned()),
-        Err(error @ (ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. })) => Err(error.to_string()),
+        Err(error @ ObjectStoreError::Damaged { .. }) => Err(error.to_string()),
         Err(error) => return Err(error),
     };
     Ok(object.and_then(|object| Ok(Object { data: convert(&object.data)?, ..object })))

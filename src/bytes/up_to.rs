@@ -3,7 +3,6 @@
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use std::marker::PhantomData;
 
 /// A list that is not longer than this.
 #[derive(Debug, Default)]
@@ -11,7 +10,7 @@ pub(crate) struct UpTo<T, const MOST: usize>(pub Vec<T>);
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
-        list.deserialize_seq(UpToVisitor::<T, MOST>(PhantomData)).map(Self)
+        list.deserialize_seq(Self(Vec::new()))
     }
 }
 
@@ -22,24 +21,22 @@ pub(crate) fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: 
     UpTo::<T, MOST>::deserialize(list).map(|list| list.0)
 }
 
-struct UpToVisitor<T, const MOST: usize>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpToVisitor<T, MOST> {
-    type Value = Vec<T>;
+/// Takes the elements one after the other.
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a list of at most {MOST}")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let mut read = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
         while let Some(next) = list.next_element()? {
-            if read.len() == MOST {
+            if self.0.len() == MOST {
                 return Err(A::Error::custom("a list is too long"));
             }
-            read.push(next);
+            self.0.push(next);
         }
-        Ok(read)
+        Ok(self)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::space::{ChunkPos, ColumnPos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The signature of a cache's file.
@@ -92,7 +91,7 @@ impl ChunkCache {
         // What it had when it might be larger is gone, but for its room.
         if store.size() > most_bytes.max(LEAST_BYTES) && store.free_space() > store.size() / 4 {
             // What is damaged keeps it as large as it is.
-            let _ = store.compact(|_| ControlFlow::Continue(()));
+            let _ = store.compact();
         }
         Ok(Self {
             store,
@@ -109,7 +108,7 @@ impl ChunkCache {
         match self.store.read(ABOUT) {
             Ok(about) => Ok(about.map(|object| object.data)),
             // Nobody knows what the numbers in its chunks mean.
-            Err(ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. }) => {
+            Err(ObjectStoreError::Damaged { .. }) => {
                 self.store.delete(ABOUT)?;
                 self.clear().map(|()| None)
             }
@@ -240,7 +239,7 @@ impl ChunkCache {
         if !self.held.contains_key(&at) {
             let stack = match self.store.read(&key(at)) {
                 Ok(object) => object.and_then(|object| decode(&object.data)).unwrap_or_default(),
-                Err(ObjectStoreError::Damaged { .. } | ObjectStoreError::TooLarge { .. }) => Stack::new(),
+                Err(ObjectStoreError::Damaged { .. }) => Stack::new(),
                 Err(error) => return Err(error),
             };
             if self.held.len() >= MAX_HELD {

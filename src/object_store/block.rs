@@ -47,15 +47,6 @@ pub(super) struct Trailer<'a> {
     pub sequence: u32,
 }
 
-/// What a block holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content<'a> {
-    Free,
-    /// Its checksum is wrong, or it says what cannot be.
-    Damaged,
-    Part(Trailer<'a>, &'a [u8]),
-}
-
 /// Bytes of data in a block of a chain with this key, if data begins at `start`.
 pub(super) const fn capacity(key: &str, start: usize) -> usize {
     FIXED - key.len() - start
@@ -78,32 +69,34 @@ pub(super) fn encode(block: &mut [u8; FILE_BLOCK_BYTES], start: usize, trailer: 
     block[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What a block holds, if data begins at `start`.
-pub(super) fn decode(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Content<'_> {
-    if block[FIXED..].iter().all(|byte| *byte == 0) {
-        return Content::Free;
-    }
+/// Whether nothing is in a block.
+pub(super) fn is_free(block: &[u8; FILE_BLOCK_BYTES]) -> bool {
+    block[FIXED..].iter().all(|byte| *byte == 0)
+}
+
+/// What a block holds, if data begins at `start`; `None` if its checksum is wrong, or it says what cannot be.
+pub(super) fn decode(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Option<(Trailer<'_>, &[u8])> {
     if u32_at(block, CHECKSUM) != Some(crc32fast::hash(&block[start..CHECKSUM])) {
-        return Content::Damaged;
+        return None;
     }
     let kind = match block[FIXED + 1] {
         1 => Kind::Index,
         2 => Kind::Object,
         3 => Kind::BatchObject,
         4 => Kind::Commit,
-        _ => return Content::Damaged,
+        _ => return None,
     };
     let [key_length, length] = [4_060, 4_062].map(|at| usize::from(u16::from_le_bytes([block[at], block[at + 1]])));
-    let fits = key_length <= MAX_KEY_BYTES && start + length + key_length <= FIXED;
-    let key = fits.then(|| str::from_utf8(&block[FIXED - key_length..FIXED]).ok()).flatten();
-    let number = |at: usize| u64_at(block, at).unwrap_or_default();
-    let next = match number(4_080) as i64 {
-        -1 => Ok(None),
-        next => u64::try_from(next).map(Some),
+    if key_length > MAX_KEY_BYTES || start + length + key_length > FIXED {
+        return None;
+    }
+    let key = str::from_utf8(&block[FIXED - key_length..FIXED]).ok()?;
+    let next = match u64_at(block, 4_080)? as i64 {
+        -1 => None,
+        next => Some(u64::try_from(next).ok()?),
     };
-    let (Some(key), Ok(next)) = (key, next) else { return Content::Damaged };
-    let (version, counter, sequence) = (number(4_064), number(4_072), u32_at(block, 4_088).unwrap_or_default());
-    Content::Part(Trailer { kind, key, version, counter, next, sequence }, &block[start..start + length])
+    let (version, counter, sequence) = (u64_at(block, 4_064)?, u64_at(block, 4_072)?, u32_at(block, 4_088)?);
+    Some((Trailer { kind, key, version, counter, next, sequence }, &block[start..start + length]))
 }
 
 /// The part of a block that makes it free when it is zero: its offset and length.

@@ -8,15 +8,9 @@ use thiserror::Error;
 /// Why something could not be done with an object store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObjectStoreError {
-    /// The system refused, for instance because the disk is full. The store goes on with what it had.
+    /// The system refused, for instance because the disk is full, or a new file is there already. The store goes on with what it had.
     #[error(transparent)]
     Io(#[from] FileError),
-    /// Nothing is created where there is something.
-    #[error("{} is there already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
     /// The file does not begin with a signature.
     #[error("{} is no object store: {reason}", path.display())]
     NotAStore {
@@ -65,14 +59,14 @@ pub enum ObjectStoreError {
         /// The file.
         path: PathBuf,
     },
-    /// An object is larger than the options allow.
+    /// An object that is to be written is larger than the options allow.
     #[error("{key:?}: expected {limit} bytes or less, found {found}")]
     TooLarge {
         /// The object.
         key: String,
         /// The limit.
         limit: u64,
-        /// How many there are, as far as it is known.
+        /// How many there are.
         found: u64,
     },
     /// An object is not what was written.
@@ -85,13 +79,13 @@ pub enum ObjectStoreError {
         /// The block.
         block: u64,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: String,
     },
 }
 
 impl ObjectStoreError {
     /// Whether the file is damaged: it does not hold what was written.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::NotAStore { .. } | Self::TooLarge { .. } | Self::Damaged { .. } | Self::Exhausted { .. })
+        matches!(self, Self::NotAStore { .. } | Self::Damaged { .. } | Self::Exhausted { .. })
     }
 }

@@ -3,7 +3,7 @@
 use super::{FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::work::{FileError, sync_folder};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// Before the signature of whoever made the file. A later format has another number.
@@ -29,16 +29,11 @@ impl ObjectStore<FileDisk> {
     /// Makes a store. Nobody else can open the file until it is closed.
     ///
     /// # Errors
-    /// A file that is there already; a signature that is no line of 1 to 256 bytes; what the system says.
+    /// A file that is there already, as [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists); a signature that is no line of 1 to 256 bytes; what the system says.
     pub fn create(path: &Path, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         line(signature)?;
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        let file = match created {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(ObjectStoreError::Exists { path: path.to_path_buf() });
-            }
-            other => other.map_err(FileError::of(path, "create"))?,
-        };
+        let file = created.map_err(FileError::of(path, "create"))?;
         lock(file.try_lock(), path)?;
         let made = Self::create_on(FileDisk::new(file, path), signature, options);
         if made.is_err() {

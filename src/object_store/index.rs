@@ -13,15 +13,35 @@
 
 use super::MAX_KEY_BYTES;
 use super::free_list::FreeList;
-use super::store::{CommitRecord, Entry};
 use crate::bytes::{Reader, put_number};
 use std::collections::BTreeMap;
 use std::mem;
 
+/// Where an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub version: u64,
+    pub first: u64,
+    pub blocks: u64,
+    pub counter: u64,
+    pub in_batch: bool,
+}
+
+/// Where it says that a batch is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CommitRecord {
+    pub first: u64,
+    pub blocks: u64,
+    /// Objects of the batch that are there.
+    pub live: u64,
+}
+
 /// What the index says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
+    /// That of the next write.
     pub counter: u64,
+    /// Blocks of the file.
     pub blocks: u64,
     pub entries: BTreeMap<String, Entry>,
     pub commits: BTreeMap<u64, CommitRecord>,
@@ -29,100 +49,101 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// The blocks of all objects and commits: first block and how many.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        let entries = self.entries.values().map(|entry| (entry.first, entry.blocks));
+        entries.chain(self.commits.values().map(|commit| (commit.first, commit.blocks)))
+    }
+
     /// Whether each block is of one object, commit or free run at most, or of the chain of the index. Whoever believes
     /// anything else overwrites what is needed.
     pub fn is_disjoint(&self, chain: &[u64]) -> bool {
         let mut is_taken = vec![false; usize::try_from(self.blocks).unwrap_or(usize::MAX)];
-        let entries = self.entries.values().map(|entry| (entry.first, entry.blocks));
-        let commits = self.commits.values().map(|commit| (commit.first, commit.blocks));
         let chain = chain.iter().map(|block| (*block, 1));
-        entries.chain(commits).chain(self.free.runs()).chain(chain).all(|(first, blocks)| {
+        self.runs().chain(self.free.runs()).chain(chain).all(|(first, blocks)| {
             let run = first as usize..(first + blocks) as usize;
             is_taken.get_mut(run).is_some_and(|run| !run.iter_mut().any(|is_taken| mem::replace(is_taken, true)))
         })
+    }
+
+    /// The bytes that say all of it.
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { counter, blocks, entries, commits, free } = self;
+        let mut bytes = Vec::with_capacity(64 + entries.len() * 16);
+        [*counter, *blocks, entries.len() as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
+        let mut before = "";
+        for (key, entry) in entries {
+            let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+            let Entry { version, first, blocks, counter, in_batch } = *entry;
+            [shared as u64, (key.len() - shared) as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
+            bytes.extend_from_slice(&key.as_bytes()[shared..]);
+            [version, first, blocks, counter, in_batch.into()]
+                .into_iter()
+                .for_each(|number| put_number(&mut bytes, number));
+            before = key;
+        }
+        put_number(&mut bytes, commits.len() as u64);
+        for (counter, CommitRecord { first, blocks, live }) in commits {
+            [*counter, *first, *blocks, *live].into_iter().for_each(|number| put_number(&mut bytes, number));
+        }
+        put_number(&mut bytes, free.runs().len() as u64);
+        let mut end = 0;
+        for (first, blocks) in free.runs() {
+            [first - end, blocks].into_iter().for_each(|number| put_number(&mut bytes, number));
+            end = first + blocks;
+        }
+        bytes
+    }
+
+    /// `None` if it is not one. Nothing is allocated by a declared number.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let reader = &mut Reader::new(bytes);
+        let mut index = Self { counter: take(reader)?, blocks: take(reader)?, ..Self::default() };
+        let is_inside = |first: u64, blocks: u64, all: u64| {
+            blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
+        };
+        let (mut key, mut entries) = (Vec::new(), Vec::new());
+        for _ in 0..take(reader)? {
+            let (shared, rest) = (usize::try_from(take(reader)?).ok()?, usize::try_from(take(reader)?).ok()?);
+            let rest = reader.slice(rest).ok()?;
+            if rest <= key.get(shared..)? || shared + rest.len() > MAX_KEY_BYTES {
+                return None;
+            }
+            key.truncate(shared);
+            key.extend_from_slice(rest);
+            let (version, first, blocks) = (take(reader)?, take(reader)?, take(reader)?);
+            let (counter, in_batch) = (take(reader)?, take(reader)? == 1);
+            if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
+                return None;
+            }
+            entries.push((str::from_utf8(&key).ok()?.to_owned(), Entry { version, first, blocks, counter, in_batch }));
+        }
+        // They are in order: this is quicker than one by one.
+        index.entries = entries.into_iter().collect();
+        for _ in 0..take(reader)? {
+            let (counter, first, blocks, live) = (take(reader)?, take(reader)?, take(reader)?, take(reader)?);
+            if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
+                return None;
+            }
+            index.commits.insert(counter, CommitRecord { first, blocks, live });
+        }
+        let mut end = 0_u64;
+        for _ in 0..take(reader)? {
+            let (gap, blocks) = (take(reader)?, take(reader)?);
+            let first = end.checked_add(gap)?;
+            if !is_inside(first, blocks, index.blocks) {
+                return None;
+            }
+            index.free.give(first, blocks);
+            end = first + blocks;
+        }
+        (reader.left() == 0).then_some(index)
     }
 }
 
 /// Bytes of the index of a file of so many blocks at the most: each block is of one object, commit or free run at least.
 pub(super) const fn most_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul((MAX_KEY_BYTES + 10 * 10) as u64).saturating_add(100)
-}
-
-pub(super) fn encode(
-    (counter, blocks): (u64, u64),
-    entries: &BTreeMap<String, Entry>,
-    commits: &BTreeMap<u64, CommitRecord>,
-    free: &FreeList,
-) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(64 + entries.len() * 16);
-    [counter, blocks, entries.len() as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
-    let mut before = "";
-    for (key, entry) in entries {
-        let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
-        let Entry { version, first, blocks, counter, in_batch } = *entry;
-        [shared as u64, (key.len() - shared) as u64].into_iter().for_each(|number| put_number(&mut bytes, number));
-        bytes.extend_from_slice(&key.as_bytes()[shared..]);
-        [version, first, blocks, counter, in_batch.into()]
-            .into_iter()
-            .for_each(|number| put_number(&mut bytes, number));
-        before = key;
-    }
-    put_number(&mut bytes, commits.len() as u64);
-    for (counter, CommitRecord { first, blocks, live }) in commits {
-        [*counter, *first, *blocks, *live].into_iter().for_each(|number| put_number(&mut bytes, number));
-    }
-    put_number(&mut bytes, free.runs().len() as u64);
-    let mut end = 0;
-    for (first, blocks) in free.runs() {
-        [first - end, blocks].into_iter().for_each(|number| put_number(&mut bytes, number));
-        end = first + blocks;
-    }
-    bytes
-}
-
-/// `None` if it is not one. Nothing is allocated by a declared number.
-pub(super) fn decode(bytes: &[u8]) -> Option<Index> {
-    let reader = &mut Reader::new(bytes);
-    let mut index = Index { counter: take(reader)?, blocks: take(reader)?, ..Index::default() };
-    let is_inside = |first: u64, blocks: u64, all: u64| {
-        blocks > 0 && first > 0 && first.checked_add(blocks).is_some_and(|end| end <= all)
-    };
-    let (mut key, mut entries) = (Vec::new(), Vec::new());
-    for _ in 0..take(reader)? {
-        let (shared, rest) = (usize::try_from(take(reader)?).ok()?, usize::try_from(take(reader)?).ok()?);
-        let rest = reader.slice(rest).ok()?;
-        if rest <= key.get(shared..)? || shared + rest.len() > MAX_KEY_BYTES {
-            return None;
-        }
-        key.truncate(shared);
-        key.extend_from_slice(rest);
-        let (version, first, blocks) = (take(reader)?, take(reader)?, take(reader)?);
-        let (counter, in_batch) = (take(reader)?, take(reader)? == 1);
-        if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
-            return None;
-        }
-        entries.push((str::from_utf8(&key).ok()?.to_owned(), Entry { version, first, blocks, counter, in_batch }));
-    }
-    // They are in order: this is quicker than one by one.
-    index.entries = entries.into_iter().collect();
-    for _ in 0..take(reader)? {
-        let (counter, first, blocks, live) = (take(reader)?, take(reader)?, take(reader)?, take(reader)?);
-        if !is_inside(first, blocks, index.blocks) || counter >= index.counter {
-            return None;
-        }
-        index.commits.insert(counter, CommitRecord { first, blocks, live });
-    }
-    let mut end = 0_u64;
-    for _ in 0..take(reader)? {
-        let (gap, blocks) = (take(reader)?, take(reader)?);
-        let first = end.checked_add(gap)?;
-        if !is_inside(first, blocks, index.blocks) {
-            return None;
-        }
-        index.free.give(first, blocks);
-        end = first + blocks;
-    }
-    (reader.left() == 0).then_some(index)
 }
 
 fn take(reader: &mut Reader<'_>) -> Option<u64> {
@@ -152,10 +173,10 @@ mod tests {
             }
             let commits = [(3, CommitRecord { first: 9, blocks: 1, live: 2 })].into();
             let index = Index { counter: 50, blocks: 1_000, entries: entries.collect(), commits, free };
-            let bytes = encode((index.counter, index.blocks), &index.entries, &index.commits, &index.free);
-            prop_assert_eq!(decode(&bytes), Some(index));
-            (0..bytes.len()).for_each(|end| assert_eq!(decode(&bytes[..end]), None));
-            let _ = decode(&noise);
+            let bytes = index.encode();
+            prop_assert_eq!(Index::decode(&bytes), Some(index));
+            (0..bytes.len()).for_each(|end| assert_eq!(Index::decode(&bytes[..end]), None));
+            let _ = Index::decode(&noise);
         }
     }
 }

@@ -1,72 +1,21 @@
 //! The index made anew of what the blocks say.
 
-use super::block::{self, Content, FILE_BLOCK_BYTES, Kind};
-use super::store::{CommitRecord, Entry};
+use super::block::{self, FILE_BLOCK_BYTES, Kind};
+use super::index::{CommitRecord, Entry, Index};
 use super::{Disk, ObjectStoreError, payload};
 use crate::work::FileError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks that are read at a time.
 const AT_ONCE: u64 = 256;
-/// Writes that a report names; of the others it only has the number.
-const MAX_NAMED: usize = 1_000;
-
-/// Whether the whole objects of a batch count if the batch is not whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Torn {
-    /// They do not: either all of a batch counts, or nothing.
-    Dropped,
-    /// They do, when a damaged store is salvaged.
-    Kept,
-}
-
-/// What was found in a store whose index was lost, and what became of it.
+/// What was found in a store whose index was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Blocks that were read.
-    pub blocks: u64,
     /// Blocks whose checksum is wrong: they were being written, or are damaged.
     pub damaged_blocks: u64,
-    /// Objects that are there.
-    pub kept: usize,
-    /// Old versions of these, and objects that a batch deleted: they are given up.
-    pub replaced: usize,
-    /// Writes that are not whole, and so not there; a thousand at the most.
-    pub dropped: Vec<DroppedWrite>,
-    /// How many writes are not there in all.
-    pub dropped_count: usize,
-}
-
-impl Recovery {
-    fn note_dropped(&mut self, write: DroppedWrite) {
-        self.dropped_count += 1;
-        if self.dropped.len() < MAX_NAMED {
-            self.dropped.push(write);
-        }
-    }
-}
-
-/// A write that is not whole: the one that was under way as the process ended, or one that is damaged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DroppedWrite {
-    /// The object.
-    pub key: String,
-    /// The version that was written.
-    pub version: u64,
-    /// Blocks of it that are there.
-    pub blocks: u64,
-    /// Why it is not whole.
-    pub reason: &'static str,
-}
-
-/// What a scan finds.
-pub(super) struct Found {
-    pub entries: BTreeMap<String, Entry>,
-    pub commits: BTreeMap<u64, CommitRecord>,
-    pub counter: u64,
-    /// Whole chains that do not count: first block and how many.
-    pub stale: Vec<(u64, u64)>,
-    pub report: Recovery,
+    /// Writes that are not whole, and so not there, and why: those under way as the process ended, and those that are damaged. Of
+    /// several writes of one key, the last.
+    pub dropped: BTreeMap<String, &'static str>,
 }
 
 /// By kind, key and counter.
@@ -107,45 +56,48 @@ impl Chain {
     }
 }
 
-/// Reads every block once. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
+/// Reads every block once, and gives an index without free blocks, the whole chains that do not count (first block and how
+/// many), and a report. `start` is where data begins in block 0; a commit is not larger than `most_bytes`.
 pub(super) fn scan<D: Disk>(
     disk: &D,
     start: usize,
     blocks: u64,
     most_bytes: u64,
-    torn: Torn,
-) -> Result<Found, ObjectStoreError> {
-    let mut chains = Chains::new();
-    let mut report = Recovery { blocks, ..Recovery::default() };
-    let mut counter = 0;
+    keeps_torn: bool,
+) -> Result<(Index, Vec<(u64, u64)>, Recovery), ObjectStoreError> {
+    let (mut chains, mut report, mut counter) = (Chains::new(), Recovery::default(), 0_u64);
     let mut buffer = vec![0; AT_ONCE as usize * FILE_BLOCK_BYTES];
     for first in (0..blocks).step_by(AT_ONCE as usize) {
         let count = AT_ONCE.min(blocks - first) as usize;
         let bytes = &mut buffer[..count * FILE_BLOCK_BYTES];
         disk.read_at(first * FILE_BLOCK_BYTES as u64, bytes).map_err(FileError::of(disk.path(), "read"))?;
         for (at, block) in (first..).zip(bytes.as_chunks::<FILE_BLOCK_BYTES>().0) {
-            match block::decode(block, if at == 0 { start } else { 0 }) {
-                Content::Free => {}
-                Content::Damaged => report.damaged_blocks += 1,
-                // The first line is in it: there is no room for anything but the index.
-                Content::Part(trailer, _) if at == 0 && trailer.kind != Kind::Index => report.damaged_blocks += 1,
-                Content::Part(trailer, data) => {
-                    counter = counter.max(trailer.counter);
-                    if trailer.kind == Kind::Index {
-                        continue;
-                    }
-                    let chain = chains.entry((trailer.kind, trailer.key.to_owned(), trailer.counter)).or_default();
-                    chain.is_torn |= !chain.blocks.is_empty() && chain.version != trailer.version;
-                    chain.version = trailer.version;
-                    chain.is_torn |= chain.blocks.insert(trailer.sequence, (at, trailer.next)).is_some();
-                    if trailer.kind == Kind::Commit {
-                        chain.payload.insert(trailer.sequence, data.to_vec());
-                    }
-                }
+            if block::is_free(block) {
+                continue;
+            }
+            let found = block::decode(block, if at == 0 { start } else { 0 });
+            // The first line is in block 0: there is no room for anything but the index.
+            let Some((trailer, data)) = found.filter(|(trailer, _)| at > 0 || trailer.kind == Kind::Index) else {
+                report.damaged_blocks += 1;
+                continue;
+            };
+            counter = counter.max(trailer.counter);
+            if trailer.kind == Kind::Index {
+                continue;
+            }
+            let chain = chains.entry((trailer.kind, trailer.key.to_owned(), trailer.counter)).or_default();
+            chain.is_torn |= !chain.blocks.is_empty() && chain.version != trailer.version;
+            chain.version = trailer.version;
+            chain.is_torn |= chain.blocks.insert(trailer.sequence, (at, trailer.next)).is_some();
+            if trailer.kind == Kind::Commit {
+                chain.payload.insert(trailer.sequence, data.to_vec());
             }
         }
     }
-    Ok(sort_out(chains, counter.saturating_add(1), report, most_bytes, torn))
+    let (commits, deletes) = read_commits(&chains, most_bytes);
+    let mut index = Index { counter: counter.saturating_add(1), blocks, commits, ..Index::default() };
+    let stale = sort_out(chains, &mut index, &deletes, &mut report, keeps_torn);
+    Ok((index, stale, report))
 }
 
 /// The commits that are whole, of which nothing is known to be there yet, and when each key was deleted last.
@@ -170,22 +122,28 @@ fn read_commits(chains: &Chains, most_bytes: u64) -> (BTreeMap<u64, CommitRecord
     (commits, deletes)
 }
 
-fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64, torn: Torn) -> Found {
-    let (mut commits, deletes) = read_commits(&chains, most_bytes);
+/// Puts the objects that count into the index. Gives the chains that are whole and do not count.
+fn sort_out(
+    chains: Chains,
+    index: &mut Index,
+    deletes: &BTreeMap<String, u64>,
+    report: &mut Recovery,
+    keeps_torn: bool,
+) -> Vec<(u64, u64)> {
+    let Index { entries, commits, .. } = index;
     let mut stale = Vec::new();
-    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for ((kind, key, counter), chain) in chains {
         let in_batch = kind == Kind::BatchObject;
         if kind == Kind::Commit {
             continue;
         }
-        let is_torn = torn == Torn::Dropped && in_batch && !commits.contains_key(&counter);
+        let is_torn = !keeps_torn && in_batch && !commits.contains_key(&counter);
         let whole = chain.first().and_then(|first| if is_torn { Err("its batch is not whole") } else { Ok(first) });
         let (version, blocks) = (chain.version, chain.blocks.len() as u64);
         let first = match whole {
             Ok(first) => first,
             Err(reason) => {
-                report.note_dropped(DroppedWrite { key, version, blocks, reason });
+                report.dropped.insert(key, reason);
                 // What is left of it is free, and what is whole is not to be taken for something later.
                 stale.extend(chain.first().ok().map(|first| (first, blocks)));
                 continue;
@@ -194,12 +152,8 @@ fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64,
         let is_deleted = deletes.get(&key).is_some_and(|deleted| counter < *deleted);
         let is_old = entries.get(&key).is_some_and(|known| counter < known.counter);
         if is_deleted || is_old {
-            report.replaced += 1;
             stale.push((first, blocks));
-            continue;
-        }
-        if let Some(old) = entries.insert(key, Entry { version, first, blocks, counter, in_batch }) {
-            report.replaced += 1;
+        } else if let Some(old) = entries.insert(key, Entry { version, first, blocks, counter, in_batch }) {
             stale.push((old.first, old.blocks));
         }
     }
@@ -209,11 +163,7 @@ fn sort_out(chains: Chains, counter: u64, mut report: Recovery, most_bytes: u64,
         }
     }
     // A commit that only says what is deleted says it until that is gone.
-    let retired: Vec<u64> =
-        commits.iter().filter(|(_, commit)| commit.live == 0).map(|(counter, _)| *counter).collect();
-    for commit in retired.into_iter().filter_map(|counter| commits.remove(&counter)) {
-        stale.push((commit.first, commit.blocks));
-    }
-    report.kept = entries.len();
-    Found { entries, commits, counter, stale, report }
+    stale.extend(commits.values().filter(|commit| commit.live == 0).map(|commit| (commit.first, commit.blocks)));
+    commits.retain(|_, commit| commit.live > 0);
+    stale
 }

@@ -6,13 +6,11 @@ mod giving_up;
 mod stored_index;
 
 use super::block::{FILE_BLOCK_BYTES, Kind, MAX_KEY_BYTES};
-use super::free_list::FreeList;
-use super::index::Index;
-use super::payload::{self, Encoder, PayloadError};
-use super::recovery::{Recovery, Torn};
+use super::index::{Entry, Index};
+use super::payload::{self, Encoder};
+use super::recovery::Recovery;
 use super::{Disk, FileDisk, ObjectStoreError, file};
 use crate::work::FileError;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
@@ -48,25 +46,6 @@ pub struct Object {
     pub data: Vec<u8>,
 }
 
-/// Where an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub version: u64,
-    pub first: u64,
-    pub blocks: u64,
-    pub counter: u64,
-    pub in_batch: bool,
-}
-
-/// Where it says that a batch is whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CommitRecord {
-    pub first: u64,
-    pub blocks: u64,
-    /// Objects of the batch that are there.
-    pub live: u64,
-}
-
 /// A portable file of versioned objects. See the [module](super).
 ///
 /// Whoever drops it without [`close`](Self::close) does not hear of errors.
@@ -79,21 +58,16 @@ pub struct ObjectStore<D: Disk = FileDisk> {
     pub(super) options: ObjectStoreOptions,
     is_writable: bool,
     encoder: Encoder,
-    entries: BTreeMap<String, Entry>,
-    commits: BTreeMap<u64, CommitRecord>,
-    free: FreeList,
+    /// What is where.
+    index: Index,
     /// Replaced by what is not synced yet.
     superseded: Vec<(u64, u64)>,
     /// Commits of batches of which nothing is left, once what replaced it is synced.
     retired: Vec<u64>,
     /// Blocks of what must never come back and could not be marked as free.
     haunted: Vec<(u64, u64)>,
-    /// Blocks of the file.
-    blocks: u64,
-    /// That of the next write.
-    counter: u64,
-    /// The blocks of the index.
-    index: Vec<u64>,
+    /// The blocks of the index in the file.
+    chain: Vec<u64>,
     /// The index in the file is the one in memory.
     is_index_written: bool,
     is_synced: bool,
@@ -104,8 +78,7 @@ impl<D: Disk> ObjectStore<D> {
     /// Makes a store on an empty disk.
     pub(super) fn create_on(disk: D, signature: &str, options: ObjectStoreOptions) -> Result<Self> {
         let line = file::line(signature)?;
-        let index = Index { counter: 1, blocks: 1, ..Index::default() };
-        let mut store = Self::new(disk, signature, options, true, index);
+        let mut store = Self::new(disk, signature, options, true, 1);
         let mut block = [0; FILE_BLOCK_BYTES];
         block[..line.len()].copy_from_slice(line.as_bytes());
         store.disk.write_at(0, &block).map_err(FileError::of(store.disk.path(), "write"))?;
@@ -116,21 +89,17 @@ impl<D: Disk> ObjectStore<D> {
     /// Opens the store on a disk.
     pub(super) fn open_on(disk: D, expected: &str, options: ObjectStoreOptions, is_writable: bool) -> Result<Self> {
         let (mut store, first, blocks) = Self::begun_on(disk, expected, options, is_writable)?;
-        if let Some((index, chain)) = store.stored_index(&first) {
-            let Index { counter, blocks, entries, commits, free } = index;
-            (store.counter, store.blocks, store.entries) = (counter, blocks, entries);
-            (store.commits, store.free, store.index) = (commits, free, chain);
-            store.is_index_written = true;
-            return Ok(store);
+        match store.stored_index(&first) {
+            Some((index, chain)) => (store.index, store.chain, store.is_index_written) = (index, chain, true),
+            None => store.recover(blocks, false)?,
         }
-        store.recover(blocks, Torn::Dropped)?;
         Ok(store)
     }
 
     /// Opens the store on a disk to read all that is whole.
     pub(super) fn salvage_on(disk: D, expected: &str) -> Result<Self> {
         let (mut store, _, blocks) = Self::begun_on(disk, expected, ObjectStoreOptions::default(), false)?;
-        store.recover(blocks, Torn::Kept)?;
+        store.recover(blocks, true)?;
         Ok(store)
     }
 
@@ -150,14 +119,13 @@ impl<D: Disk> ObjectStore<D> {
             let (path, expected) = (disk.path().to_path_buf(), expected.to_owned());
             return Err(ObjectStoreError::Signature { path, expected, found });
         }
+        let blocks = length / FILE_BLOCK_BYTES as u64;
         // One that was cut short has a block 0 all the same, which is nobody else's.
-        let blocks = (length / FILE_BLOCK_BYTES as u64).max(1);
-        let index = Index { counter: 1, blocks, ..Index::default() };
-        Ok((Self::new(disk, expected, options, is_writable, index), first, length / FILE_BLOCK_BYTES as u64))
+        Ok((Self::new(disk, expected, options, is_writable, blocks.max(1)), first, blocks))
     }
 
-    fn new(disk: D, signature: &str, options: ObjectStoreOptions, is_writable: bool, index: Index) -> Self {
-        let Index { counter, blocks, entries, commits, free } = index;
+    /// A store with nothing in it, in a file of so many blocks.
+    fn new(disk: D, signature: &str, options: ObjectStoreOptions, is_writable: bool, blocks: u64) -> Self {
         Self {
             disk,
             signature: signature.to_owned(),
@@ -165,15 +133,11 @@ impl<D: Disk> ObjectStore<D> {
             options,
             is_writable,
             encoder: Encoder::new(options.level),
-            entries,
-            commits,
-            free,
+            index: Index { counter: 1, blocks, ..Index::default() },
             superseded: Vec::new(),
             retired: Vec::new(),
             haunted: Vec::new(),
-            blocks,
-            counter,
-            index: vec![0],
+            chain: vec![0],
             is_index_written: false,
             is_synced: true,
             recovery: None,
@@ -197,44 +161,33 @@ impl<D: Disk> ObjectStore<D> {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.index.entries.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.index.entries.is_empty()
     }
 
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
-        self.blocks * FILE_BLOCK_BYTES as u64
+        self.index.blocks * FILE_BLOCK_BYTES as u64
     }
 
     /// Bytes of the file that nothing is in.
     pub fn free_space(&self) -> u64 {
         let superseded: u64 = self.superseded.iter().chain(&self.haunted).map(|(_, blocks)| blocks).sum();
-        (self.free.blocks() + superseded) * FILE_BLOCK_BYTES as u64
+        (self.index.free.blocks() + superseded) * FILE_BLOCK_BYTES as u64
     }
 
     /// Whether there is an object of this key.
     pub fn contains(&self, key: &str) -> bool {
-        self.entries.contains_key(key)
+        self.index.entries.contains_key(key)
     }
 
-    /// The version of an object, if it is there.
-    pub fn version(&self, key: &str) -> Option<u64> {
-        self.entries.get(key).map(|entry| entry.version)
-    }
-
-    /// Keys and versions by position in the index, from this one on. They are in the order of their keys, so a position means
-    /// another object after a write or a delete.
-    pub fn entries_from(&self, position: usize) -> impl Iterator<Item = (&str, u64)> {
-        self.entries.iter().skip(position).map(|(key, entry)| (key.as_str(), entry.version))
-    }
-
-    /// Keys and versions of all objects whose keys begin so, by key.
+    /// Keys and versions of all objects whose keys begin so, by key. All keys begin with "".
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
-        let from = self.entries.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let from = self.index.entries.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry.version))
     }
 
@@ -242,10 +195,13 @@ impl<D: Disk> ObjectStore<D> {
     /// a batch are written in the order of their keys. Only a store that was opened to be
     /// [salvaged](ObjectStore::open_to_salvage) has parts of batches.
     pub(crate) fn may_be_cut_off(&self, key: &str, written: &str) -> bool {
-        let torn =
-            self.entries.get(written).filter(|entry| entry.in_batch && !self.commits.contains_key(&entry.counter));
+        let torn = self
+            .index
+            .entries
+            .get(written)
+            .filter(|entry| entry.in_batch && !self.index.commits.contains_key(&entry.counter));
         let Some(Entry { counter, .. }) = torn else { return false };
-        let of_batch = self.entries.iter().filter(|(_, entry)| entry.in_batch && entry.counter == *counter);
+        let of_batch = self.index.entries.iter().filter(|(_, entry)| entry.in_batch && entry.counter == *counter);
         // The last key may belong to a small object that fills a gap further in front, so the place decides.
         of_batch.max_by_key(|(_, entry)| entry.first).is_some_and(|(last, _)| key > last.as_str())
     }
@@ -253,22 +209,18 @@ impl<D: Disk> ObjectStore<D> {
     /// Reads an object; `None` if there is none.
     ///
     /// # Errors
-    /// An object that is damaged, or larger than the options allow; what the system says.
+    /// An object that is damaged, or larger than the options allow, which is taken for damage; what the system says.
     pub fn read(&self, key: &str) -> Result<Option<Object>> {
-        let Some(entry) = self.entries.get(key) else { return Ok(None) };
+        let Some(entry) = self.index.entries.get(key) else { return Ok(None) };
         let Entry { version, first, .. } = *entry;
         let payload = self.read_chain(key, entry)?;
-        match payload::decode(payload, self.options.most_bytes) {
-            Ok(data) => Ok(Some(Object { version, data })),
-            Err(PayloadError::TooLarge(found)) => {
-                Err(ObjectStoreError::TooLarge { key: key.to_owned(), limit: self.options.most_bytes, found })
-            }
-            Err(PayloadError::Damaged(reason)) => Err(self.damaged(key, first, reason)),
-        }
+        let data = payload::decode(payload, self.options.most_bytes);
+        data.map(|data| Some(Object { version, data })).map_err(|reason| self.damaged(key, first, reason))
     }
 
-    fn damaged(&self, key: &str, block: u64, reason: &'static str) -> ObjectStoreError {
-        ObjectStoreError::Damaged { path: self.disk.path().to_path_buf(), key: key.to_owned(), block, reason }
+    fn damaged(&self, key: &str, block: u64, reason: impl Into<String>) -> ObjectStoreError {
+        let (path, key) = (self.disk.path().to_path_buf(), key.to_owned());
+        ObjectStoreError::Damaged { path, key, block, reason: reason.into() }
     }
 
     /// Writes an object; an old version of it is gone then.
@@ -297,16 +249,16 @@ impl<D: Disk> ObjectStore<D> {
     /// # Errors
     /// What the system says. It may be gone then, and may be there again after a crash.
     pub fn delete(&mut self, key: &str) -> Result<bool> {
-        if !self.entries.contains_key(key) {
+        if !self.index.entries.contains_key(key) {
             return Ok(false);
         }
         self.begin()?;
         // No older version may be left that comes back instead.
         self.quiesce()?;
-        let Some(entry) = self.entries.get(key).copied() else { return Ok(false) };
+        let Some(entry) = self.index.entries.get(key).copied() else { return Ok(false) };
         self.is_synced = false;
         self.mark_free(entry.first)?;
-        self.entries.remove(key);
+        self.index.entries.remove(key);
         self.leave_batch(&entry);
         if self.options.sync {
             self.sync_or_haunt(&[(entry.first, entry.blocks)])?;
@@ -363,21 +315,21 @@ impl<D: Disk> ObjectStore<D> {
     fn next_counter(&mut self) -> Result<u64> {
         // No writer comes so far: somebody made the file say so.
         let exhausted = || ObjectStoreError::Exhausted { path: self.disk.path().to_path_buf() };
-        let counter = self.counter;
-        self.counter = counter.checked_add(1).ok_or_else(exhausted)?;
+        let counter = self.index.counter;
+        self.index.counter = counter.checked_add(1).ok_or_else(exhausted)?;
         Ok(counter)
     }
 
     /// Takes in where an object is now. What it replaces is given up when that is synced.
     fn put(&mut self, key: &str, entry: Entry) {
-        if let Some(old) = self.entries.insert(key.to_owned(), entry) {
+        if let Some(old) = self.index.entries.insert(key.to_owned(), entry) {
             self.superseded.push((old.first, old.blocks));
             self.leave_batch(&old);
         }
     }
 
     fn leave_batch(&mut self, entry: &Entry) {
-        if let Some(commit) = self.commits.get_mut(&entry.counter).filter(|_| entry.in_batch) {
+        if let Some(commit) = self.index.commits.get_mut(&entry.counter).filter(|_| entry.in_batch) {
             commit.live = commit.live.saturating_sub(1);
             if commit.live == 0 {
                 self.retired.push(entry.counter);

@@ -32,12 +32,12 @@ use thiserror::Error;
 
 pub(crate) use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
-pub use copy::{CopyReport, copy_store};
+pub use copy::copy_store;
 pub use exports::{
-    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportLayout, ExportOptions, ExportReport, ImportError,
-    ImportOptions, ImportReport, KeptObjectError, LostObject, export_file,
+    EXPORT_SIGNATURE, ExistingGround, ExportError, ExportOptions, ExportReport, ImportOptions, ImportReport,
+    LostObject, export_file,
 };
-pub use info::{DimensionInfo, FamilyInfo, StoredPlayer, WorldInfo};
+pub use info::{DimensionInfo, StoredPlayer, WorldInfo};
 pub use inspect::InspectedChunk;
 pub use listed::Listed;
 #[cfg(feature = "rocksdb")]
@@ -61,7 +61,7 @@ pub enum UpkeepError {
         /// Where the store is.
         path: PathBuf,
     },
-    /// It was told to stop, and nothing of it is left.
+    /// It was told to stop, and nothing of it is left but a part of a world in a store that was empty.
     #[error("it was stopped")]
     Cancelled,
 }

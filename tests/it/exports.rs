@@ -95,7 +95,7 @@ fn what_was_built_in_one_game_stands_in_another_that_has_other_numbers() {
 /// All objects of an export's files, but for what tells worlds apart.
 fn objects(path: &Path) -> BTreeMap<String, (u64, Vec<u8>)> {
     let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE).unwrap();
-    let keys = store.entries_from(0).map(|(key, _)| key.to_owned()).filter(|key| key != "export");
+    let keys = store.with_prefix("").map(|(key, _)| key.to_owned()).filter(|key| key != "export");
     let object = |key: String| {
         let object = store.read(&key).unwrap().unwrap();
         (key, (object.version, object.data))
@@ -178,7 +178,7 @@ mod killed {
     fn export(folder: &Path, from: &str, file: &str, progress: impl FnMut(&Progress) -> ControlFlow<()>) {
         let config = StorageConfig::Path(at(folder, from));
         let world = WorldStore::open_existing(&config, Access::Read).unwrap();
-        let options = ExportOptions { level: 1, ..ExportOptions::default() };
+        let options = ExportOptions::default();
         assert!(world.export_dimension("overworld", &at(folder, file), &options, progress).unwrap().finished);
     }
 

@@ -441,7 +441,7 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
 
     // A box of it once more, beside it.
     let part = path("part.objects");
-    let area = ["--from", "-16,-16", "--to", "15,15", "--layout", "clusters", "--objects-per-file", "1"];
+    let area = ["--from", "-16,-16", "--to", "15,15", "--objects-per-file", "1"];
     let exported = run(&[&["export", &from, &part, "-d", "overworld"][..], &area].concat());
     assert_eq!((&exported.json["columns"], &exported.json["files"]), (&4.into(), &4.into()), "{}", exported.text);
     assert!(try_run(&["import", &part, &new], false).unwrap_err().contains("there already"));
@@ -466,14 +466,4 @@ fn a_dimension_is_exported_and_imported_into_another_world() {
     let lost = rest.json["lost"].as_array().unwrap().len() as u64;
     assert_eq!(ending(&rest), "damaged");
     assert!((1..5).contains(&lost) && rest.json["columns"] == 121 - lost, "{}", rest.text);
-}
-
-#[test]
-fn the_exit_code_says_how_it_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    let [world, new] = ["world", "new"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
-    make_world(Path::new(&world), 1);
-    assert_eq!(run(&["info", &world]).end.code(), 0);
-    assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
-    assert_eq!(Arguments::try_parse_from(["terrane", "dance"]).unwrap_err().exit_code(), 2);
 }

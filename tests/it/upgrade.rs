@@ -40,7 +40,7 @@ fn make(path: &Path, count: usize) {
 
 fn contents(path: &Path) -> BTreeMap<String, Object> {
     let store = ObjectStore::open_to_read(path, SIGNATURE).unwrap();
-    store.entries_from(0).map(|(key, _)| (key.to_owned(), store.read(key).unwrap().unwrap())).collect()
+    store.with_prefix("").map(|(key, _)| (key.to_owned(), store.read(key).unwrap().unwrap())).collect()
 }
 
 /// What such a file holds when it is upgraded.

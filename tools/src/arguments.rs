@@ -2,12 +2,12 @@
 
 use super::outcome::Failure;
 use bevy_terrane::prelude::*;
-use bevy_terrane::storage::upkeep::{ExistingGround, ExportLayout};
-use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use bevy_terrane::snapshot::Flip;
+use bevy_terrane::storage::upkeep::ExistingGround;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use uuid::Uuid;
 
 /// Looks after the stored worlds of games made with bevy_terrane.
@@ -173,8 +173,8 @@ pub struct ImportArguments {
     pub turn: u8,
 
     /// Change the direction of an axis, before it is turned
-    #[arg(long, value_enum)]
-    pub flip: Option<Axis>,
+    #[arg(long, value_parser = one_of([("x", Flip::X), ("z", Flip::Z)]))]
+    pub flip: Option<Flip>,
 
     /// Take what can be read of a damaged file: whole layers from the bottom up. The rest of the world stays as it is
     #[arg(long)]
@@ -188,6 +188,13 @@ pub struct ImportArguments {
     #[arg(long)]
     pub replace_entities: bool,
 }
+
+/// A corner of a box: x, y and z. Without a height it has all of them.
+type Corner = (i64, Option<i64>, i64);
+
+/// What may become of ground that is there already.
+const EXISTING: [(&str, ExistingGround); 3] =
+    [("refuse", ExistingGround::Refuse), ("keep", ExistingGround::Keep), ("replace", ExistingGround::Replace)];
 
 /// What of a world is exported.
 #[derive(Args, Clone, Debug)]
@@ -209,10 +216,6 @@ pub struct ExportWorldArguments {
     /// The opposite corner, included
     #[arg(long, value_name = "X[,Y],Z", value_parser = corner, requires = "from", allow_hyphen_values = true)]
     pub to: Option<Corner>,
-
-    /// Which objects the ground becomes
-    #[arg(long, value_enum, default_value_t = Layout::Automatic)]
-    pub layout: Layout,
 
     /// How many objects are in a file
     #[arg(long, value_name = "NUMBER", default_value = "100000")]
@@ -244,9 +247,9 @@ pub struct ImportWorldArguments {
     #[arg(long, value_name = "X,Y,Z", default_value = "0,0,0", value_parser = block, allow_hyphen_values = true)]
     pub r#move: BlockPos,
 
-    /// What becomes of ground that is there already
-    #[arg(long, value_enum, default_value_t = Existing::Refuse)]
-    pub existing: Existing,
+    /// Ground that is there already: change nothing and say so, let it stay, or replace it
+    #[arg(long, default_value = "refuse", value_parser = one_of(EXISTING))]
+    pub existing: ExistingGround,
 
     /// Leave out columns that were never generated, if the export has only a part of their heights
     #[arg(long)]
@@ -259,43 +262,6 @@ pub struct ImportWorldArguments {
     /// Forget an import of this export that was stopped: what it brought is then ground that is there already
     #[arg(long)]
     pub anew: bool,
-}
-
-/// A corner of a box; without a height it has all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corner {
-    pub x: i64,
-    pub y: Option<i64>,
-    pub z: i64,
-}
-
-/// Which objects the ground of an export becomes.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// Up to 1,024 columns as chunks, more as clusters
-    Automatic,
-    /// An object a chunk
-    Chunks,
-    /// An object for 4 x 4 x 4 chunks
-    Clusters,
-}
-
-/// What becomes of ground that is there already.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Change nothing, and say so
-    Refuse,
-    /// It stays
-    Keep,
-    /// It is replaced
-    Replace,
-}
-
-/// An axis that can change its direction.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Axis {
-    X,
-    Z,
 }
 
 /// What is to be shown.
@@ -333,8 +299,8 @@ pub struct PruneArguments {
     pub radius: Option<u32>,
 
     /// The shape around the centre
-    #[arg(long, short, value_enum, default_value_t = Shape::Disc)]
-    pub shape: Shape,
+    #[arg(long, short, default_value = "disc", value_parser = ["disc", "square"])]
+    pub shape: String,
 
     /// The column in the middle
     #[arg(long, short, value_name = "X,Z", default_value = "0,0", value_parser = column, allow_hyphen_values = true)]
@@ -357,13 +323,6 @@ pub struct PruneArguments {
     pub yes: bool,
 }
 
-/// The shapes around a centre.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    Disc,
-    Square,
-}
-
 impl Command {
     /// Whether it only looks at something, for moments.
     pub fn only_looks(&self) -> bool {
@@ -371,32 +330,16 @@ impl Command {
     }
 }
 
-impl Arguments {
-    /// What the command line says, or the code to exit with when that is said.
-    pub fn from_command_line() -> Result<Self, ExitCode> {
-        Self::try_parse().map_err(|error| match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                print!("{error}");
-                ExitCode::SUCCESS
-            }
-            _ => {
-                eprint!("{error}");
-                ExitCode::from(2)
-            }
-        })
-    }
-}
-
 impl ExportWorldArguments {
     /// The box.
     pub fn area(&self) -> Result<BlockBox, Failure> {
         let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(BlockBox::ALL) };
-        let (low, high) = match (from.y, to.y) {
+        let (low, high) = match (from.1, to.1) {
             (None, None) => (i64::MIN, i64::MAX),
             (Some(low), Some(high)) => (low, high),
             _ => return Err(Failure::arguments("give both corners a height, or none")),
         };
-        Ok(BlockBox::new(BlockPos::new(from.x, low, from.z), BlockPos::new(to.x, high, to.z)))
+        Ok(BlockBox::new(BlockPos::new(from.0, low, from.2), BlockPos::new(to.0, high, to.2)))
     }
 }
 
@@ -407,28 +350,6 @@ impl ImportWorldArguments {
         match [x, y, z].iter().all(|blocks| blocks % 16 == 0) {
             true => Ok([x, y, z].map(|blocks| blocks / 16)),
             false => Err(Failure::arguments("--move takes multiples of 16: an export holds whole chunks")),
-        }
-    }
-}
-
-impl Layout {
-    /// As the library has it.
-    pub fn layout(self) -> ExportLayout {
-        match self {
-            Self::Automatic => ExportLayout::Automatic,
-            Self::Chunks => ExportLayout::Chunks,
-            Self::Clusters => ExportLayout::Clusters,
-        }
-    }
-}
-
-impl Existing {
-    /// As the library has it.
-    pub fn existing(self) -> ExistingGround {
-        match self {
-            Self::Refuse => ExistingGround::Refuse,
-            Self::Keep => ExistingGround::Keep,
-            Self::Replace => ExistingGround::Replace,
         }
     }
 }
@@ -446,36 +367,42 @@ impl PruneArguments {
         }
         let (center, radius) =
             (self.center, self.radius.ok_or_else(|| Failure::arguments("give a --radius, or --from and --to"))?);
-        Ok(match self.shape {
-            Shape::Disc => ColumnArea::Disc { center, radius },
-            Shape::Square => ColumnArea::Square { center, radius },
+        Ok(match &*self.shape {
+            "square" => ColumnArea::Square { center, radius },
+            _ => ColumnArea::Disc { center, radius },
         })
     }
 }
 
+/// So many whole numbers with commas between them.
+fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
+    let numbers: Option<Vec<i64>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    numbers?.try_into().ok()
+}
+
 fn block(text: &str) -> Result<BlockPos, String> {
-    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<i64>>>();
-    match numbers.as_deref() {
-        Some([x, y, z]) => Ok(BlockPos::new(*x, *y, *z)),
-        _ => Err("three whole numbers with commas between them are expected, such as 10,64,-3".to_owned()),
-    }
+    let expected = || "three whole numbers with commas between them are expected, such as 10,64,-3".to_owned();
+    numbers(text).map(|[x, y, z]| BlockPos::new(x, y, z)).ok_or_else(expected)
 }
 
 fn corner(text: &str) -> Result<Corner, String> {
-    let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<i64>>>();
-    match numbers.as_deref() {
-        Some([x, z]) => Ok(Corner { x: *x, y: None, z: *z }),
-        Some([x, y, z]) => Ok(Corner { x: *x, y: Some(*y), z: *z }),
-        _ => {
-            Err("two or three whole numbers with commas between them are expected, such as 10,-3 or 10,64,-3"
-                .to_owned())
-        }
-    }
+    let expected = "two or three whole numbers with commas between them are expected, such as 10,-3 or 10,64,-3";
+    let flat = || numbers(text).map(|[x, z]| (x, None, z));
+    numbers(text).map(|[x, y, z]| (x, Some(y), z)).or_else(flat).ok_or_else(|| expected.to_owned())
 }
 
 fn column(text: &str) -> Result<ColumnPos, String> {
     let expected = || "two whole numbers with a comma between them are expected, such as 10,-3".to_owned();
-    let (x, z) = text.split_once(',').ok_or_else(expected)?;
-    let number = |text: &str| text.trim().parse().map_err(|_| expected());
-    Ok(ColumnPos::new(number(x)?, number(z)?))
+    numbers(text).map(|[x, z]| ColumnPos::new(x, z)).ok_or_else(expected)
+}
+
+/// A parser for one of these words, and what each means.
+fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(words.each_ref().map(|(word, _)| *word));
+    names.try_map(move |name| {
+        let found = words.iter().find(|(word, _)| *word == name);
+        found.map(|(_, meaning)| meaning.clone()).ok_or("no such word")
+    })
 }

@@ -1,8 +1,9 @@
 //! Backups, and worlds of them.
 
+use super::display::open;
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
-use bevy_terrane::storage::{Access, Backup, RocksStore, StorageConfig, WorldOpenError, WorldStore};
+use bevy_terrane::storage::{Access, Backup, RocksStore, WorldOpenError};
 use bevy_terrane::work::Stop;
 use serde_json::{Value, json};
 use std::io;
@@ -16,8 +17,7 @@ const POLL_PERIOD: Duration = Duration::from_millis(100);
 
 /// Makes a backup, or has the game make it that has the world open.
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
-    let config = StorageConfig::Path(world.to_path_buf());
-    let backup = match WorldStore::open_existing(&config, Access::Maintain) {
+    let backup = match open(world, Access::Maintain) {
         Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("stopped; no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
         // A lock without a process is held by a program that only reads and makes no backups.
@@ -68,8 +68,7 @@ fn ask_for(
 }
 
 fn is_open_elsewhere(world: &Path) -> bool {
-    let config = StorageConfig::Path(world.to_path_buf());
-    matches!(WorldStore::open_existing(&config, Access::Read), Err(WorldOpenError::Locked { .. }))
+    matches!(open(world, Access::Read), Err(WorldOpenError::Locked { .. }))
 }
 
 pub fn restore(folder: &Path, world: &Path, number: Option<u32>, stop: &Stop) -> Result<Outcome> {

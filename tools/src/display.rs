@@ -2,8 +2,8 @@
 
 use super::outcome::Result;
 use bevy_terrane::prelude::StorageConfig;
-use bevy_terrane::storage::{Access, StoredDimension, WorldStore};
-use bevy_terrane::work::{Progress, Stop};
+use bevy_terrane::storage::{Access, StoredDimension, WorldOpenError, WorldStore};
+use bevy_terrane::work::{Progress, Stop, Tell};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::fs;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ pub const SALVAGE: &str = "; `terrane salvage` makes a new world of what can sti
 const WHOLE: u64 = 1_000;
 
 /// Shows progress, and stops what it is shown of.
-pub struct Display<'a> {
+struct Display<'a> {
     bar: ProgressBar,
     what: &'static str,
     unit: &'static str,
@@ -30,8 +30,7 @@ pub struct Display<'a> {
 }
 
 impl<'a> Display<'a> {
-    /// `what` is being done to so many of a `unit`.
-    pub fn new(what: &'static str, unit: &'static str, stop: &'a Stop) -> Self {
+    fn new(what: &'static str, unit: &'static str, stop: &'a Stop) -> Self {
         let bar = ProgressBar::new(WHOLE);
         let style = ProgressStyle::with_template("[{wide_bar}] {percent:>3} % {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
@@ -40,7 +39,7 @@ impl<'a> Display<'a> {
     }
 
     /// The newest progress; the answer ends the walk.
-    pub fn show(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn show(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.first = self.first.or(progress.fraction.map(|fraction| (Instant::now(), fraction)));
         if !self.bar.is_hidden() || self.last_line.elapsed() >= LINE_PERIOD {
             self.last_line = Instant::now();
@@ -54,6 +53,7 @@ impl<'a> Display<'a> {
         }
         self.stop.go_on()
     }
+
     fn text(&self, progress: &Progress) -> String {
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
         let (what, unit, done) = (self.what, self.unit, progress.done);
@@ -67,6 +67,12 @@ impl<'a> Display<'a> {
         }
         text
     }
+}
+
+/// Does something long, and shows how far it is: `what` is being done to so many of a `unit`.
+pub fn with_progress<T>(what: &'static str, unit: &'static str, stop: &Stop, work: impl FnOnce(Tell<'_>) -> T) -> T {
+    let mut display = Display::new(what, unit, stop);
+    work(&mut |progress| display.show(progress))
 }
 
 impl Drop for Display<'_> {
@@ -85,8 +91,8 @@ pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
 }
 
 /// Opens a world that is there.
-pub fn open(world: &Path, access: Access) -> Result<WorldStore> {
-    Ok(WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access)?)
+pub fn open(world: &Path, access: Access) -> std::result::Result<WorldStore, WorldOpenError> {
+    WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access)
 }
 
 /// What a world takes on disk.

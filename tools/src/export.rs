@@ -1,66 +1,56 @@
 //! A dimension, or a box of one, in and out of the files of an export.
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
-use super::display::Display;
+use super::display::{open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result, bytes};
 use bevy_terrane::object_store::ObjectStoreError;
-use bevy_terrane::prelude::StorageConfig;
 use bevy_terrane::storage::upkeep::{
-    ExportOptions, ImportError, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
+    ExportError, ExportOptions, ImportOptions, ImportReport, Listed, LostObject, export_file, import_world,
 };
-use bevy_terrane::storage::{Access, WorldOpenError, WorldStore};
-use bevy_terrane::work::{Progress, Stop};
-use serde_json::json;
+use bevy_terrane::storage::{Access, WorldOpenError};
+use bevy_terrane::work::Stop;
+use serde_json::{Value, json};
 use std::fs;
 
 /// The hint for a damaged export or world.
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";
 
 pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
-    let ExportWorldArguments { world, file, dimension, layout, objects_per_file, leave_damaged, .. } = arguments;
+    let ExportWorldArguments { world, file, dimension, objects_per_file, leave_damaged, .. } = arguments;
     let options = ExportOptions {
         area: arguments.area()?,
-        layout: layout.layout(),
         objects_per_file: objects_per_file.get(),
         leaves_damaged: *leave_damaged,
         ..ExportOptions::default()
     };
-    let store = match WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Read) {
+    let store = match open(world, Access::Read) {
         Err(error @ WorldOpenError::Locked { .. }) => {
             let hint = ", or back it up, restore the backup elsewhere and export that";
             return Err(Failure::from(error).with_hint(hint));
         }
         store => store?,
     };
-    let mut display = Display::new("exporting", "chunks", stop);
-    let report = store.export_dimension(dimension, file, &options, |progress| display.show(progress));
-    drop(display);
+    let report =
+        with_progress("exporting", "chunks", stop, |tell| store.export_dimension(dimension, file, &options, tell));
     let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(LEAVE_DAMAGED))?;
     let files = (1..=report.files).map(|number| export_file(file, number));
     let on_disk: u64 = files.filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
     let mut text = format!(
-        "{} chunks in {} columns, {} entities and {} other objects are in {} files, {}\n",
+        "{} chunks in {} columns, {} entities and {} other objects are in {} {}, {}\n",
         report.chunks,
         report.columns,
         report.entities,
         report.objects,
         report.files,
+        if report.files == 1 { "file" } else { "files" },
         bytes(on_disk),
     );
     if !report.finished {
         text = format!("stopped after {} columns: the same command does the rest\n", report.columns);
     }
     text += &lost_text(&report.lost);
-    let json = json!({
-        "columns": report.columns,
-        "chunks": report.chunks,
-        "entities": report.entities,
-        "objects": report.objects,
-        "files": report.files,
-        "bytes": on_disk,
-        "lost": lost_json(&report.lost.first),
-        "more_lost": report.lost.more,
-    });
+    let mut json = with_lost(json!(report), &report.lost);
+    json["bytes"] = on_disk.into();
     Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), text, json))
 }
 
@@ -70,49 +60,30 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
     let options = ImportOptions {
         dimension: dimension.clone(),
         moved_by: arguments.moved_by()?,
-        existing: existing.existing(),
+        existing: *existing,
         leaves_ungenerated: *only_generated,
         leaves_damaged: *leave_damaged,
         begins_anew: *anew,
     };
-    let mut display = Display::new("importing", "chunks", stop);
-    let mut show = |progress: &Progress| display.show(progress);
-    let imported = match create {
-        true => import_world(file, world, &options, show),
-        false => WorldStore::open_existing(&StorageConfig::Path(world.clone()), Access::Write)
-            .map_err(ImportError::World)
-            .and_then(|store| store.import_dimension(file, &options, &mut show)),
-    };
-    drop(display);
+    let imported = with_progress("importing", "chunks", stop, |tell| match create {
+        true => import_world(file, world, &options, tell),
+        false => open(world, Access::Write)?.import_dimension(file, &options, tell),
+    });
     let report = imported.map_err(|error| {
         let hint = match &error {
-            ImportError::Occupied { .. } => "; --existing says what becomes of them",
-            ImportError::Ungenerated { .. } => "; --only-generated leaves them out",
-            ImportError::OtherOptions => ", with --anew",
-            ImportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
-            ImportError::World(_) | ImportError::Store(_) | ImportError::Dimension(_) => "",
+            ExportError::Occupied { .. } => "; --existing says what becomes of them",
+            ExportError::Ungenerated { .. } => "; --only-generated leaves them out",
+            ExportError::OtherOptions => ", with --anew",
+            ExportError::World(WorldOpenError::NoWorld { .. }) => "; --create makes a world",
+            ExportError::World(_) | ExportError::Store(_) | ExportError::Dimension(_) => "",
             // Nothing of another file can be taken.
-            ImportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
+            ExportError::Objects(ObjectStoreError::NotAStore { .. }) => "",
             error if error.is_damage() && !leave_damaged => LEAVE_DAMAGED,
             _ => "",
         };
         Failure::from(error).with_hint(hint)
     })?;
-    let json = json!({
-        "columns": report.columns,
-        "chunks": report.chunks,
-        "entities": report.entities,
-        "known_entities": report.known_entities,
-        "displaced_entities": report.displaced_entities,
-        "objects": report.objects,
-        "known_objects": report.known_objects,
-        "left_objects": report.left_objects,
-        "left": report.left,
-        "ungenerated": report.ungenerated,
-        "new_types": report.new_types,
-        "lost": lost_json(&report.lost.first),
-        "more_lost": report.lost.more,
-    });
+    let json = with_lost(json!(report), &report.lost);
     Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), import_text(&report), json))
 }
 
@@ -150,8 +121,11 @@ fn lost_text(lost: &Listed<LostObject>) -> String {
     lost.first.iter().map(text).chain([more]).collect()
 }
 
-fn lost_json(lost: &[LostObject]) -> Vec<serde_json::Value> {
+/// The figures of a report, with what was left out.
+fn with_lost(mut figures: Value, lost: &Listed<LostObject>) -> Value {
     let json =
         |lost: &LostObject| json!({ "column": lost.column.map(|column| [column.x, column.z]), "reason": lost.reason });
-    lost.iter().map(json).collect()
+    figures["lost"] = lost.first.iter().map(json).collect();
+    figures["more_lost"] = lost.more.into();
+    figures
 }

@@ -29,12 +29,12 @@ fn text(info: &WorldInfo, on_disk: u64) -> String {
         indicatif::HumanDuration(info.play_time),
         bytes(on_disk),
     );
-    for family in &info.families {
-        let size = family.size.map_or_else(
+    for (family, size) in &info.families {
+        let size = size.map_or_else(
             || "of unknown size".into(),
             |size| format!("about {} values, {}", size.entries, bytes(size.bytes)),
         );
-        text += &format!("{} ({}): {size}\n", family.family, family.family.purpose());
+        text += &format!("{family} ({}): {size}\n", family.purpose());
     }
     for info in &info.dimensions {
         let DimensionInfo { dimension, is_sparse, columns } = info;
@@ -70,9 +70,9 @@ fn dimension_name(info: &WorldInfo, id: DimensionId) -> String {
 }
 
 fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
-    let families = info.families.iter().map(|family| {
-        let (entries, bytes) = (family.size.map(|size| size.entries), family.size.map(|size| size.bytes));
-        json!({ "name": family.family.name(), "entries": entries, "bytes": bytes })
+    let families = info.families.iter().map(|(family, size)| {
+        let (entries, bytes) = (size.map(|size| size.entries), size.map(|size| size.bytes));
+        json!({ "name": family.name(), "entries": entries, "bytes": bytes })
     });
     let dimensions = info.dimensions.iter().map(|info| {
         let DimensionInfo { dimension, is_sparse, columns } = info;

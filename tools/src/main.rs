@@ -26,6 +26,7 @@ mod schematic_world;
 mod verify;
 
 use bevy_terrane::work::Stop;
+use clap::Parser;
 use outcome::End;
 use std::process::ExitCode;
 
@@ -33,10 +34,7 @@ pub use arguments::{Arguments, Command, SchematicCommand};
 pub use outcome::{Outcome, Result};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::from_command_line() {
-        Ok(arguments) => arguments,
-        Err(code) => return code,
-    };
+    let arguments = Arguments::parse();
     let stop = Stop::default();
     if let Err(error) = ctrlc::set_handler(interruption(stop.clone(), arguments.command.only_looks())) {
         eprintln!("warning: Ctrl-C ends this at once: {error}");

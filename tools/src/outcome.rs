@@ -1,7 +1,7 @@
 //! What is printed at the end.
 
 use bevy_terrane::snapshot::closed_world::ClosedWorldError;
-use bevy_terrane::storage::upkeep::{ExportError, ImportError, UpkeepError};
+use bevy_terrane::storage::upkeep::{ExportError, UpkeepError};
 use bevy_terrane::storage::{StoreError, WorldOpenError};
 use serde_json::Value;
 use std::fmt;
@@ -15,31 +15,18 @@ pub type Result<T> = std::result::Result<T, Failure>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
-    kind: FailureKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FailureKind {
-    Error,
-    WrongArguments,
-    /// Something that is stored is damaged.
-    Damage,
+    code: u8,
 }
 
 impl Failure {
-    /// Damage that stops a command.
-    pub fn damage(message: String) -> Self {
-        Self { message, kind: FailureKind::Damage }
-    }
-
     /// Arguments that do not go together.
     pub fn arguments(message: impl Into<String>) -> Self {
-        Self { message: message.into(), kind: FailureKind::WrongArguments }
+        Self { message: message.into(), code: 2 }
     }
 
     /// An error of the library.
     fn of(error: &dyn fmt::Display, is_damage: bool) -> Self {
-        Self { message: error.to_string(), kind: if is_damage { FailureKind::Damage } else { FailureKind::Error } }
+        Self { message: error.to_string(), code: if is_damage { End::Damaged.code() } else { 1 } }
     }
 
     /// The same, with a hint behind the message.
@@ -48,18 +35,14 @@ impl Failure {
         self
     }
 
-    /// The same, with a hint behind the message if it is damage.
+    /// The same, with a hint behind the message if something that is stored is damaged.
     pub fn with_hint_for_damage(self, hint: &str) -> Self {
-        if self.kind == FailureKind::Damage { self.with_hint(hint) } else { self }
+        if self.code == End::Damaged.code() { self.with_hint(hint) } else { self }
     }
 
     /// The exit code.
     pub fn code(&self) -> u8 {
-        match self.kind {
-            FailureKind::Error => 1,
-            FailureKind::WrongArguments => 2,
-            FailureKind::Damage => End::Damaged.code(),
-        }
+        self.code
     }
 }
 
@@ -71,7 +54,7 @@ impl fmt::Display for Failure {
 
 impl From<String> for Failure {
     fn from(message: String) -> Self {
-        Self { message, kind: FailureKind::Error }
+        Self { message, code: 1 }
     }
 }
 
@@ -103,7 +86,7 @@ macro_rules! from_errors_that_know_damage {
     )*};
 }
 
-from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError, ExportError, ImportError);
+from_errors_that_know_damage!(StoreError, WorldOpenError, UpkeepError, ExportError);
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,10 +163,5 @@ impl Outcome {
 
 /// As people read it.
 pub fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.2} GB", bytes as f64 / 1e9),
-    }
+    indicatif::DecimalBytes(bytes).to_string()
 }

@@ -1,7 +1,7 @@
 //! Deleting what lies outside a shape, and giving room back.
 
 use super::arguments::PruneArguments;
-use super::display::{Display, SALVAGE, dimension, folder_bytes, open};
+use super::display::{SALVAGE, dimension, folder_bytes, open, with_progress};
 use super::outcome::{End, Failure, Outcome, Result, bytes};
 use bevy_terrane::prelude::ColumnArea;
 use bevy_terrane::storage::upkeep::{KeptEntity, PruneReport};
@@ -22,9 +22,9 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
     let store = open(&arguments.world, access)?;
     let dimension = dimension(&store, name)?;
-    let mut display = Display::new("pruning", "squares of 32 x 32 columns", stop);
-    let report = store.prune(dimension.id, &keep, arguments.dry_run, |progress| display.show(progress));
-    drop(display);
+    let report = with_progress("pruning", "squares of 32 x 32 columns", stop, |tell| {
+        store.prune(dimension.id, &keep, arguments.dry_run, tell)
+    });
     let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(SALVAGE))?;
     let mut is_finished = report.finished;
     if is_finished && !arguments.dry_run {
@@ -48,8 +48,7 @@ pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
 }
 
 fn compact_all(store: &WorldStore, stop: &Stop) -> Result<ControlFlow<()>> {
-    let mut display = Display::new("compacting", "families", stop);
-    Ok(store.compact(|progress| display.show(progress))?)
+    Ok(with_progress("compacting", "families", stop, |tell| store.compact(tell))?)
 }
 
 fn is_confirmed(keep: &ColumnArea, dimension: &str) -> Result<bool> {

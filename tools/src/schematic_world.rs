@@ -1,7 +1,7 @@
 //! Schematics in and out of a world.
 
-use super::arguments::{Axis, ExportArguments, ImportArguments};
-use super::display::{Display, open};
+use super::arguments::{ExportArguments, ImportArguments};
+use super::display::{open, with_progress};
 use super::outcome::{End, Outcome, Result, bytes};
 use super::schematic::{malformed_text, refused};
 use bevy_terrane::prelude::{BlockBox, BlockPos};
@@ -26,9 +26,9 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let closed = closed_world(&store, dimension)?;
     let area = BlockBox::new(*from, *to);
-    let mut display = Display::new("reading", "squares of 4 x 4 columns", stop);
-    let read = closed.export(&area, &TranslationOptions::default(), &mut |progress| display.show(progress));
-    drop(display);
+    let read = with_progress("reading", "squares of 4 x 4 columns", stop, |tell| {
+        closed.export(&area, &TranslationOptions::default(), tell)
+    });
     let Schematized { schematic, missing_chunks } = match read {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         read => read?,
@@ -72,17 +72,14 @@ fn expect_nothing(file: &Path) -> std::result::Result<(), String> {
 fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop) -> Result<ControlFlow<()>> {
     let name = file.file_name().ok_or_else(|| format!("{} names no file", file.display()))?;
     let unfinished: PathBuf = file.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
-    let mut display = Display::new("writing", "blocks", stop);
-    let mut write = || {
+    let written = with_progress("writing", "blocks", stop, |tell| {
         // A crash may have left one. If it is a link, its target is not touched.
         let _ = fs::remove_file(&unfinished);
         let mut sink = BufWriter::new(File::create_new(&unfinished)?);
-        schematic.write_with(&mut sink, options, &mut |progress| display.show(progress))?;
+        schematic.write_with(&mut sink, options, tell)?;
         sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         Ok::<(), SchematicWriteError>(())
-    };
-    let written = write();
-    drop(display);
+    });
     let finished = match written {
         Ok(()) => expect_nothing(file).and_then(|()| {
             fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
@@ -101,13 +98,8 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     let file = &arguments.file;
     let mut source =
         Sum { file: File::open(file).map_err(|error| failed(file, &error))?, hash: crc32fast::Hasher::new() };
-    let mut display = Display::new("reading", "blocks", stop);
-    let read = Schematic::read_with(
-        &mut source,
-        &ReadOptions { salvage: arguments.salvage, ..ReadOptions::default() },
-        &mut |progress| display.show(progress),
-    );
-    drop(display);
+    let options = ReadOptions { salvage: arguments.salvage, ..ReadOptions::default() };
+    let read = with_progress("reading", "blocks", stop, |tell| Schematic::read_with(&mut source, &options, tell));
     let (schematic, read) = match read {
         Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(stopped()),
@@ -121,8 +113,7 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     };
     let at = arguments.at.or(schematic.corner().map(|[x, y, z]| BlockPos::new(x, y, z)));
     let at = at.ok_or_else(|| format!("{} does not say where it was: say --at X,Y,Z", file.display()))?;
-    let flip = arguments.flip.map_or(Flip::None, |axis| if axis == Axis::X { Flip::X } else { Flip::Z });
-    let turn = Turn::new(arguments.turn, flip);
+    let turn = Turn::new(arguments.turn, arguments.flip.unwrap_or(Flip::None));
     let layers = read.damage.is_some().then(|| whole_layers(&schematic, &read));
     let options = SchematicImport {
         at,
@@ -136,9 +127,9 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     let translation = TranslationOptions { seed, ..TranslationOptions::default() };
     let store = open(&arguments.world, Access::Write)?;
     let closed = closed_world(&store, &arguments.dimension)?;
-    let mut display = Display::new("writing", "squares of 4 x 4 columns", stop);
-    let imported = closed.import(schematic, &options, &translation, &mut |progress| display.show(progress));
-    drop(display);
+    let imported = with_progress("writing", "squares of 4 x 4 columns", stop, |tell| {
+        closed.import(schematic, &options, &translation, tell)
+    });
     let report = match imported {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         Err(error @ ClosedWorldError::Ungenerated { .. }) => {

@@ -1,6 +1,6 @@
 //! Is a world what was written?
 
-use super::display::{Display, open};
+use super::display::{open, with_progress};
 use super::outcome::{End, Outcome, Result, bytes};
 use bevy_terrane::storage::Access;
 use bevy_terrane::storage::upkeep::{Damage, Listed};
@@ -10,10 +10,7 @@ use std::path::Path;
 
 pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
-    let mut display = Display::new("verifying", "values", stop);
-    let report = store.verify(|progress| display.show(progress));
-    drop(display);
-    let report = report?;
+    let report = with_progress("verifying", "values", stop, |tell| store.verify(tell))?;
     let mut text = damages(&report.damage);
     text += &format!(
         "{} values, {} were read; {} are damaged\n",

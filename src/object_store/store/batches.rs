@@ -1,8 +1,9 @@
 //! Batches: all of one is there before any of it counts.
 
-use super::{CommitRecord, Entry, ObjectStore, Result};
+use super::{Entry, ObjectStore, Result};
 use crate::bytes::put_number;
 use crate::object_store::block::Kind;
+use crate::object_store::index::CommitRecord;
 use crate::object_store::{Disk, ObjectBatch};
 
 impl<D: Disk> ObjectStore<D> {
@@ -24,15 +25,15 @@ impl<D: Disk> ObjectStore<D> {
         }
         let (written, commit) = written?;
         let Entry { first, blocks, .. } = commit;
-        self.commits.insert(counter, CommitRecord { first, blocks, live: written.len() as u64 });
+        self.index.commits.insert(counter, CommitRecord { first, blocks, live: written.len() as u64 });
         written.into_iter().for_each(|(key, entry)| self.put(key, entry));
         for (key, _) in batch.changes.iter().filter(|(_, change)| change.is_none()) {
-            if let Some(entry) = self.entries.remove(key) {
+            if let Some(entry) = self.index.entries.remove(key) {
                 self.leave_batch(&entry);
                 self.superseded.push((entry.first, entry.blocks));
             }
         }
-        if self.commits.get(&counter).is_some_and(|commit| commit.live == 0) {
+        if self.index.commits.get(&counter).is_some_and(|commit| commit.live == 0) {
             self.retired.push(counter);
         }
         self.settle();

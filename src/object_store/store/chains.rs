@@ -2,7 +2,7 @@
 
 use super::{Entry, ObjectStore, Result};
 use crate::object_store::Disk;
-use crate::object_store::block::{self, Content, FILE_BLOCK_BYTES, Kind, Trailer};
+use crate::object_store::block::{self, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::work::FileError;
 
 /// Blocks that are read or written at a time.
@@ -30,21 +30,20 @@ impl<D: Disk> ObjectStore<D> {
                 let (sequence, offset) = (at_once + place as u64, begin + place * FILE_BLOCK_BYTES);
                 let damaged = |reason| self.damaged(key, first + sequence, reason);
                 let (block, _) = payload[offset..].split_first_chunk().ok_or_else(|| damaged("it is not there"))?;
-                let length = match block::decode(block, 0) {
-                    Content::Free => return Err(damaged("the block is empty")),
-                    Content::Damaged => return Err(damaged("the checksum of the block is wrong")),
-                    Content::Part(found, data) => {
-                        let is_object = matches!(found.kind, Kind::Object | Kind::BatchObject);
-                        let is_same = (found.key, found.version, found.counter) == (key, version, counter);
-                        if !is_object || !is_same || u64::from(found.sequence) != sequence {
-                            return Err(damaged("the block belongs to something else"));
-                        }
-                        if found.next != (sequence + 1 < blocks).then_some(first + sequence + 1) {
-                            return Err(damaged("the next block is another one"));
-                        }
-                        data.len()
-                    }
-                };
+                if block::is_free(block) {
+                    return Err(damaged("the block is empty"));
+                }
+                let (found, data) =
+                    block::decode(block, 0).ok_or_else(|| damaged("the checksum of the block is wrong"))?;
+                let is_object = matches!(found.kind, Kind::Object | Kind::BatchObject);
+                let is_same = (found.key, found.version, found.counter) == (key, version, counter);
+                if !is_object || !is_same || u64::from(found.sequence) != sequence {
+                    return Err(damaged("the block belongs to something else"));
+                }
+                if found.next != (sequence + 1 < blocks).then_some(first + sequence + 1) {
+                    return Err(damaged("the next block is another one"));
+                }
+                let length = data.len();
                 payload.copy_within(offset..offset + length, end);
                 end += length;
             }
@@ -86,9 +85,9 @@ impl<D: Disk> ObjectStore<D> {
 
     /// Blocks in a row that nobody needs.
     pub(super) fn allocate(&mut self, blocks: u64) -> u64 {
-        self.free.take(blocks).unwrap_or_else(|| {
-            self.blocks += blocks;
-            self.blocks - blocks
+        self.index.free.take(blocks).unwrap_or_else(|| {
+            self.index.blocks += blocks;
+            self.index.blocks - blocks
         })
     }
 }

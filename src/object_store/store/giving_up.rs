@@ -21,7 +21,7 @@ impl<D: Disk> ObjectStore<D> {
         }
         // A commit may name what is deleted: that must be gone first.
         for counter in mem::take(&mut self.retired) {
-            let Some(commit) = self.commits.remove(&counter) else { continue };
+            let Some(commit) = self.index.commits.remove(&counter) else { continue };
             self.give_up(commit.first, commit.blocks);
         }
     }
@@ -60,7 +60,7 @@ impl<D: Disk> ObjectStore<D> {
                 self.disk.write_at(at * FILE_BLOCK_BYTES as u64, &ZEROS[..count * FILE_BLOCK_BYTES])
             });
         }
-        self.free.give(first, blocks);
+        self.index.free.give(first, blocks);
     }
 
     pub(super) fn sync_or_haunt(&mut self, runs: &[(u64, u64)]) -> Result<()> {

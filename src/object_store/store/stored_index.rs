@@ -2,10 +2,9 @@
 
 use super::chains::{MAX_AT_ONCE, blocks_of};
 use super::{ObjectStore, Result};
-use crate::object_store::block::{self, Content, FILE_BLOCK_BYTES, Kind, Trailer};
+use crate::object_store::block::{self, FILE_BLOCK_BYTES, Kind, Trailer};
 use crate::object_store::index::{self, Index};
 use crate::object_store::payload::{self, Encoder};
-use crate::object_store::recovery::Torn;
 use crate::object_store::{Disk, recovery};
 use crate::work::FileError;
 
@@ -16,27 +15,28 @@ impl<D: Disk> ObjectStore<D> {
     /// The index in the file with its blocks, if it is whole and can be true.
     pub(super) fn stored_index(&self, first: &[u8; FILE_BLOCK_BYTES]) -> Option<(Index, Vec<u64>)> {
         let (payload, chain) = self.read_index_chain(first)?;
-        let index = index::decode(&payload::decode(payload, index::most_bytes(self.blocks)).ok()?)?;
+        let index = Index::decode(&payload::decode(payload, index::most_bytes(self.index.blocks)).ok()?)?;
         // Whoever adds blocks first makes the index invalid.
-        (index.blocks <= self.blocks && index.is_disjoint(&chain)).then_some((index, chain))
+        (index.blocks <= self.index.blocks && index.is_disjoint(&chain)).then_some((index, chain))
     }
 
-    /// Makes the index anew of what the blocks say that are there.
-    pub(super) fn recover(&mut self, blocks: u64, torn: Torn) -> Result<()> {
-        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes, torn)?;
-        (self.entries, self.commits, self.counter) = (found.entries, found.commits, found.counter);
-        self.recovery = Some(found.report);
-        let mut used: Vec<(u64, u64)> = self.entries.values().map(|entry| (entry.first, entry.blocks)).collect();
-        used.extend(self.commits.values().map(|commit| (commit.first, commit.blocks)));
-        used.extend(&found.stale);
+    /// Makes the index anew of what the blocks say that are there. `keeps_torn` tells whether the whole objects of a batch count
+    /// if the batch is not whole.
+    pub(super) fn recover(&mut self, blocks: u64, keeps_torn: bool) -> Result<()> {
+        let found = recovery::scan(&self.disk, self.start, blocks, self.options.most_bytes, keeps_torn)?;
+        let (index, stale, recovery) = found;
+        // It may have a block 0 that is not whole.
+        self.index = Index { blocks: self.index.blocks, ..index };
+        let mut used: Vec<(u64, u64)> = self.index.runs().chain(stale.iter().copied()).collect();
         used.sort_unstable();
         let mut end = 1;
-        for (first, blocks) in used.into_iter().chain([(self.blocks, 0)]) {
-            self.free.give(end, first.saturating_sub(end));
+        for (first, blocks) in used.into_iter().chain([(self.index.blocks, 0)]) {
+            self.index.free.give(end, first.saturating_sub(end));
             end = end.max(first + blocks);
         }
+        self.recovery = Some(recovery);
         // They are not to come back when what replaced them is deleted.
-        self.haunted = found.stale;
+        self.haunted = stale;
         Ok(())
     }
 
@@ -50,13 +50,13 @@ impl<D: Disk> ObjectStore<D> {
         let (mut run, mut run_first, mut ahead) = (Vec::new(), 0, 1);
         while let Some(at) = next {
             // A chain that comes back to a block would have no end.
-            if chain.len() as u64 >= self.blocks || at >= self.blocks {
+            if chain.len() as u64 >= self.index.blocks || at >= self.index.blocks {
                 return None;
             }
             let run_end = run_first + (run.len() / FILE_BLOCK_BYTES) as u64;
             if !(run_first..run_end).contains(&at) {
                 ahead = if at == run_end { (ahead * 2).min(MAX_AT_ONCE as u64) } else { 1 };
-                run.resize(ahead.min(self.blocks - at) as usize * FILE_BLOCK_BYTES, 0);
+                run.resize(ahead.min(self.index.blocks - at) as usize * FILE_BLOCK_BYTES, 0);
                 run_first = at;
                 self.disk.read_at(at * FILE_BLOCK_BYTES as u64, &mut run).ok()?;
             }
@@ -85,7 +85,7 @@ impl<D: Disk> ObjectStore<D> {
         self.quiesce()?;
         // What could not be written at the end is not there.
         let length = self.disk.len().map_err(FileError::of(self.disk.path(), "measure"))?;
-        self.blocks = self.free.cut(length / FILE_BLOCK_BYTES as u64, self.blocks);
+        self.index.blocks = self.index.free.cut(length / FILE_BLOCK_BYTES as u64, self.index.blocks);
         let counter = self.next_counter()?;
         let payload = self.encoded_index();
         self.write_index_chain(counter, &payload)?;
@@ -97,15 +97,14 @@ impl<D: Disk> ObjectStore<D> {
     fn encoded_index(&mut self) -> Vec<u8> {
         // Its own chain changes what is free, and so what is in it.
         loop {
-            let encoded = index::encode((self.counter, self.blocks), &self.entries, &self.commits, &self.free);
-            let payload = Encoder::new(LEVEL).encode(&encoded);
+            let payload = Encoder::new(LEVEL).encode(&self.index.encode());
             let wanted = blocks_of("", payload.len(), self.start);
-            if wanted <= self.index.len() as u64 {
+            if wanted <= self.chain.len() as u64 {
                 return payload;
             }
-            while (self.index.len() as u64) < wanted {
+            while (self.chain.len() as u64) < wanted {
                 let block = self.allocate(1);
-                self.index.push(block);
+                self.chain.push(block);
             }
         }
     }
@@ -113,13 +112,13 @@ impl<D: Disk> ObjectStore<D> {
     /// Writes the chain of the index, block 0 last.
     fn write_index_chain(&mut self, counter: u64, payload: &[u8]) -> Result<()> {
         let mut rest = payload;
-        let mut blocks = Vec::with_capacity(self.index.len());
+        let mut blocks = Vec::with_capacity(self.chain.len());
         // One that has become shorter keeps its blocks, empty ones at the end.
-        for (sequence, at) in self.index.iter().enumerate() {
+        for (sequence, at) in self.chain.iter().enumerate() {
             let start = if *at == 0 { self.start } else { 0 };
             let (part, behind) = rest.split_at(rest.len().min(block::capacity("", start)));
             rest = behind;
-            let next = self.index.get(sequence + 1).copied();
+            let next = self.chain.get(sequence + 1).copied();
             let trailer = Trailer { kind: Kind::Index, key: "", version: 0, counter, next, sequence: sequence as u32 };
             let mut block = [0; FILE_BLOCK_BYTES];
             block::encode(&mut block, start, &trailer, part);
@@ -141,8 +140,5 @@ impl<D: Disk> ObjectStore<D> {
 }
 
 fn part_of_index(block: &[u8; FILE_BLOCK_BYTES], start: usize) -> Option<(Trailer<'_>, &[u8])> {
-    match block::decode(block, start) {
-        Content::Part(found, data) if found.kind == Kind::Index => Some((found, data)),
-        _ => None,
-    }
+    block::decode(block, start).filter(|(found, _)| found.kind == Kind::Index)
 }

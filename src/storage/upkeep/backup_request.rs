@@ -53,17 +53,11 @@ pub(crate) struct FoundRequest {
     is_answered: bool,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Wish {
-    folder: PathBuf,
-    keep: Option<NonZeroU32>,
-}
+/// What a request says: the folder, and how many backups are kept.
+type Wish = (PathBuf, Option<NonZeroU32>);
 
-#[derive(Serialize, Deserialize)]
-enum Answer {
-    Made { number: u32, bytes: u64, made_at: Duration },
-    Failed(String),
-}
+/// What an answer says: number, bytes and age since 1970 of the backup, or why there is none.
+type Answer = Result<(u32, u64, Duration), String>;
 
 /// The files of one request.
 #[derive(Clone, Debug)]
@@ -84,7 +78,7 @@ impl BackupRequest {
         let number = SENT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let files = Files { world: world.to_path_buf(), name };
-        let wish = Wish { folder: std::path::absolute(folder)?, keep };
+        let wish: Wish = (std::path::absolute(folder)?, keep);
         // What another process of the same number left here.
         files.remove("answer");
         files.write("request", &wish)?;
@@ -102,17 +96,17 @@ impl BackupRequest {
                 return Ok(progress);
             }
         }
-        let answer = match self.files.read("answer") {
+        let answer: Answer = match self.files.read("answer") {
             Ok(answer) => answer,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BackupProgress::Lost),
             Err(error) => return Err(error),
         };
         self.files.remove("answer");
         Ok(match answer {
-            Answer::Made { number, bytes, made_at } => {
+            Ok((number, bytes, made_at)) => {
                 BackupProgress::Done(Backup { number, bytes, made_at: SystemTime::UNIX_EPOCH + made_at })
             }
-            Answer::Failed(reason) => BackupProgress::Failed(reason),
+            Err(reason) => BackupProgress::Failed(reason),
         })
     }
 }
@@ -138,7 +132,7 @@ impl FoundRequest {
             let mut request = Self { folder: PathBuf::new(), keep: None, files, is_answered: false };
             match wish {
                 Ok(wish) => {
-                    (request.folder, request.keep) = (wish.folder, wish.keep);
+                    (request.folder, request.keep) = wish;
                     found.push(request);
                 }
                 Err(error) => request.answer(Err(error.to_string())),
@@ -162,14 +156,9 @@ impl FoundRequest {
 
     fn write_answer(&mut self, result: Result<&Backup, String>) {
         self.is_answered = true;
-        let answer = match result {
-            Ok(Backup { number, bytes, made_at }) => Answer::Made {
-                number: *number,
-                bytes: *bytes,
-                made_at: made_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
-            },
-            Err(reason) => Answer::Failed(reason),
-        };
+        let answer: Answer = result.map(|Backup { number, bytes, made_at }| {
+            (*number, *bytes, made_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+        });
         if let Err(error) = self.files.write("answer", &answer) {
             bevy::log::warn!("whoever asked for a backup cannot be answered: {error}");
         }

@@ -6,28 +6,19 @@ use crate::storage::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use crate::work::Progress;
 use std::ops::ControlFlow;
 
-/// What a copy did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CopyReport {
-    /// What was copied.
-    pub copied: Progress,
-    /// Whether that is all.
-    pub finished: bool,
-}
-
-/// Copies everything from one store into another, which must be empty, and makes it durable there.
+/// Copies everything from one store into another, which must be empty, and makes it durable there. Gives what was copied.
 ///
-/// Until it is [finished](CopyReport::finished), what is in the other store is a part of a world, which nobody must open. Keys that begin with 256 times the highest byte are left out; no
-/// world has such.
+/// After an error, what is in the other store is a part of a world, which nobody must open. Keys that begin with 256 times the
+/// highest byte are left out; no world has such.
 ///
 /// # Errors
-/// [`UpkeepError::NotEmpty`], or what a store said. What cannot be read is an error too: [salvage](super::salvage) goes on
+/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or what a store said. What cannot be read is an error too: [salvage](super::salvage) goes on
 /// past it.
 pub fn copy_store(
     from: &dyn KeyValueStore,
     to: &dyn KeyValueStore,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<CopyReport, UpkeepError> {
+) -> Result<Progress, UpkeepError> {
     expect_empty(to)?;
     let ranges = Family::ALL.map(|family| (family, all_keys()));
     let (copied, finished) = walk(from, ranges, progress, |family, found| match found {
@@ -41,8 +32,11 @@ pub fn copy_store(
             Err(UpkeepError::Store(StoreError::Damaged { family, path, reason: range.to_string() }))
         }
     })?;
+    if !finished {
+        return Err(UpkeepError::Cancelled);
+    }
     to.sync()?;
-    Ok(CopyReport { copied, finished })
+    Ok(copied)
 }
 
 /// Nothing of two worlds may be mixed.

@@ -16,7 +16,7 @@ mod tests;
 mod types;
 mod writer;
 
-pub use error::{ExportError, ImportError, KeptObjectError};
+pub use error::ExportError;
 pub use format::EXPORT_SIGNATURE;
 #[cfg(feature = "rocksdb")]
 pub(super) use import::check_export;
@@ -31,39 +31,20 @@ use serde::{Deserialize, Serialize};
 pub struct ExportOptions {
     /// The box: all chunks that it reaches, whole.
     pub area: BlockBox,
-    /// Which objects the ground becomes.
-    pub layout: ExportLayout,
+    /// Whether the ground is packed: an object for 4 x 4 x 4 chunks and one for all else of 4 x 4 columns, instead of an object
+    /// a chunk and up to four a column. `None` for packs if there are more than 1,024 columns.
+    pub packs: Option<bool>,
     /// How many objects are in a file; a batch of columns is not torn apart for it.
     pub objects_per_file: usize,
     /// Whether columns of which something is damaged are left out. Without, that is an error.
     pub leaves_damaged: bool,
-    /// How much time is spent on making objects small: 0 for none at all to 9.
-    pub level: u32,
 }
 
 impl Default for ExportOptions {
-    /// The whole dimension; 100,000 objects a file; damage is an error; level 3.
+    /// The whole dimension, packed if it is large; 100,000 objects a file; damage is an error.
     fn default() -> Self {
-        Self {
-            area: BlockBox::ALL,
-            layout: ExportLayout::Automatic,
-            objects_per_file: 100_000,
-            leaves_damaged: false,
-            level: 3,
-        }
+        Self { area: BlockBox::ALL, packs: None, objects_per_file: 100_000, leaves_damaged: false }
     }
-}
-
-/// Which objects the ground of an export becomes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ExportLayout {
-    /// Up to 1,024 columns as chunks, more as clusters.
-    #[default]
-    Automatic,
-    /// An object a chunk, and up to four a column.
-    Chunks,
-    /// An object for 4 x 4 x 4 chunks, and one for all else of 4 x 4 columns.
-    Clusters,
 }
 
 /// What an export has written, calls before that were stopped included.
@@ -156,7 +137,7 @@ pub struct LostObject {
 }
 
 impl ImportReport {
-    fn lose(&mut self, column: Option<ColumnPos>, error: &ImportError) {
+    fn lose(&mut self, column: Option<ColumnPos>, error: &ExportError) {
         self.lost.add(LostObject { column, reason: error.to_string() });
     }
 }

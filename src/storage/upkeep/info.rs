@@ -1,9 +1,7 @@
 //! What is in a world, at a glance: without reading all of it.
 
 use crate::space::{BlockPos, DimensionId};
-use crate::storage::{
-    DimensionOrigin, Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore, keys,
-};
+use crate::storage::{Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore, keys};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
@@ -18,8 +16,8 @@ pub struct WorldInfo {
     pub sessions: u64,
     /// How long it has been open in all of them.
     pub play_time: Duration,
-    /// How much there is in each family.
-    pub families: Vec<FamilyInfo>,
+    /// About how much there is in each family, as the store knows it; `None` if it does not.
+    pub families: Vec<(Family, Option<FamilySize>)>,
     /// The dimensions, by name.
     pub dimensions: Vec<DimensionInfo>,
     /// The players, by the length of their names and then by name.
@@ -39,15 +37,6 @@ pub struct StoredPlayer {
     pub place: Option<(DimensionId, BlockPos)>,
 }
 
-/// How much there is in a family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FamilyInfo {
-    /// Which one.
-    pub family: Family,
-    /// About how much, as the store knows it; `None` if it does not.
-    pub size: Option<FamilySize>,
-}
-
 /// What is known of a dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimensionInfo {
@@ -59,20 +48,13 @@ pub struct DimensionInfo {
     pub columns: u64,
 }
 
-impl DimensionInfo {
-    /// What it is generated from.
-    pub fn origin(&self) -> &DimensionOrigin {
-        &self.dimension.origin
-    }
-}
-
 impl WorldStore {
     /// What is in the world. Takes time in proportion to the columns and players, not to what is in them.
     ///
     /// # Errors
     /// Those of the store, and of damaged lists of types, records and graphs of dimensions.
     pub fn info(&self) -> Result<WorldInfo, StoreError> {
-        let size = |family| Ok(FamilyInfo { family, size: self.store.approximate_family(family)? });
+        let size = |family| Ok((family, self.store.approximate_family(family)?));
         let mut dimensions = Vec::new();
         for dimension in self.dimensions()? {
             let (tiles, is_sparse) = (self.stored_tiles(dimension.id)?, self.is_sparse(dimension.id)?);

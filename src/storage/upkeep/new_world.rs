@@ -1,10 +1,10 @@
 //! Worlds on disk that are made of others: they are put together under another name, and are worlds only when they are whole.
 
-use super::copy::{CopyReport, copy_store};
+use super::copy::copy_store;
 use super::exports::check_export;
 use super::salvage::{SalvageReport, salvage_rest};
 use super::snapshot_files;
-use super::{Damage, ImportError, ImportOptions, ImportReport, Listed, UpkeepError};
+use super::{Damage, ExportError, ImportOptions, ImportReport, Listed, UpkeepError};
 use crate::storage::backends::rocks::{LostFile, Remains};
 use crate::storage::folder::WorldFolder;
 use crate::storage::{
@@ -24,14 +24,12 @@ pub fn copy_world(
     from: &WorldStore,
     path: &Path,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<CopyReport, UpkeepError> {
+) -> Result<Progress, UpkeepError> {
     let new = NewWorld::begin(path)?;
-    let report = copy_store(&*from.store, &new.create()?, progress)?;
-    if report.finished {
-        new.copy_snapshots(from.snapshot_folder())?;
-        new.finish()?;
-    }
-    Ok(report)
+    let copied = copy_store(&*from.store, &new.create()?, progress)?;
+    new.copy_snapshots(from.snapshot_folder())?;
+    new.finish()?;
+    Ok(copied)
 }
 
 /// [Salvages](super::salvage) the world in the folder `damaged` into the folder `path`, which must be empty or not there yet. If
@@ -58,13 +56,11 @@ pub fn salvage_world(
         report.damage.add(Damage::File { path, reason });
     }
     drop(from);
-    if report.finished {
-        let snapshots = folder.snapshots();
-        if let Err(error) = new.copy_snapshots(Some(snapshots.clone())) {
-            report.damage.add(Damage::File { path: snapshots, reason: format!("not all of it was copied: {error}") });
-        }
-        new.finish()?;
+    let snapshots = folder.snapshots();
+    if let Err(error) = new.copy_snapshots(Some(snapshots.clone())) {
+        report.damage.add(Damage::File { path: snapshots, reason: format!("not all of it was copied: {error}") });
     }
+    new.finish()?;
     Ok(report)
 }
 
@@ -108,22 +104,22 @@ pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &St
 /// the import fails, nothing is left of a world that was made for it. One that is stopped stays, and the same call goes on.
 ///
 /// # Errors
-/// As [`WorldStore::import_dimension`], and [`ImportError::World`] if the world cannot be opened or made.
+/// As [`WorldStore::import_dimension`], and [`ExportError::World`] if the world cannot be opened or made.
 pub fn import_world(
     export: &Path,
     path: &Path,
     options: &ImportOptions,
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<ImportReport, ImportError> {
+) -> Result<ImportReport, ExportError> {
     // No world is made for a file that has nothing for it.
     check_export(export, options.leaves_damaged)?;
-    let (made, is_new) = (MadeFolders::before(path), !WorldFolder::holds_world(path));
-    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(ImportError::World);
+    let (made, is_new) = (missing_folders(path), !WorldFolder::holds_world(path));
+    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(ExportError::World);
     let imported = world.and_then(|world| world.import_dimension(export, options, progress));
     if imported.is_err() && is_new {
         // As far as possible: the error is what counts.
         let _ = WorldFolder::remove_world(path);
-        made.remove();
+        remove_empty(&made);
     }
     imported
 }
@@ -136,7 +132,7 @@ fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
 struct NewWorld {
     folder: WorldFolder,
     /// Those that are there only for it.
-    made: MadeFolders,
+    made: Vec<PathBuf>,
     /// Nobody takes it for that of a world.
     database: PathBuf,
     is_finished: bool,
@@ -148,7 +144,7 @@ impl NewWorld {
         if WorldFolder::holds_world(path) {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
-        let made = MadeFolders::before(path);
+        let made = missing_folders(path);
         let folder = WorldFolder::open_to_fill(path)?;
         if !folder.is_new() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
@@ -182,21 +178,17 @@ impl Drop for NewWorld {
         }
         // As far as possible: who tries again is told what is in the way.
         let _ = self.folder.clear().and_then(|()| self.folder.forget());
-        self.made.remove();
+        remove_empty(&self.made);
     }
 }
 
-/// Folders that are not there before a world is made in the first of them.
-struct MadeFolders(Vec<PathBuf>);
+/// The folders that are not there before a world is made in the first of them.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    missing.map(Path::to_path_buf).collect()
+}
 
-impl MadeFolders {
-    fn before(path: &Path) -> Self {
-        let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        Self(missing.map(Path::to_path_buf).collect())
-    }
-
-    /// Removes those that are empty by now.
-    fn remove(&self) {
-        self.0.iter().map_while(|folder| fs::remove_dir(folder).ok()).for_each(drop);
-    }
+/// Removes the folders that are empty by now, each with nothing but the one before in it.
+fn remove_empty(folders: &[PathBuf]) {
+    folders.iter().map_while(|folder| fs::remove_dir(folder).ok()).for_each(drop);
 }

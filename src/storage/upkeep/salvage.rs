@@ -25,8 +25,6 @@ pub struct SalvageReport {
     pub damage: Listed<Damage>,
     /// Damaged values that only a [copy](WorldStore::set_aside) was kept of.
     pub set_aside: u64,
-    /// Whether all was looked at.
-    pub finished: bool,
 }
 
 /// Copies all that can be read of a world into an empty store.
@@ -42,7 +40,7 @@ pub struct SalvageReport {
 /// somebody has put them right. Everything else of the new world is found whole by [`verify`](WorldStore::verify).
 ///
 /// # Errors
-/// [`UpkeepError::NotEmpty`], or what a store said.
+/// [`UpkeepError::NotEmpty`], [`UpkeepError::Cancelled`], or what a store said.
 pub fn salvage(
     from: &WorldStore,
     to: &dyn KeyValueStore,
@@ -62,13 +60,15 @@ pub(super) fn salvage_rest(
     // Nobody can tell what was in a file that is not there.
     let lost: BTreeSet<Family> = Family::ALL.into_iter().filter(|_| !lost_files.is_empty()).collect();
     let report = SalvageReport { damage: lost_files, ..SalvageReport::default() };
-    let (checker, dimensions) = (Checker::new(from)?, Dimensions::default());
-    let mut salvage = Salvage { from, to, checker, lost, dimensions, report };
+    let (known, nameless, columns, without_graph) = Default::default();
+    let checker = Checker::new(from)?;
+    let mut salvage = Salvage { from, to, checker, lost, known, nameless, columns, without_graph, report };
     let (read, finished) = walk(&*from.store, check::ranges(), progress, |family, found| salvage.take(family, found))?;
-    salvage.report.read = read;
-    if finished {
-        salvage.finish()?;
+    if !finished {
+        return Err(UpkeepError::Cancelled);
     }
+    salvage.report.read = read;
+    salvage.finish()?;
     Ok(salvage.report)
 }
 
@@ -79,14 +79,7 @@ struct Salvage<'a> {
     checker: Checker<'a>,
     /// The families of which something cannot be read.
     lost: BTreeSet<Family>,
-    dimensions: Dimensions,
-    report: SalvageReport,
-}
-
-/// What is known of the dimensions of a world that is being salvaged.
-#[derive(Default)]
-struct Dimensions {
-    /// Those that have a record.
+    /// The dimensions that have a record.
     known: BTreeSet<DimensionId>,
     /// The names of those whose record is damaged.
     nameless: Vec<String>,
@@ -94,13 +87,7 @@ struct Dimensions {
     columns: BTreeMap<DimensionId, BTreeMap<TilePos, Masks>>,
     /// Those whose graph of stored columns is to be made anew.
     without_graph: BTreeSet<DimensionId>,
-}
-
-impl Dimensions {
-    fn add(&mut self, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>) {
-        let tiles = self.columns.entry(dimension).or_default();
-        columns.into_iter().for_each(|column| stored_graph::insert(tiles, column));
-    }
+    report: SalvageReport,
 }
 
 impl Salvage<'_> {
@@ -135,7 +122,7 @@ impl Salvage<'_> {
         };
         for damage in damages {
             if let Damage::Unmarked { dimension, .. } = damage {
-                self.dimensions.without_graph.insert(dimension);
+                self.without_graph.insert(dimension);
             }
             self.report.damage.add(damage);
         }
@@ -154,8 +141,8 @@ impl Salvage<'_> {
             Some(Tier::Hot) => self.mark_lost(key, writes),
             Some(tier) => self.take_cluster(tier, key, value, writes)?,
             None if family == Family::Meta => {
-                self.dimensions.nameless.extend(keys::parse_dimension_key(key).map(str::to_owned));
-                self.dimensions.without_graph.extend(keys::parse_tile_key(key).map(|(dimension, _)| dimension));
+                self.nameless.extend(keys::parse_dimension_key(key).map(str::to_owned));
+                self.without_graph.extend(keys::parse_tile_key(key).map(|(dimension, _)| dimension));
             }
             None => {}
         }
@@ -167,23 +154,23 @@ impl Salvage<'_> {
         match (family, Tier::of_family(family)) {
             (_, Some(Tier::Hot)) => {
                 let (dimension, chunk) = self.from.parsed(family, key, keys::parse_chunk_key)?;
-                self.dimensions.add(dimension, [chunk.column()]);
+                self.add_columns(dimension, [chunk.column()]);
             }
             (_, Some(tier)) => {
                 let (dimension, _) = self.from.parsed(family, key, keys::parse_chunk_key)?;
-                self.dimensions.add(dimension, self.from.columns_in_cluster(tier, key, value)?);
+                self.add_columns(dimension, self.from.columns_in_cluster(tier, key, value)?);
             }
             (Family::Entities, _) => {
                 let id = self.from.parsed(family, key, keys::parse_entity_key)?;
                 let entity = self.from.entity_record(id, value)?;
-                self.dimensions.add(entity.dimension, []);
+                self.add_columns(entity.dimension, []);
                 entity.index_keys().into_iter().for_each(|key| writes.put(Family::Meta, key, Vec::new()));
             }
             (Family::Meta, _) => {
                 if let Some((dimension, column)) = keys::parse_summary_key(key) {
-                    self.dimensions.add(dimension, [column]);
+                    self.add_columns(dimension, [column]);
                 } else if let Some(name) = keys::parse_dimension_key(key) {
-                    self.dimensions.known.insert(self.from.dimension_of(name, value)?.0);
+                    self.known.insert(self.from.dimension_of(name, value)?.0);
                 }
             }
             _ => {}
@@ -191,10 +178,16 @@ impl Salvage<'_> {
         Ok(())
     }
 
+    /// Something of these columns was saved.
+    fn add_columns(&mut self, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>) {
+        let tiles = self.columns.entry(dimension).or_default();
+        columns.into_iter().for_each(|column| stored_graph::insert(tiles, column));
+    }
+
     /// Puts a mark in the place of a damaged chunk.
     fn mark_lost(&mut self, key: &[u8], writes: &mut WriteBatch) {
         if let Some((dimension, chunk)) = keys::parse_chunk_key(key) {
-            self.dimensions.add(dimension, [chunk.column()]);
+            self.add_columns(dimension, [chunk.column()]);
             writes.put(Family::Chunks, key, LOST_CHUNK.to_vec());
         }
     }
@@ -228,7 +221,7 @@ impl Salvage<'_> {
                 let key = keys::chunk_key(dimension, chunk);
                 match self.checker.decode(dimension, chunk, value) {
                     Ok(()) => {
-                        self.dimensions.add(dimension, [chunk.column()]);
+                        self.add_columns(dimension, [chunk.column()]);
                         writes.put(Family::Chunks, key, value.to_vec());
                     }
                     Err(error) if error.is_damage() => self.mark_lost(&key, writes),
@@ -254,14 +247,12 @@ impl Salvage<'_> {
         self.finish_dimensions(&mut writes)?;
         self.to.write(writes, Durability::Process)?;
         self.finish_graphs()?;
-        self.to.sync()?;
-        self.report.finished = true;
-        Ok(())
+        Ok(self.to.sync()?)
     }
 
     /// Each dimension has a record, and the next one gets a number that none has had.
     fn finish_dimensions(&mut self, writes: &mut WriteBatch) -> Result<(), UpkeepError> {
-        let Dimensions { known, nameless, columns, .. } = &mut self.dimensions;
+        let Self { known, nameless, columns, .. } = self;
         let lost: Vec<DimensionId> = columns.keys().copied().filter(|dimension| !known.contains(dimension)).collect();
         // With more than one it is not known which is which.
         let mut old_name = nameless.pop().filter(|_| nameless.is_empty() && lost.len() == 1);
@@ -281,11 +272,10 @@ impl Salvage<'_> {
 
     /// A graph of which a part is lost would have stored columns generated over, so it is made anew of what was saved.
     fn finish_graphs(&mut self) -> Result<(), UpkeepError> {
-        let Dimensions { columns, without_graph, .. } = &mut self.dimensions;
         if self.lost.contains(&Family::Meta) {
-            without_graph.extend(columns.keys());
+            self.without_graph.extend(self.columns.keys());
         }
-        for dimension in &*without_graph {
+        for dimension in &self.without_graph {
             let range = keys::dimension_range(keys::TILE, *dimension);
             loop {
                 let page = self.to.scan(Family::Meta, &range.start..&range.end, 1_024)?;
@@ -297,7 +287,7 @@ impl Salvage<'_> {
                 self.to.write(writes, Durability::Process)?;
             }
             let mut writes = WriteBatch::default();
-            for (tile, masks) in columns.remove(dimension).unwrap_or_default() {
+            for (tile, masks) in self.columns.remove(dimension).unwrap_or_default() {
                 writes.put(Family::Meta, keys::tile_key(*dimension, tile), stored_graph::encode(&masks));
             }
             self.to.write(writes, Durability::Process)?;

@@ -28,7 +28,7 @@ pub(super) fn of_backup(backups: &Path, number: u32) -> PathBuf {
 
 /// Copies the snapshots of a world, or of a backup, to where there are none. Those that are removed meanwhile are left out.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
-    Copy { shared: None }.folder(from, to).map_err(failed(to))
+    copy_folder(from, to, None).map_err(failed(to))
 }
 
 /// Adds the snapshots of a world to the backup that `make` makes, which gives it and all that are there then. The snapshots of
@@ -44,9 +44,9 @@ pub(super) fn back_up(
     let folder = backups.join(FOLDER);
     let failed = failed(&folder);
     let last = numbers(&folder).map_err(&failed)?.last().map(|number| of_backup(backups, *number));
-    let copy = Copy { shared: last };
+    let copy = |to: &Path| copy_folder(snapshots, to, last.as_deref());
     let unfinished = folder.join("backup").with_extension(UNFINISHED);
-    found(fs::remove_dir_all(&unfinished)).and_then(|_| copy.folder(snapshots, &unfinished)).map_err(&failed)?;
+    found(fs::remove_dir_all(&unfinished)).and_then(|_| copy(&unfinished)).map_err(&failed)?;
     let (made, kept) = match make() {
         Ok(made) => made,
         Err(error) => {
@@ -56,7 +56,7 @@ pub(super) fn back_up(
         }
     };
     let finish = || {
-        copy.folder(snapshots, &unfinished)?;
+        copy(&unfinished)?;
         found(fs::rename(&unfinished, of_backup(backups, made.number)))?;
         for number in numbers(&folder)?.into_iter().filter(|number| kept.iter().all(|kept| kept.number != *number)) {
             fs::remove_dir_all(of_backup(backups, number))?;
@@ -82,32 +82,25 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| StoreError::backend(Operation::BackUp, None, path, error.to_string())
 }
 
-struct Copy {
-    /// A copy from before.
-    shared: Option<PathBuf>,
-}
-
-impl Copy {
-    /// Copies what is in a folder to where it is not yet.
-    fn folder(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let Some(entries) = found(fs::read_dir(from))? else { return Ok(()) };
-        fs::create_dir_all(to)?;
-        for entry in entries {
-            let entry = entry?;
-            let Some(kind) = found(entry.file_type())? else { continue };
-            let (from, to) = (entry.path(), to.join(entry.file_name()));
-            if from.extension().is_some_and(|ending| ending == UNFINISHED) {
-                continue;
-            }
-            let shared = self.shared.as_ref().map(|shared| shared.join(entry.file_name()));
-            match (kind.is_dir(), kind.is_file()) {
-                (true, _) => Self { shared }.folder(&from, &to)?,
-                (_, true) => file(&from, &to, shared.as_deref())?,
-                _ => {}
-            }
+/// Copies what is in a folder to where it is not yet. Files that are the same in `shared`, a copy from before, become links.
+fn copy_folder(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {
+    let Some(entries) = found(fs::read_dir(from))? else { return Ok(()) };
+    fs::create_dir_all(to)?;
+    for entry in entries {
+        let entry = entry?;
+        let Some(kind) = found(entry.file_type())? else { continue };
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.extension().is_some_and(|ending| ending == UNFINISHED) {
+            continue;
         }
-        Ok(())
+        let shared = shared.map(|shared| shared.join(entry.file_name()));
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) => copy_folder(&from, &to, shared.as_deref())?,
+            (_, true) => file(&from, &to, shared.as_deref())?,
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn file(from: &Path, to: &Path, shared: Option<&Path>) -> io::Result<()> {

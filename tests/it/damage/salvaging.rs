@@ -45,9 +45,7 @@ fn make_world(path: &Path, is_killed: bool) {
 }
 
 fn salvage(world: &Path, new: &Path) -> SalvageReport {
-    let report = salvage_world(world, new, |_| ControlFlow::Continue(())).unwrap();
-    assert!(report.finished);
-    report
+    salvage_world(world, new, |_| ControlFlow::Continue(())).unwrap()
 }
 
 fn expect_clean(world: &Path, what: &str) {
@@ -138,7 +136,6 @@ fn of_each_file_that_is_lost_or_damaged_all_others_are_salvaged() {
                     fs::write(&part, &whole).unwrap();
                     continue;
                 };
-                assert!(report.finished, "{what}");
                 if name.ends_with(".sst") && length.is_some() {
                     assert!(is_named(&report, &part), "{what}: {:?}", report.damage);
                 }
@@ -188,5 +185,5 @@ fn what_was_never_a_world_is_not_salvaged() {
     let world = folder.path().join("world");
     make_world(&world, false);
     fs::write(world.join("world.terrane"), "bevy_terrane world\nformat = 9\n").unwrap();
-    assert!(salvage_world(&world, &new, go_on).unwrap().finished);
+    salvage_world(&world, &new, go_on).unwrap();
 }

@@ -48,6 +48,8 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
     let overworld = ["-d", "overworld"];
     let before = made.names();
     let cases: Vec<(Vec<&str>, u8, &str)> = vec![
+        (vec!["info", &world], 0, "\"overworld\""),
+        (vec!["dance"], 2, "dance"),
         (vec!["info", &nowhere], 1, "no world"),
         (vec!["verify", &export], 1, "not a folder"),
         (vec!["inspect", &nowhere, "entity", "4f0c3a52-9f5e-4d0a-8a53-0c3d1f0e7a11"], 1, "no world"),
@@ -92,6 +94,8 @@ fn exit_codes_and_messages_are_those_of_the_readme() {
             assert!(message.matches(path.as_str()).count() <= 1, "{arguments:?}: {message}");
         }
     }
+    assert_eq!(try_run(&["copy", &world, &new], true).unwrap().end.code(), 130);
+    assert_eq!(made.names(), before);
     let salvaged = run(&["salvage", &damaged, &new]);
     assert_eq!((salvaged.end.code(), &salvaged.json["damages"][0]["kind"]), (3, &"file".into()), "{}", salvaged.text);
     assert_eq!(run(&["verify", &new]).json["entries"], run(&["verify", &world]).json["entries"]);

@@ -1,33 +1,21 @@
 //! The columns of an export as those of a world.
 
-use super::format::{Header, moved, moved_column};
-use super::reader::{FoundColumn, Reader};
-use super::types::Types;
-use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
+use super::format::{moved, moved_column};
+use super::import::Import;
+use super::name::{self, Name};
+use super::reader::FoundColumn;
+use super::{ExistingGround, ExportError};
 use crate::chunk::{Chunk, Column, ColumnSummary};
-use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, DimensionId, HeightSet, TILE_BATCHES};
+use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet, TILE_BATCHES};
 use crate::storage::commit::Along;
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{
-    EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, WorldStore, keys, mark_stored, values::block_ticks,
+    EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, keys, mark_stored, values::block_ticks,
 };
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-type Result<T> = std::result::Result<T, ImportError>;
-
-/// Where columns come to.
-pub(super) struct Arrival<'a> {
-    pub world: &'a WorldStore,
-    pub dimension: DimensionId,
-    /// Of the world's dimension.
-    pub is_sparse: bool,
-    pub header: Header,
-    pub options: &'a ImportOptions,
-    /// The numbers of dimensions, by those that they have in the export.
-    pub others: BTreeMap<DimensionId, DimensionId>,
-}
+type Result<T> = std::result::Result<T, ExportError>;
 
 /// A column as it is in the world, where it is to be.
 struct ArrivingColumn {
@@ -42,53 +30,48 @@ struct ArrivingColumn {
     told: HeightSet,
 }
 
-impl Arrival<'_> {
-    /// What is to be saved for some columns of a batch of the export.
-    pub fn batch(
-        &self,
-        reader: &Reader,
-        types: &mut Types,
-        columns: &[ColumnPos],
-        report: &mut ImportReport,
-    ) -> Result<(SaveBatch, Along)> {
-        let (mut save, mut along, mut found) = (SaveBatch::default(), Along::default(), reader.batch());
+impl Import<'_> {
+    /// What is to be saved for some columns of a batch of the export, which the reader has turned to.
+    pub fn batch(&mut self, columns: &[ColumnPos]) -> Result<(SaveBatch, Along)> {
+        let (mut save, mut along) = (SaveBatch::default(), Along::default());
         for pos in columns {
-            let column = found.column(*pos).and_then(|column| self.translated(reader, types, column));
-            match column {
-                Err(error @ ImportError::Damaged { .. }) if self.options.leaves_damaged => {
-                    report.lose(Some(*pos), &error);
+            match self.reader.column(*pos).and_then(|column| self.translated(column)) {
+                Err(error @ ExportError::Damaged { .. }) if self.options.leaves_damaged => {
+                    self.record.report.lose(Some(*pos), &error);
                 }
-                column => self.put(column?, &mut save, &mut along, report)?,
+                column => self.put(column?, &mut save, &mut along)?,
             }
         }
         Ok((save, along))
     }
 
-    fn translated(&self, reader: &Reader, types: &mut Types, found: FoundColumn) -> Result<ArrivingColumn> {
+    fn translated(&mut self, found: FoundColumn) -> Result<ArrivingColumn> {
         let by = self.options.moved_by;
-        let outside = || ImportError::OutOfRange { column: found.pos };
+        let outside = || ExportError::OutOfRange { column: found.pos };
         let pos = moved_column(found.pos, by).ok_or_else(outside)?;
-        let told = self.header.told_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
+        let told = self.reader.header.told_heights(found.chunks.iter().map(|(height, ..)| *height), by[1]);
         let mut chunks = Vec::with_capacity(found.chunks.len());
         for (height, version, bytes) in &found.chunks {
-            let chunk = types.chunk(bytes)?;
-            let chunk = chunk.map_err(|reason| reader.damaged_chunk(found.pos.chunk(*height), reason))?;
+            let chunk = self.types.chunk(bytes)?;
+            let name = Name::Chunk(found.pos.chunk(*height), name::BLOCKS);
+            let chunk = chunk.map_err(|reason| self.reader.bad(name, &reason))?;
             chunks.push((moved(*height, by[1]).ok_or_else(outside)?, *version, Arc::new(chunk)));
         }
         let mut ticks = Vec::with_capacity(found.ticks.len());
         for (height, list) in &found.ticks {
             let height = moved(*height, by[1]).ok_or_else(outside)?;
             let list = block_ticks::decode(pos.chunk(height), list);
-            ticks.push((height, list.map_err(|reason| reader.damaged_ticks(found.pos, reason))?));
+            let name = Name::Column(found.pos, name::TICKS);
+            ticks.push((height, list.map_err(|reason| self.reader.bad(name, &reason))?));
         }
         let mut arriving = ArrivingColumn { pos, chunks, ticks, entities: Vec::new(), displaced: 0, told };
         for mut entity in found.entities {
             entity.dimension = self.dimension;
-            entity.block = moved_block(entity.block, by).ok_or(ImportError::OutOfRange { column: found.pos })?;
+            entity.block = moved_block(entity.block, by).ok_or(ExportError::OutOfRange { column: found.pos })?;
             for child in &mut entity.children {
                 let Some((dimension, block, offset)) = child.place else { continue };
                 let known = self.others.get(&dimension);
-                let by = if dimension == self.header.number { by } else { [0; 3] };
+                let by = if dimension == self.reader.header.number { by } else { [0; 3] };
                 child.place = known.zip(moved_block(block, by)).map(|(known, block)| (*known, block, offset));
                 arriving.displaced += u64::from(child.place.is_none());
             }
@@ -97,13 +80,7 @@ impl Arrival<'_> {
         Ok(arriving)
     }
 
-    fn put(
-        &self,
-        mut arriving: ArrivingColumn,
-        save: &mut SaveBatch,
-        along: &mut Along,
-        report: &mut ImportReport,
-    ) -> Result<()> {
+    fn put(&mut self, mut arriving: ArrivingColumn, save: &mut SaveBatch, along: &mut Along) -> Result<()> {
         let (dimension, pos) = (self.dimension, arriving.pos);
         let tile = pos.tile();
         let stored = match save.tiles.get(&(dimension, tile)) {
@@ -112,8 +89,8 @@ impl Arrival<'_> {
         };
         let is_stored = stored.is_some_and(|masks| stored_graph::is_marked(&masks, pos));
         let ground = match self.is_sparse {
-            true => self.sparse_ground(&mut arriving, is_stored, report)?,
-            false => self.dense_ground(&arriving, is_stored, report)?,
+            true => self.sparse_ground(&mut arriving, is_stored)?,
+            false => self.dense_ground(&arriving, is_stored)?,
         };
         let Some(ground) = ground else { return Ok(()) };
         let mut column = self.clear(ground, &arriving.told, save);
@@ -129,14 +106,14 @@ impl Arrival<'_> {
             save.summaries.insert((dimension, pos), Arc::new(ColumnSummary::new(&column)));
         }
         for entity in arriving.entities {
-            self.put_entity(entity, save, report)?;
+            self.put_entity(entity, save)?;
         }
         let mut masks: Masks = stored.unwrap_or([0; TILE_BATCHES]);
         mark_stored(&mut masks, pos);
         save.tiles.insert((dimension, tile), masks);
         save.unused.insert((dimension, pos));
-        report.columns += 1;
-        report.displaced_entities += arriving.displaced;
+        self.record.report.columns += 1;
+        self.record.report.displaced_entities += arriving.displaced;
         Ok(())
     }
 
@@ -152,7 +129,7 @@ impl Arrival<'_> {
         for tick in block_ticks.iter().filter(|tick| told.contains(tick.block.chunk().y)) {
             save.block_ticks.insert((dimension, tick.block.chunk()), Vec::new());
         }
-        if self.is_sparse && !self.header.is_sparse {
+        if self.is_sparse && !self.reader.header.is_sparse {
             // What is air in the export would be generated here if it had no chunk.
             for height in told.iter() {
                 save.chunks.insert((dimension, pos.chunk(height)), Arc::default());
@@ -162,38 +139,28 @@ impl Arrival<'_> {
     }
 
     /// The column as it is there, or a new one; `None` if nothing comes there.
-    fn dense_ground(
-        &self,
-        arriving: &ArrivingColumn,
-        is_stored: bool,
-        report: &mut ImportReport,
-    ) -> Result<Option<LoadedColumn>> {
+    fn dense_ground(&mut self, arriving: &ArrivingColumn, is_stored: bool) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         match (is_stored, self.options.existing) {
-            (true, ExistingGround::Refuse) => Err(ImportError::Occupied { count: 1, first: pos }),
+            (true, ExistingGround::Refuse) => Err(ExportError::Occupied { count: 1, first: pos }),
             (true, ExistingGround::Keep) => {
-                report.left += 1;
+                self.record.report.left += 1;
                 Ok(None)
             }
             (true, ExistingGround::Replace) => {
                 Ok(self.world.load_batch(self.dimension, pos.batch(), &[pos], CHUNK_COORDINATES)?.pop())
             }
-            (false, _) if self.header.makes_columns() => Ok(Some(Column::new(pos).into())),
+            (false, _) if self.reader.header.makes_columns() => Ok(Some(Column::new(pos).into())),
             (false, _) if self.options.leaves_ungenerated => {
-                report.ungenerated += 1;
+                self.record.report.ungenerated += 1;
                 Ok(None)
             }
-            (false, _) => Err(ImportError::Ungenerated { count: 1, first: pos }),
+            (false, _) => Err(ExportError::Ungenerated { count: 1, first: pos }),
         }
     }
 
     /// What is there of the column at the heights that come. What is to stay is taken out of those.
-    fn sparse_ground(
-        &self,
-        arriving: &mut ArrivingColumn,
-        is_stored: bool,
-        report: &mut ImportReport,
-    ) -> Result<Option<LoadedColumn>> {
+    fn sparse_ground(&mut self, arriving: &mut ArrivingColumn, is_stored: bool) -> Result<Option<LoadedColumn>> {
         let pos = arriving.pos;
         if !is_stored {
             return Ok(Some(Column::partial(pos, HeightSet::new()).into()));
@@ -204,9 +171,9 @@ impl Arrival<'_> {
             return Ok(Some(part));
         }
         if self.options.existing == ExistingGround::Refuse {
-            return Err(ImportError::Occupied { count: 1, first: pos });
+            return Err(ExportError::Occupied { count: 1, first: pos });
         }
-        report.left += existing.len();
+        self.record.report.left += existing.len();
         arriving.told.remove_all(&existing);
         arriving.chunks.retain(|(height, ..)| !existing.contains(*height));
         arriving.ticks.retain(|(height, _)| !existing.contains(*height));
@@ -215,14 +182,14 @@ impl Arrival<'_> {
     }
 
     /// Adds an entity that nobody is already.
-    fn put_entity(&self, entity: EntityRecord, save: &mut SaveBatch, report: &mut ImportReport) -> Result<()> {
+    fn put_entity(&mut self, entity: EntityRecord, save: &mut SaveBatch) -> Result<()> {
         let is_known = entity.ids().try_fold(false, |is_known, id| {
             let stored = || self.world.store.get(Family::Entities, &keys::entity_key(id));
-            Ok::<_, ImportError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
+            Ok::<_, ExportError>(is_known || save.entities.contains_key(&id) || stored()?.is_some())
         })?;
         match save.entities.entry(entity.id) {
             Entry::Vacant(new) if !is_known => drop(new.insert(Some(entity))),
-            _ => report.known_entities += 1,
+            _ => self.record.report.known_entities += 1,
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a dimension is not exported, or not wholly.
+/// Why a dimension is not exported, an export not imported, or an object not kept for one; or not wholly.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExportError {
     /// The world fails, or something in it is damaged.
@@ -40,17 +40,6 @@ pub enum ExportError {
         /// The file.
         path: PathBuf,
     },
-}
-
-/// Why an export does not come into a world, or not wholly.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ImportError {
-    /// The world fails, or something in it is damaged.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A file of the export cannot be read.
-    #[error(transparent)]
-    Objects(#[from] ObjectStoreError),
     /// Something in a file is damaged, or missing. All that came into the world before stays.
     #[error("{}: {key:?} cannot be used: {reason}", path.display())]
     Damaged {
@@ -124,20 +113,17 @@ pub enum ImportError {
     /// The world cannot be opened or made.
     #[error(transparent)]
     World(#[from] WorldOpenError),
+    /// The key of an object that is to be kept is kept for the format, or cannot be one.
+    #[error(
+        "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
+    )]
+    Key {
+        /// The key.
+        key: String,
+    },
 }
 
 impl ExportError {
-    /// Whether something in the world or in the files is not what was written.
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Store(error) => error.is_damage(),
-            Self::Objects(error) => error.is_damage(),
-            _ => false,
-        }
-    }
-}
-
-impl ImportError {
     /// Whether something in the files or in the world is not what was written.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -154,20 +140,4 @@ impl ImportError {
     pub(super) fn is_of_files(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::UnknownLoss { .. } | Self::Objects(_))
     }
-}
-
-/// Why a world does not keep an object.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum KeptObjectError {
-    /// The store fails.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The key is kept for the format, or cannot be one.
-    #[error(
-        "{key:?} is no key of a game's own: those have 1 to 512 bytes, a colon, and a place where there can be blocks if any"
-    )]
-    Key {
-        /// The key.
-        key: String,
-    },
 }

@@ -1,10 +1,10 @@
 //! Out of a world.
 
 use super::format::{Header, MAX_LISTED, Packed, whole_chunks};
-use super::ground::{BatchObjects, WorldBatches, batches, columns_of};
-use super::name::{List, Name, Place};
-use super::writer::{Begun, Limits, Writer};
-use super::{ExportError, ExportLayout, ExportOptions, ExportReport, LostObject};
+use super::ground::{BatchObjects, Walk, batches, columns_of};
+use super::name::{self, Name};
+use super::writer::Writer;
+use super::{ExportError, ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, BlockBox, ColumnPos, TilePos};
 use crate::storage::values::{record, stored_graph};
 use crate::storage::{ChunkGroup, Family, RegistryLists, StoredDimension, StoredTile, WorldStore, keys};
@@ -16,8 +16,11 @@ use std::time::UNIX_EPOCH;
 
 type Result<T> = std::result::Result<T, ExportError>;
 
-/// With more columns than these the chunks of a group are one object.
-const MAX_COLUMNS_BY_CHUNK: u32 = 1_024;
+/// With more columns than these the ground is packed.
+const MAX_COLUMNS_BY_CHUNK: u64 = 1_024;
+
+/// The room in a file that is written at a time.
+const AT_ONCE: usize = 4 << 20;
 
 impl WorldStore {
     /// Writes a dimension, or a box of it, into the object store `path`: ground in all tiers with its block ticks, entities but
@@ -41,14 +44,12 @@ impl WorldStore {
         options: &ExportOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
-        let limits =
-            Limits { objects: 1_024, bytes: 4 << 20, objects_per_file: options.objects_per_file, level: options.level };
-        self.export_by(limits, name, path, options, progress)
+        self.export_by(AT_ONCE, name, path, options, progress)
     }
 
     pub(super) fn export_by(
         &self,
-        limits: Limits,
+        at_once: usize,
         name: &str,
         path: &Path,
         options: &ExportOptions,
@@ -61,7 +62,7 @@ impl WorldStore {
         let tiles = self.tiles_in(dimension.id, &area)?;
         let batches = batches(&tiles);
         let columns: u64 = batches.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
-        let header = self.header_of(&dimension, area, is_clustered(options.layout, columns))?;
+        let header = self.header_of(&dimension, area, options.packs.unwrap_or(columns > MAX_COLUMNS_BY_CHUNK))?;
         let lists = self.registry_lists()?;
         let lengths = [lists.blocks.len(), lists.components.len(), lists.entity_types.len(), dimensions.len()];
         if lengths.iter().any(|length| *length > MAX_LISTED) {
@@ -70,12 +71,12 @@ impl WorldStore {
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
         let state = self.state_of(&masks, &lists);
         let first = || list_objects(&lists, &dimensions).chain(masks).collect();
-        let mut writer = match Writer::open(path, record::encode(&header), state, limits, first)? {
-            Begun::Writer(writer) => writer,
-            Begun::Finished(report) => return Ok(report),
-        };
-        let (leaves_damaged, done) = (options.leaves_damaged, Progress::default());
-        let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, progress: &mut progress };
+        let mut writer = Writer::open(path, record::encode(&header), state, options.objects_per_file, at_once, first)?;
+        if writer.progress.report.finished {
+            return Ok(writer.report());
+        }
+        let (leaves_damaged, done, cubes) = (options.leaves_damaged, Progress::default(), BTreeMap::new());
+        let mut walk = Walk { world: self, header: &header, leaves_damaged, columns, done, tell: &mut progress, cubes };
         match walk.run(&mut writer, &batches) {
             Ok(ControlFlow::Continue(())) => {
                 let last = without(tiles, &writer.progress.lost_columns);
@@ -117,18 +118,7 @@ impl WorldStore {
     }
 }
 
-/// A walk over what is exported.
-struct Walk<'a, P> {
-    world: &'a WorldStore,
-    header: &'a Header,
-    leaves_damaged: bool,
-    /// All of them.
-    columns: u64,
-    done: Progress,
-    progress: &'a mut P,
-}
-
-impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
+impl Walk<'_> {
     fn run(&mut self, writer: &mut Writer, batches: &[(BatchPos, u16)]) -> Result<ControlFlow<()>> {
         match self.ground(writer, batches)? {
             ControlFlow::Continue(()) => self.kept(writer),
@@ -146,15 +136,15 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 groups.entry(group.batch()).or_default().push(group);
             }
             let _resting = self.world.groups_at_rest();
-            let mut ground = WorldBatches::new(self.world, self.header, self.leaves_damaged);
+            self.cubes.clear();
             for (batch, mask) in of_tile {
                 let groups = groups.remove(batch).unwrap_or_default();
                 let columns = columns_of(*batch, *mask);
                 let Some(at) = columns.first() else { continue };
                 let mut lost = Vec::new();
-                let found = match ground.objects(&columns, &groups) {
+                let found = match self.objects(&columns, &groups) {
                     Err(error) if self.leaves_damaged && error.is_damage() => {
-                        whole_columns(&mut ground, &columns, &groups, &mut lost)?
+                        self.whole_columns(&columns, &groups, &mut lost)?
                     }
                     found => found?,
                 };
@@ -178,7 +168,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 self.done.bytes += bytes as u64;
                 let come_to = writer.progress.report.columns + writer.progress.lost_columns.len() as u64;
                 self.done.fraction = Some(come_to as f64 / self.columns.max(1) as f64);
-                if (self.progress)(&self.done).is_break() {
+                if (self.tell)(&self.done).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -199,7 +189,7 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
             range.start = keys::after(last);
             for (key, value) in page {
                 let (_, _, name) = world.parsed(Family::Meta, &key, keys::parse_object_key)?;
-                if self.reaches(name) {
+                if self.has(name) {
                     match world.open_object(self.header.number, name, &value) {
                         Err(error) if self.leaves_damaged && error.is_damage() => {
                             writer.progress.report.lost.add(LostObject { column: None, reason: error.to_string() });
@@ -214,29 +204,36 @@ impl<P: FnMut(&Progress) -> ControlFlow<()>> Walk<'_, P> {
                 writer.progress.kept = Some(key);
                 writer.write_if_full()?;
             }
-            if (self.progress)(&self.done).is_break() {
+            if (self.tell)(&self.done).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
     }
 
-    fn reaches(&self, name: &str) -> bool {
-        let area = &self.header.area;
-        let has_height = |y: i64| area.chunk_heights().is_some_and(|heights| heights.contains(&y));
-        match Place::of(name) {
-            Some((Place::Chunk(chunk), _)) => area.reaches(chunk.column()) && has_height(chunk.y),
-            Some((Place::Column(column), _)) => area.reaches(column),
-            None => true,
-        }
+    fn has(&self, name: &str) -> bool {
+        let name = Name::parse(name);
+        let is_at_height = !matches!(name, Name::Chunk(chunk, _) if !self.reaches(chunk.y));
+        is_at_height && name.column().is_none_or(|column| self.header.area.reaches(column))
     }
-}
 
-/// Whether chunks are put together.
-fn is_clustered(layout: ExportLayout, columns: u64) -> bool {
-    match layout {
-        ExportLayout::Automatic => columns > MAX_COLUMNS_BY_CHUNK.into(),
-        ExportLayout::Chunks => false,
-        ExportLayout::Clusters => true,
+    /// The objects of those columns of which nothing is damaged.
+    fn whole_columns(
+        &mut self,
+        columns: &[ColumnPos],
+        groups: &[ChunkGroup],
+        lost: &mut Vec<LostObject>,
+    ) -> Result<BatchObjects> {
+        let mut whole = Vec::new();
+        for column in columns {
+            match self.objects(&[*column], groups) {
+                Ok(_) => whole.push(*column),
+                Err(error) if error.is_damage() => {
+                    lost.push(LostObject { column: Some(*column), reason: error.to_string() });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.objects(&whole, groups)?)
     }
 }
 
@@ -244,36 +241,16 @@ fn is_clustered(layout: ExportLayout, columns: u64) -> bool {
 fn list_objects(lists: &RegistryLists, dimensions: &[StoredDimension]) -> impl Iterator<Item = Packed> + use<> {
     let names: Vec<(u64, &str)> = dimensions.iter().map(|it| (it.id.0, &*it.name)).collect();
     let lists = [
-        (List::Blocks, record::encode(&lists.blocks)),
-        (List::Components, record::encode(&lists.components)),
-        (List::EntityTypes, record::encode(&lists.entity_types)),
-        (List::Dimensions, record::encode(&names)),
+        (name::BLOCKS, record::encode(&lists.blocks)),
+        (name::COMPONENTS, record::encode(&lists.components)),
+        (name::ENTITY_TYPES, record::encode(&lists.entity_types)),
+        (name::DIMENSIONS, record::encode(&names)),
     ];
     lists.into_iter().map(|(list, value)| (Name::Registry(list).to_string(), 0, value))
 }
 
 fn columns_object((tile, masks): &StoredTile) -> Packed {
     (Name::Columns(*tile).to_string(), 0, stored_graph::bytes_of(masks))
-}
-
-/// The objects of those columns of which nothing is damaged.
-fn whole_columns(
-    ground: &mut WorldBatches<'_>,
-    columns: &[ColumnPos],
-    groups: &[ChunkGroup],
-    lost: &mut Vec<LostObject>,
-) -> Result<BatchObjects> {
-    let mut whole = Vec::new();
-    for column in columns {
-        match ground.objects(&[*column], groups) {
-            Ok(_) => whole.push(*column),
-            Err(error) if error.is_damage() => {
-                lost.push(LostObject { column: Some(*column), reason: error.to_string() });
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(ground.objects(&whole, groups)?)
 }
 
 /// The objects that name columns, where some are lost, without those.

@@ -1,13 +1,14 @@
 //! What a batch of columns is in an export.
 
 use super::format::{Header, LARGEST_BATCH, MAX_LISTED, Packed, Ticks};
-use super::name::{Name, Part};
+use super::name::{self, Name};
 use crate::space::{BatchPos, BlockBox, ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, bits};
 use crate::storage::tiers::PackedGroups;
 use crate::storage::values::record;
 use crate::storage::{
     ChunkGroup, EntityRecord, Family, KeyValue, StoreError, StoredItem, StoredTile, WorldStore, keys,
 };
+use crate::work::{Progress, Tell};
 use std::collections::BTreeMap;
 
 /// Objects that are larger together stay apart.
@@ -33,14 +34,18 @@ impl BatchObjects {
     }
 }
 
-/// Reads batches out of a world. It must not outlive the lock that keeps groups from moving.
-pub(super) struct WorldBatches<'a> {
-    world: &'a WorldStore,
-    header: &'a Header,
-    /// Whether a damaged summary is left out. Of other damage it is an error.
-    leaves_damaged: bool,
-    /// One for each cold cube over the columns that are read, so that it is read once for all of its groups.
-    cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], PackedGroups<'a>>,
+/// A walk over what is exported.
+pub(super) struct Walk<'a> {
+    pub world: &'a WorldStore,
+    pub header: &'a Header,
+    pub leaves_damaged: bool,
+    /// All of them.
+    pub columns: u64,
+    pub done: Progress,
+    pub tell: Tell<'a>,
+    /// One for each cold cube over the columns that are read, so that it is read once for all of its groups. It must not
+    /// outlive the lock that keeps groups from moving.
+    pub cubes: BTreeMap<[u8; keys::CHUNK_KEY_LENGTH], PackedGroups<'a>>,
 }
 
 /// More cubes are not held in memory.
@@ -49,11 +54,7 @@ const MAX_CUBES: usize = 8;
 /// A chunk as it is stored: how often it changed, and its bytes.
 type Stored = (u64, Vec<u8>);
 
-impl<'a> WorldBatches<'a> {
-    pub fn new(world: &'a WorldStore, header: &'a Header, leaves_damaged: bool) -> Self {
-        Self { world, header, leaves_damaged, cubes: BTreeMap::new() }
-    }
-
+impl Walk<'_> {
     /// The objects of some columns of a batch. `groups` are all that hold chunks of the batch.
     pub fn objects(&mut self, columns: &[ColumnPos], groups: &[ChunkGroup]) -> Result<BatchObjects, StoreError> {
         let mut found = BatchObjects::default();
@@ -63,28 +64,27 @@ impl<'a> WorldBatches<'a> {
             let mut of_group = Vec::new();
             for (chunk, (version, data)) in self.chunks(*group, columns)? {
                 heights.entry(chunk.column()).or_default().push(chunk.y);
-                of_group.push((Name::Blocks(chunk).to_string(), version, data));
+                of_group.push((Name::Chunk(chunk, name::BLOCKS).to_string(), version, data));
             }
             found.chunks += of_group.len() as u64;
-            let ChunkPos { x, y, z } = group.first();
-            self.put(Name::Cluster([x >> 2, y >> 2, z >> 2]), of_group, &mut found.objects);
+            put(of_group, self.header.is_clustered, &mut found.objects);
         }
         let mut of_batch = Vec::new();
         let ticks = self.ticks(batch, columns)?;
         for (column, mut heights) in heights {
             heights.sort_unstable();
             found.longest = found.longest.max(heights.len());
-            of_batch.push((Name::Column(column, Part::Chunks).to_string(), 0, record::encode(&heights)));
+            of_batch.push((Name::Column(column, name::CHUNKS).to_string(), 0, record::encode(&heights)));
             if let Some(ticks) = ticks.get(&column) {
                 found.longest = found.longest.max(ticks.len());
-                of_batch.push((Name::Column(column, Part::Ticks).to_string(), 0, record::encode(ticks)));
+                of_batch.push((Name::Column(column, name::TICKS).to_string(), 0, record::encode(ticks)));
             }
             match self.summary(column) {
                 // It is made of the ground again wherever that comes to.
                 Err(error) if self.leaves_damaged && error.is_damage() => found.lost_summaries.push(error.to_string()),
                 summary => {
                     if let Some((version, summary)) = summary? {
-                        of_batch.push((Name::Column(column, Part::Summary).to_string(), version, summary));
+                        of_batch.push((Name::Column(column, name::SUMMARY).to_string(), version, summary));
                     }
                 }
             }
@@ -92,23 +92,12 @@ impl<'a> WorldBatches<'a> {
             if !entities.is_empty() {
                 found.entities += entities.len() as u64;
                 found.longest = found.longest.max(entities.len());
-                of_batch.push((Name::Column(column, Part::Entities).to_string(), 0, record::encode(&entities)));
+                of_batch.push((Name::Column(column, name::ENTITIES).to_string(), 0, record::encode(&entities)));
             }
         }
-        self.put(Name::Batch(batch), of_batch, &mut found.objects);
+        put(of_batch, self.header.is_clustered, &mut found.objects);
         found.bytes = found.objects.iter().map(|(key, _, data)| key.len() + data.len()).sum();
         Ok(found)
-    }
-
-    /// Adds objects, as one if they are to be packed.
-    pub fn put(&self, name: Name, objects: Vec<Packed>, into: &mut Vec<Packed>) {
-        let bytes: usize = objects.iter().map(|(_, _, data)| data.len()).sum();
-        if objects.is_empty() || !self.header.is_clustered || bytes > LARGEST_PACK {
-            into.extend(objects);
-            return;
-        }
-        let newest = objects.iter().map(|(_, version, _)| *version).max().unwrap_or_default();
-        into.push((name.to_string(), newest, record::encode(&objects)));
     }
 
     /// The chunks of a group that lie in these columns and in the box.
@@ -146,7 +135,7 @@ impl<'a> WorldBatches<'a> {
         Ok(Some(unpacked.values().map(|(place, value)| (group.chunk(place), value.to_vec())).collect()))
     }
 
-    fn reaches(&self, height: i64) -> bool {
+    pub fn reaches(&self, height: i64) -> bool {
         self.header.area.chunk_heights().is_some_and(|heights| heights.contains(&height))
     }
 
@@ -190,6 +179,16 @@ impl<'a> WorldBatches<'a> {
         };
         Ok(records.filter(is_here).map(|record| record.to_bytes()).collect())
     }
+}
+
+/// Adds objects that may be in one pack, as that if they are to be packed.
+pub(super) fn put(objects: Vec<Packed>, is_packed: bool, into: &mut Vec<Packed>) {
+    let bytes: usize = objects.iter().map(|(_, _, data)| data.len()).sum();
+    let pack =
+        objects.first().filter(|_| is_packed && bytes <= LARGEST_PACK).and_then(|(key, ..)| Name::parse(key).pack());
+    let Some(pack) = pack else { return into.extend(objects) };
+    let newest = objects.iter().map(|(_, version, _)| *version).max().unwrap_or_default();
+    into.push((pack.to_string(), newest, record::encode(&objects)));
 }
 
 /// The batches of columns that are there, in the order of an export: square by square of 32 x 32 columns, by ascending x and

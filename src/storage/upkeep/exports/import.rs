@@ -1,27 +1,26 @@
 //! Into a world.
 
-use super::arrival::Arrival;
 use super::format::{Header, moved_column};
 use super::ground::{batches, columns_of};
 use super::kept::{object_key, put_object};
-use super::name::{List, Name, Place};
+use super::name::{self, Name};
 use super::reader::Reader;
 use super::types::Types;
-use super::{ExistingGround, ImportError, ImportOptions, ImportReport};
+use super::{ExistingGround, ExportError, ImportOptions, ImportReport};
 use crate::object_store::MAX_KEY_BYTES;
-use crate::space::{BatchPos, ColumnPos, DimensionId, TilePos};
-use crate::storage::values::stored_graph::{self, Masks};
+use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::storage::values::stored_graph;
 use crate::storage::{
     Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, WorldStore, WriteBatch, keys,
     values::record,
 };
-use crate::work::Progress;
+use crate::work::{Progress, Tell};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-type Result<T> = std::result::Result<T, ImportError>;
+type Result<T> = std::result::Result<T, ExportError>;
 
 /// Kept objects that are written at a time, and bytes of them.
 const KEPT_AT_ONCE: usize = 256;
@@ -42,7 +41,7 @@ pub(in crate::storage) struct ImportRecord {
     /// The file and the key of the last kept object that is in the world. They come first, as long as the world tells which
     /// ground was there before.
     kept: (u32, String),
-    report: ImportReport,
+    pub(super) report: ImportReport,
 }
 
 impl ImportOptions {
@@ -88,9 +87,9 @@ impl WorldStore {
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
         let batches = batches(&tiles);
         check_places(&batches, options)?;
-        let (blocks, components) = (reader.list(List::Blocks)?, reader.list(List::Components)?);
+        let (blocks, components) = (reader.list(name::BLOCKS)?, reader.list(name::COMPONENTS)?);
         let types = Types::new(blocks, components, self.registry_lists()?);
-        let mut types = types.map_err(|reason| reader.damaged(&Name::Registry(List::Blocks).to_string(), reason))?;
+        let types = types.map_err(|reason| reader.bad(Name::Registry(name::BLOCKS), &reason))?;
 
         let name = options.dimension.as_ref().unwrap_or(&reader.header.dimension).clone();
         let dimensions = self.dimensions()?;
@@ -102,11 +101,11 @@ impl WorldStore {
         check_air(&reader.header, is_sparse, options)?;
         let of = (reader.encoded_header().to_vec(), options.moved_by);
         let number = crc32fast::hash(&record::encode(&of));
-        let mut check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options, tile: None };
+        let check = Check { world: self, dimension: known.map(|known| known.id), is_sparse, options };
         let record = match self.begun_import(check.dimension, number, &of, options)? {
             Some(begun) => begun,
             None => {
-                check.run(&mut reader, &tiles)?;
+                check.run(&mut reader, &batches)?;
                 let mut record =
                     ImportRecord { of, with: options.with(), kept: (1, String::new()), ..ImportRecord::default() };
                 lost.iter().for_each(|error| record.report.lose(None, error));
@@ -116,13 +115,12 @@ impl WorldStore {
         let origin = known.map_or(&reader.header.origin, |known| &known.origin);
         let dimension = self.open_dimension_as(&name, origin, reader.header.is_sparse)?;
         let others = dimension_numbers(&mut reader, &dimensions, dimension)?;
-        let (makes_columns, done) = (reader.header.makes_columns(), Progress::default());
+        let (tiles, done) = (&tiles, Progress::default());
         let mut import =
-            Import { world: self, dimension, number, is_sparse, makes_columns, options, tiles: &tiles, record, done };
-        let arrival = Arrival { world: self, dimension, is_sparse, header: reader.header.clone(), options, others };
-        let mut end = import.kept(&mut reader, &mut progress)?;
+            Import { world: self, options, reader, tiles, types, dimension, is_sparse, others, number, record, done };
+        let mut end = import.kept(&mut progress)?;
         if end.is_continue() {
-            end = import.ground(&mut reader, &arrival, &mut types, &batches, &mut progress)?;
+            end = import.ground(&batches, &mut progress)?;
         }
         if end.is_continue() {
             import.finish()?;
@@ -143,7 +141,7 @@ impl WorldStore {
         let item = || StoredItem::Import(dimension, number);
         let begun: Option<ImportRecord> = self.read_record(&keys::import_key(dimension, number), item)?;
         match begun.filter(|begun| begun.of == *of) {
-            Some(begun) if begun.with != options.with() => Err(ImportError::OtherOptions),
+            Some(begun) if begun.with != options.with() => Err(ExportError::OtherOptions),
             begun => Ok(begun),
         }
     }
@@ -179,7 +177,7 @@ impl WorldStore {
 fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<()> {
     let mut columns = batches.iter().flat_map(|(batch, mask)| columns_of(*batch, *mask));
     match columns.find(|column| moved_column(*column, options.moved_by).is_none()) {
-        Some(column) => Err(ImportError::OutOfRange { column }),
+        Some(column) => Err(ExportError::OutOfRange { column }),
         None => Ok(()),
     }
 }
@@ -188,7 +186,7 @@ fn check_places(batches: &[(BatchPos, u16)], options: &ImportOptions) -> Result<
 fn check_air(header: &Header, is_sparse: bool, options: &ImportOptions) -> Result<()> {
     let told = header.told_heights([].into_iter(), options.moved_by[1]).len();
     match is_sparse && !header.is_sparse && told > MAX_AIR {
-        true => Err(ImportError::TooHigh { most: MAX_AIR }),
+        true => Err(ExportError::TooHigh { most: MAX_AIR }),
         false => Ok(()),
     }
 }
@@ -200,7 +198,7 @@ fn dimension_numbers(
     dimensions: &[StoredDimension],
     dimension: DimensionId,
 ) -> Result<BTreeMap<DimensionId, DimensionId>> {
-    let names: Vec<(u64, String)> = reader.list(List::Dimensions)?;
+    let names: Vec<(u64, String)> = reader.list(name::DIMENSIONS)?;
     let to = |(of_export, name): &(u64, String)| {
         let known = dimensions.iter().find(|known| known.name == *name)?;
         Some((DimensionId(*of_export), known.id))
@@ -217,102 +215,76 @@ struct Check<'a> {
     dimension: Option<DimensionId>,
     is_sparse: bool,
     options: &'a ImportOptions,
-    tile: Option<(TilePos, Option<Masks>)>,
-}
-
-/// Columns that were counted.
-#[derive(Default)]
-struct Found {
-    count: u64,
-    first: Option<ColumnPos>,
-}
-
-impl Found {
-    fn add(&mut self, column: ColumnPos) {
-        self.count += 1;
-        self.first.get_or_insert(column);
-    }
 }
 
 impl Check<'_> {
-    fn run(&mut self, reader: &mut Reader, tiles: &[StoredTile]) -> Result<()> {
+    fn run(&self, reader: &mut Reader, batches: &[(BatchPos, u16)]) -> Result<()> {
         let makes_columns = self.is_sparse || reader.header.makes_columns();
-        let (mut occupied, mut ungenerated) = (Found::default(), Found::default());
-        for (number, (batch, mask)) in batches(tiles).into_iter().enumerate() {
+        // How many, and the first one.
+        let (mut occupied, mut ungenerated) = ((0, None), (0, None));
+        let add = |found: &mut (u64, Option<ColumnPos>), column| *found = (found.0 + 1, found.1.or(Some(column)));
+        for (number, (batch, mask)) in batches.iter().enumerate() {
             let mut of_batch = Vec::new();
-            for column in columns_of(batch, mask) {
+            for column in columns_of(*batch, *mask) {
                 let Some(pos) = moved_column(column, self.options.moved_by) else { continue };
-                match self.is_stored(pos)? {
+                let is_stored = self.dimension.map_or(Ok(false), |dimension| self.world.is_stored(dimension, pos))?;
+                match is_stored {
                     true => of_batch.push((column, pos)),
-                    false if !makes_columns => ungenerated.add(pos),
+                    false if !makes_columns => add(&mut ungenerated, pos),
                     false => {}
                 }
             }
             if self.options.existing != ExistingGround::Refuse || of_batch.is_empty() {
                 continue;
             }
-            if !self.is_sparse {
-                of_batch.into_iter().for_each(|(_, pos)| occupied.add(pos));
+            if self.is_sparse && !self.is_there(reader.turn_to_batch(number as u64, *batch))? {
+                // Nothing comes from there.
                 continue;
             }
-            match reader.turn_to_batch(number as u64, batch) {
-                // Nothing comes from there.
-                Err(error) if self.options.leaves_damaged && error.is_of_files() => continue,
-                turned => turned?,
-            }
             for (column, pos) in of_batch {
-                if self.has_chunks(reader, column, pos)? {
-                    occupied.add(pos);
+                if !self.is_sparse || self.has_chunks(reader, column, pos)? {
+                    add(&mut occupied, pos);
                 }
             }
         }
-        if let Found { count, first: Some(first) } = occupied {
-            return Err(ImportError::Occupied { count, first });
-        }
-        match ungenerated {
-            Found { count, first: Some(first) } if !self.options.leaves_ungenerated => {
-                Err(ImportError::Ungenerated { count, first })
+        match (occupied, ungenerated) {
+            ((count, Some(first)), _) => Err(ExportError::Occupied { count, first }),
+            (_, (count, Some(first))) if !self.options.leaves_ungenerated => {
+                Err(ExportError::Ungenerated { count, first })
             }
             _ => self.check_kept(reader),
         }
     }
 
+    /// Whether something of the files is there, and not left out because it is damaged.
+    fn is_there<T>(&self, found: Result<T>) -> Result<bool> {
+        match found {
+            Err(error) if self.options.leaves_damaged && error.is_of_files() => Ok(false),
+            found => found.map(|_| true),
+        }
+    }
+
     /// Whether all objects that are only kept have a place.
     fn check_kept(&self, reader: &mut Reader) -> Result<()> {
-        let is_left_out = |error: &ImportError| self.options.leaves_damaged && error.is_of_files();
         for file in 1..=reader.files() {
-            match reader.turn_to(file) {
-                Err(error) if is_left_out(&error) => continue,
-                turned => turned?,
+            if !self.is_there(reader.turn_to(file))? {
+                continue;
             }
             if !self.options.leaves_damaged {
                 reader.check_unknown()?;
             }
             for key in reader.others("") {
-                match moved_key(reader, &key, self.options.moved_by) {
-                    Err(error) if is_left_out(&error) => {}
-                    moved => drop(moved?),
-                }
+                self.is_there(moved_key(reader, &key, self.options.moved_by))?;
             }
         }
         Ok(())
     }
 
-    fn is_stored(&mut self, pos: ColumnPos) -> Result<bool> {
-        let Some(dimension) = self.dimension else { return Ok(false) };
-        let place = pos.tile();
-        if self.tile.is_none_or(|(tile, _)| tile != place) {
-            self.tile = Some((place, self.world.stored_tile(dimension, place)?));
-        }
-        let masks = self.tile.and_then(|(_, masks)| masks);
-        Ok(masks.is_some_and(|masks| stored_graph::is_marked(&masks, pos)))
-    }
-
     /// Whether the sparse dimension has chunks where those of the column are to come.
-    fn has_chunks(&self, reader: &Reader, column: ColumnPos, pos: ColumnPos) -> Result<bool> {
+    fn has_chunks(&self, reader: &mut Reader, column: ColumnPos, pos: ColumnPos) -> Result<bool> {
         let Some(dimension) = self.dimension else { return Ok(false) };
-        let found = match reader.batch().column(column) {
-            Err(ImportError::Damaged { .. }) if self.options.leaves_damaged => return Ok(false),
+        let found = match reader.column(column) {
+            Err(ExportError::Damaged { .. }) if self.options.leaves_damaged => return Ok(false),
             found => found?,
         };
         let heights = found.chunks.iter().map(|(height, ..)| *height);
@@ -323,50 +295,45 @@ impl Check<'_> {
 }
 
 /// An import that is under way.
-struct Import<'a> {
-    world: &'a WorldStore,
-    dimension: DimensionId,
-    number: u32,
-    is_sparse: bool,
-    /// Whether columns that were never generated are made of the export's.
-    makes_columns: bool,
-    options: &'a ImportOptions,
+pub(super) struct Import<'a> {
+    pub world: &'a WorldStore,
+    pub options: &'a ImportOptions,
+    pub reader: Reader,
     tiles: &'a [StoredTile],
-    record: ImportRecord,
+    pub types: Types,
+    pub dimension: DimensionId,
+    pub is_sparse: bool,
+    /// The numbers of dimensions, by those that they have in the export.
+    pub others: BTreeMap<DimensionId, DimensionId>,
+    number: u32,
+    pub record: ImportRecord,
     done: Progress,
 }
 
 impl Import<'_> {
     /// The batches that are not yet in the world.
-    fn ground(
-        &mut self,
-        reader: &mut Reader,
-        arrival: &Arrival<'_>,
-        types: &mut Types,
-        batches: &[(BatchPos, u16)],
-        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
+    fn ground(&mut self, batches: &[(BatchPos, u16)], tell: Tell<'_>) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
         for (batch, mask) in &batches[left..] {
-            let (report, columns) = (&mut self.record.report, columns_of(*batch, *mask));
-            let (save, mut along) = match reader.turn_to_batch(self.record.batches, *batch) {
-                Err(error) if self.options.leaves_damaged && error.is_of_files() => {
-                    columns.iter().for_each(|column| report.lose(Some(*column), &error));
+            let columns = columns_of(*batch, *mask);
+            let (save, mut along) = match self.reader.turn_to_batch(self.record.batches, *batch) {
+                Err(error) if self.is_left_out(&error) => {
+                    columns.iter().for_each(|column| self.record.report.lose(Some(*column), &error));
                     Default::default()
                 }
                 turned => {
                     turned?;
-                    arrival.batch(reader, types, &columns, report)?
+                    self.batch(&columns)?
                 }
             };
-            save.entities.values().flatten().for_each(|entity| types.add_entity_types(entity));
-            if let Some(lists) = types.take_changed() {
+            save.entities.values().flatten().for_each(|entity| self.types.add_entity_types(entity));
+            if let Some(lists) = self.types.take_changed() {
                 // They come first: no chunk has a number that nobody knows.
                 self.world.save_registry_lists(lists)?;
             }
-            report.new_types += types.take_added();
+            let (report, chunks) = (&mut self.record.report, save.chunks.len() as u64);
+            report.new_types += self.types.take_added();
             report.entities += save.entities.len() as u64;
-            let chunks = save.chunks.len() as u64;
             report.chunks += chunks;
             self.record.batches += 1;
             self.put_record(&mut along.writes);
@@ -375,38 +342,39 @@ impl Import<'_> {
             drop(writing);
             self.done.done += chunks;
             self.done.fraction = Some(self.record.batches as f64 / batches.len() as f64);
-            if progress(&self.done).is_break() {
+            if tell(&self.done).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Whether what an error is about is to be left out.
+    fn is_left_out(&self, error: &ExportError) -> bool {
+        self.options.leaves_damaged && error.is_of_files()
+    }
+
     /// The objects that are only kept, and are not yet in the world.
-    fn kept(
-        &mut self,
-        reader: &mut Reader,
-        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        for file in self.record.kept.0..=reader.files() {
-            match reader.turn_to(file) {
-                Err(error) if self.options.leaves_damaged && error.is_of_files() => {
+    fn kept(&mut self, tell: Tell<'_>) -> Result<ControlFlow<()>> {
+        for file in self.record.kept.0..=self.reader.files() {
+            match self.reader.turn_to(file) {
+                Err(error) if self.is_left_out(&error) => {
                     self.record.report.lose(None, &error);
                     continue;
                 }
                 turned => turned?,
             }
             let after = if file == self.record.kept.0 { self.record.kept.1.clone() } else { String::new() };
-            match reader.check_unknown() {
+            match self.reader.check_unknown() {
                 // With the first objects of the file it is in the record.
                 Err(error) if self.options.leaves_damaged && after.is_empty() => self.record.report.lose(None, &error),
                 Err(error) if !self.options.leaves_damaged => return Err(error),
                 _ => {}
             }
             let (mut writes, mut count) = (WriteBatch::default(), 0);
-            let keys = reader.others(&after);
+            let keys = self.reader.others(&after);
             for (place, key) in (1..).zip(&keys) {
-                self.keep(reader, key, &mut writes)?;
+                self.keep(key, &mut writes)?;
                 (self.record.kept, count) = ((file, key.clone()), count + 1);
                 let is_full = count >= KEPT_AT_ONCE || writes.bytes() >= KEPT_BYTES_AT_ONCE;
                 if !is_full && place < keys.len() {
@@ -418,25 +386,25 @@ impl Import<'_> {
                 self.put_record(&mut writes);
                 self.world.write(std::mem::take(&mut writes), Durability::Process)?;
                 count = 0;
-                if progress(&self.done).is_break() {
+                if tell(&self.done).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
         }
-        self.record.kept = (reader.files() + 1, String::new());
+        self.record.kept = (self.reader.files() + 1, String::new());
         Ok(ControlFlow::Continue(()))
     }
 
-    fn keep(&mut self, reader: &Reader, key: &str, writes: &mut WriteBatch) -> Result<()> {
-        let found = moved_key(reader, key, self.options.moved_by);
-        let (key, (version, data)) = match found.and_then(|moved_key| Ok((moved_key, reader.required(key)?))) {
-            Err(error) if self.options.leaves_damaged && error.is_of_files() => {
+    fn keep(&mut self, key: &str, writes: &mut WriteBatch) -> Result<()> {
+        let found = moved_key(&self.reader, key, self.options.moved_by);
+        let (key, (version, data)) = match found.and_then(|moved_key| Ok((moved_key, self.reader.required(key)?))) {
+            Err(error) if self.is_left_out(&error) => {
                 self.record.report.lose(None, &error);
                 return Ok(());
             }
             found => found?,
         };
-        if self.is_left_out(&key)? {
+        if self.is_without_ground(&key)? {
             self.record.report.left_objects += 1;
             return Ok(());
         }
@@ -451,13 +419,13 @@ impl Import<'_> {
     }
 
     /// Whether an object belongs to ground of the export that will not come. Its place is that in the world.
-    fn is_left_out(&self, key: &str) -> Result<bool> {
-        let Some((place, _)) = Place::of(key) else { return Ok(false) };
-        let (pos, keeps) = (place.column(), self.options.existing == ExistingGround::Keep);
+    fn is_without_ground(&self, key: &str) -> Result<bool> {
+        let name = Name::parse(key);
+        let Some(pos) = name.column() else { return Ok(false) };
+        let keeps = self.options.existing == ExistingGround::Keep;
         if self.is_sparse {
-            let is_there = |chunk| Ok::<_, ImportError>(self.world.chunk_value(self.dimension, chunk)?.is_some());
-            return match place {
-                Place::Chunk(chunk) if keeps => is_there(chunk),
+            return match name {
+                Name::Chunk(chunk, _) if keeps => Ok(self.world.chunk_value(self.dimension, chunk)?.is_some()),
                 _ => Ok(false),
             };
         }
@@ -467,7 +435,7 @@ impl Import<'_> {
             found.is_ok_and(|found| stored_graph::is_marked(&self.tiles[found].1, column))
         });
         let is_stored = self.world.is_stored(self.dimension, pos)?;
-        Ok(is_to_come && if is_stored { keeps } else { !self.makes_columns })
+        Ok(is_to_come && if is_stored { keeps } else { !self.reader.header.makes_columns() })
     }
 
     fn put_record(&self, writes: &mut WriteBatch) {
@@ -484,13 +452,14 @@ impl Import<'_> {
 
 /// The key of an object that is only kept, where it is to be.
 fn moved_key(reader: &Reader, key: &str, by: [i64; 3]) -> Result<String> {
-    let Some((place, rest)) = Place::of(key) else { return Ok(key.to_owned()) };
-    if place.moved([0; 3]).is_none() {
-        return Err(reader.damaged(key, "its place is nowhere".into()));
+    let name = Name::parse(key);
+    let Some(column) = name.column() else { return Ok(key.to_owned()) };
+    if name.moved([0; 3]).is_none() {
+        return Err(reader.bad(name, "its place is nowhere"));
     }
-    let moved = place.moved(by).ok_or(ImportError::OutOfRange { column: place.column() })?.key(rest);
+    let moved = name.moved(by).ok_or(ExportError::OutOfRange { column })?.to_string();
     match moved.len() <= MAX_KEY_BYTES {
         true => Ok(moved),
-        false => Err(reader.damaged(key, "its key would be too long where it is moved to".into())),
+        false => Err(reader.bad(name, "its key would be too long where it is moved to")),
     }
 }

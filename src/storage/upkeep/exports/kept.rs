@@ -1,7 +1,7 @@
 //! Objects of exports that a world only keeps: a game's own, and those of later versions.
 
-use super::KeptObjectError;
-use super::name::{Name, Place};
+use super::ExportError;
+use super::name::Name;
 use crate::object_store::{MAX_KEY_BYTES, Object};
 use crate::space::DimensionId;
 use crate::storage::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
@@ -12,16 +12,11 @@ impl WorldStore {
     ///
     /// # Errors
     /// Another key; what the store says.
-    pub fn keep_object(
-        &self,
-        dimension: DimensionId,
-        key: &str,
-        version: u64,
-        data: &[u8],
-    ) -> Result<(), KeptObjectError> {
-        let is_nowhere = Place::of(key).is_some_and(|(place, _)| place.moved([0; 3]).is_none());
-        if !key.contains(':') || key.len() > MAX_KEY_BYTES || Name::parse(key) != Name::Other || is_nowhere {
-            return Err(KeptObjectError::Key { key: key.to_owned() });
+    pub fn keep_object(&self, dimension: DimensionId, key: &str, version: u64, data: &[u8]) -> Result<(), ExportError> {
+        let name = Name::parse(key);
+        let is_nowhere = name.moved([0; 3]).is_none();
+        if !key.contains(':') || key.len() > MAX_KEY_BYTES || !name.is_foreign() || is_nowhere {
+            return Err(ExportError::Key { key: key.to_owned() });
         }
         let mut writes = WriteBatch::default();
         put_object(&mut writes, dimension, key, version, data);
@@ -79,7 +74,7 @@ impl WorldStore {
 }
 
 pub(super) fn object_key(dimension: DimensionId, name: &str) -> Vec<u8> {
-    keys::object_key(dimension, Place::of(name).map(|(place, _)| place.column()), name)
+    keys::object_key(dimension, Name::parse(name).column(), name)
 }
 
 pub(super) fn put_object(writes: &mut WriteBatch, dimension: DimensionId, name: &str, version: u64, data: &[u8]) {

@@ -1,12 +1,12 @@
 //! The files of an export as they are read.
 
-use super::ImportError;
+use super::ExportError;
 use super::format::{EXPORT_SIGNATURE, Files, Header, LARGEST_BATCH, MAX_LISTED, MAX_PACKED, Packed, Ticks};
-use super::name::{COLUMNS, List, Name, Part};
+use super::name::{self, COLUMNS, Name};
 use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::object_store::{ObjectStore, ObjectStoreError};
-use crate::space::{BatchPos, CHUNK_COORDINATES, ChunkPos, ColumnPos, TILE_BATCHES, TilePos};
+use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, TILE_BATCHES, TilePos};
 use crate::storage::values::stored_graph::{self, Masks};
 use crate::storage::{EntityRecord, StoredTile, values::record};
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-type Result<T> = std::result::Result<T, ImportError>;
+type Result<T> = std::result::Result<T, ExportError>;
 
 /// An export, and the one of its files that is open.
 pub(super) struct Reader {
@@ -27,9 +27,13 @@ pub(super) struct Reader {
     store: ObjectStore,
     number: u32,
     /// The file that could last not be opened: that is not tried again for each of its batches.
-    failed: Option<(u32, ImportError)>,
+    failed: Option<(u32, ExportError)>,
     /// In which files batches are, if that had to be found out by their keys.
     places: Option<BTreeMap<BatchPos, u32>>,
+    /// What was read of the packs of a batch and is not yet used, by the pack's key.
+    packs: BTreeMap<String, BTreeMap<String, (u64, Vec<u8>)>>,
+    /// What was read of the batch.
+    bytes: usize,
 }
 
 /// A column of an export, where it was.
@@ -47,7 +51,7 @@ impl Reader {
         let store = ObjectStore::open_to_read(path, EXPORT_SIGNATURE)?;
         match Self::of(path, store) {
             Err(error)
-                if leaves_damaged && (error.is_of_files() || matches!(error, ImportError::Unfinished { .. })) =>
+                if leaves_damaged && (error.is_of_files() || matches!(error, ExportError::Unfinished { .. })) =>
             {
                 let store = ObjectStore::open_to_salvage(path, EXPORT_SIGNATURE)?;
                 let (encoded_header, header) = read_header(path, &store)?;
@@ -62,7 +66,7 @@ impl Reader {
         let header = read_header(path, &store)?;
         let damaged = |reason: String| damaged(path, Name::Files.to_string(), reason);
         let Some((_, files)) = read(&store, &Name::Files.to_string())? else {
-            return Err(ImportError::Unfinished { path: path.to_path_buf() });
+            return Err(ExportError::Unfinished { path: path.to_path_buf() });
         };
         let files: Files = record::decode(&files).map_err(damaged)?;
         let Files { starts, .. } = &files;
@@ -74,7 +78,8 @@ impl Reader {
 
     fn new(path: &Path, store: ObjectStore, header: (Vec<u8>, Header), files: Option<Files>) -> Self {
         let (encoded_header, header) = header;
-        Self { path: path.to_path_buf(), encoded_header, header, files, store, number: 1, failed: None, places: None }
+        let (path, packs) = (path.to_path_buf(), BTreeMap::new());
+        Self { path, encoded_header, header, files, store, number: 1, failed: None, places: None, packs, bytes: 0 }
     }
 
     /// What tells this export from others.
@@ -91,7 +96,7 @@ impl Reader {
     }
 
     /// A list of the first file.
-    pub fn list<T: DeserializeOwned>(&mut self, list: List) -> Result<Vec<T>> {
+    pub fn list<T: DeserializeOwned>(&mut self, list: &str) -> Result<Vec<T>> {
         self.turn_to(1)?;
         let UpTo(list) = self.value::<UpTo<T, MAX_LISTED>>(&Name::Registry(list).to_string())?;
         Ok(list)
@@ -99,12 +104,13 @@ impl Reader {
 
     /// Which columns there are. If that is damaged, and may be, it is found out by the keys: then there may be columns of which
     /// not even that is known, and the reason is given.
-    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<ImportError>)> {
+    pub fn tiles(&mut self, leaves_damaged: bool) -> Result<(Vec<StoredTile>, Option<ExportError>)> {
         if self.files.is_none() {
-            return Ok((self.tiles_of_rest()?, Some(ImportError::Unfinished { path: self.path.clone() })));
+            return Ok((self.tiles_of_rest()?, Some(ExportError::Unfinished { path: self.path.clone() })));
         }
-        match self.stored_tiles() {
-            Err(ImportError::Damaged { .. }) if leaves_damaged => {
+        let named = self.named_tiles().and_then(|tiles| self.check_columns(&tiles).map(|()| tiles));
+        match named {
+            Err(ExportError::Damaged { .. }) if leaves_damaged => {
                 let tiles = self.tiles_by_keys()?;
                 let lost = self.check_columns(&tiles).err();
                 Ok((tiles, lost))
@@ -126,12 +132,6 @@ impl Reader {
             }
         }
         Ok(tiles.into_iter().collect())
-    }
-
-    fn stored_tiles(&mut self) -> Result<Vec<StoredTile>> {
-        let tiles = self.named_tiles()?;
-        self.check_columns(&tiles)?;
-        Ok(tiles)
     }
 
     /// The columns that the first file names.
@@ -170,7 +170,7 @@ impl Reader {
                 Err(error) if error.is_of_files() => continue,
                 turned => turned?,
             }
-            for (key, _) in self.store.entries_from(0) {
+            for (key, _) in self.store.with_prefix("") {
                 let UpTo(packed) = match Name::parse(key) {
                     Name::Batch(_) => match self.value::<UpTo<Packed, MAX_PACKED>>(key) {
                         // It does not say which columns are in it.
@@ -180,7 +180,7 @@ impl Reader {
                     _ => UpTo(vec![(key.to_owned(), 0, Vec::new())]),
                 };
                 for (key, ..) in packed {
-                    if let Name::Column(column, Part::Chunks) = Name::parse(&key)
+                    if let Name::Column(column, name::CHUNKS) = Name::parse(&key)
                         && column.exists()
                     {
                         stored_graph::insert(&mut tiles, column);
@@ -193,8 +193,11 @@ impl Reader {
         Ok(tiles.into_iter().collect())
     }
 
-    /// Opens the file that has the batch with this number, in the order of the export.
+    /// Opens the file that has the batch with this number, in the order of the export. Then its [columns](Self::column) can be
+    /// read, each once.
     pub fn turn_to_batch(&mut self, number: u64, batch: BatchPos) -> Result<()> {
+        self.packs.clear();
+        self.bytes = 0;
         let file = match (&self.places, &self.files) {
             (None, Some(files)) => files.starts.partition_point(|start| *start <= number) as u32,
             (places, _) => places.as_ref().and_then(|places| places.get(&batch)).copied().unwrap_or(1),
@@ -242,9 +245,9 @@ impl Reader {
     /// Keys of the open file behind this one, that are nobody's but a game's or another program's: also those of which only
     /// remains were found.
     pub fn others(&self, after: &str) -> Vec<String> {
-        let lost = self.store.recovery().into_iter().flat_map(|recovery| &recovery.dropped);
-        let keys = self.store.entries_from(0).map(|(key, _)| key).chain(lost.map(|write| &*write.key));
-        let others: BTreeSet<&str> = keys.filter(|key| *key > after && Name::parse(key) == Name::Other).collect();
+        let lost = self.store.recovery().into_iter().flat_map(|recovery| recovery.dropped.keys());
+        let keys = self.store.with_prefix("").map(|(key, _)| key).chain(lost.map(String::as_str));
+        let others: BTreeSet<&str> = keys.filter(|key| *key > after && Name::parse(key).is_foreign()).collect();
         others.into_iter().map(str::to_owned).collect()
     }
 
@@ -253,7 +256,7 @@ impl Reader {
         match self.store.recovery() {
             Some(recovery) if recovery.damaged_blocks > 0 => {
                 let (path, blocks) = (self.store.path().to_path_buf(), recovery.damaged_blocks);
-                Err(ImportError::UnknownLoss { path, blocks })
+                Err(ExportError::UnknownLoss { path, blocks })
             }
             _ => Ok(()),
         }
@@ -264,107 +267,84 @@ impl Reader {
         read(&self.store, key)?.ok_or_else(|| self.damaged(key, MISSING.into()))
     }
 
-    pub fn damaged(&self, key: &str, reason: String) -> ImportError {
+    pub fn damaged(&self, key: &str, reason: String) -> ExportError {
         damaged(self.store.path(), key.to_owned(), reason)
-    }
-
-    pub fn damaged_chunk(&self, chunk: ChunkPos, reason: String) -> ImportError {
-        self.damaged(&Name::Blocks(chunk).to_string(), reason)
-    }
-
-    pub fn damaged_ticks(&self, column: ColumnPos, reason: String) -> ImportError {
-        self.damaged(&Name::Column(column, Part::Ticks).to_string(), reason)
     }
 
     fn value<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         record::decode(&self.required(key)?.1).map_err(|reason| self.damaged(key, reason))
     }
 
-    /// A batch of the open file.
-    pub fn batch(&self) -> BatchReader<'_> {
-        BatchReader { reader: self, packs: BTreeMap::new(), bytes: 0 }
-    }
-}
-
-/// Reads the columns of one batch.
-pub(super) struct BatchReader<'a> {
-    reader: &'a Reader,
-    /// What was read of packs and is not yet used, by the pack's key.
-    packs: BTreeMap<String, BTreeMap<String, (u64, Vec<u8>)>>,
-    bytes: usize,
-}
-
-impl BatchReader<'_> {
+    /// A column of the batch that was turned to.
     pub fn column(&mut self, pos: ColumnPos) -> Result<FoundColumn> {
-        let UpTo(heights) = self.part::<UpTo<i64, MAX_LISTED>>(pos, Part::Chunks)?.ok_or_else(|| {
-            let key = Name::Column(pos, Part::Chunks).to_string();
-            self.reader.damaged(&key, MISSING.into())
-        })?;
-        let area = self.reader.header.area.chunk_heights();
+        let UpTo(heights) = self
+            .part::<UpTo<i64, MAX_LISTED>>(pos, name::CHUNKS)?
+            .ok_or_else(|| self.bad(Name::Column(pos, name::CHUNKS), MISSING))?;
+        let area = self.header.area.chunk_heights();
         let has = |height: &i64| {
             area.as_ref().is_some_and(|area| area.contains(height)) && CHUNK_COORDINATES.contains(height)
         };
         if !heights.iter().all(has) || !heights.is_sorted_by(|a, b| a < b) {
-            return Err(self.bad(pos, Part::Chunks, "heights are out of order, or not in the box"));
+            return Err(self.bad(Name::Column(pos, name::CHUNKS), "heights are out of order, or not in the box"));
         }
         let mut chunks = Vec::with_capacity(heights.len());
         for height in heights {
-            let chunk = pos.chunk(height);
-            let key = Name::Blocks(chunk).to_string();
-            let ChunkPos { x, y, z } = chunk;
-            let found = self.object(&Name::Cluster([x >> 2, y >> 2, z >> 2]), &key)?;
-            let (version, bytes) = found.ok_or_else(|| self.reader.damaged(&key, MISSING.into()))?;
+            let name = Name::Chunk(pos.chunk(height), name::BLOCKS);
+            let (version, bytes) = self.object(name)?.ok_or_else(|| self.bad(name, MISSING))?;
             chunks.push((height, version, bytes));
         }
-        let UpTo(ticks) = self.part::<UpTo<_, MAX_LISTED>>(pos, Part::Ticks)?.unwrap_or_default();
+        let UpTo(ticks) = self.part::<UpTo<_, MAX_LISTED>>(pos, name::TICKS)?.unwrap_or_default();
         let ticks: Ticks = ticks;
         if !ticks.iter().all(|(height, _)| has(height)) {
-            return Err(self.bad(pos, Part::Ticks, "a height is not in the box"));
+            return Err(self.bad(Name::Column(pos, name::TICKS), "a height is not in the box"));
         }
-        let UpTo(records) = self.part::<UpTo<Vec<u8>, MAX_LISTED>>(pos, Part::Entities)?.unwrap_or_default();
+        let UpTo(records) = self.part::<UpTo<Vec<u8>, MAX_LISTED>>(pos, name::ENTITIES)?.unwrap_or_default();
         let entities = records.iter().map(|record| self.entity(pos, record)).collect::<Result<_>>()?;
         Ok(FoundColumn { pos, chunks, ticks, entities })
     }
 
     fn entity(&self, pos: ColumnPos, bytes: &[u8]) -> Result<EntityRecord> {
+        let bad = |reason: &str| self.bad(Name::Column(pos, name::ENTITIES), reason);
         let entity = EntityRecord::from_bytes(bytes).and_then(|entity| entity.check().map(|()| entity));
-        let entity = entity.map_err(|reason| self.bad(pos, Part::Entities, &reason))?;
-        let is_here = entity.column() == pos && self.reader.header.area.contains(entity.block);
-        if entity.dimension != self.reader.header.number || !is_here {
-            return Err(self.bad(pos, Part::Entities, &format!("the entity {} is elsewhere", entity.id)));
+        let entity = entity.map_err(|reason| bad(&reason))?;
+        let is_here = entity.column() == pos && self.header.area.contains(entity.block);
+        if entity.dimension != self.header.number || !is_here {
+            return Err(bad(&format!("the entity {} is elsewhere", entity.id)));
         }
         if let Some(name) = entity.player() {
             // It would be taken for the player of this name.
-            return Err(self.bad(pos, Part::Entities, &format!("the player {name:?} belongs to no column")));
+            return Err(bad(&format!("the player {name:?} belongs to no column")));
         }
         Ok(entity)
     }
 
-    fn part<T: DeserializeOwned>(&mut self, pos: ColumnPos, part: Part) -> Result<Option<T>> {
-        let key = Name::Column(pos, part).to_string();
-        let Some((_, bytes)) = self.object(&Name::Batch(pos.batch()), &key)? else {
-            let chunks = Name::Column(pos, Part::Chunks).to_string();
-            return match self.reader.store.may_be_cut_off(&key, &chunks) {
-                true => Err(self.reader.damaged(&key, "it may have been cut off".into())),
+    fn part<T: DeserializeOwned>(&mut self, pos: ColumnPos, part: &str) -> Result<Option<T>> {
+        let name = Name::Column(pos, part);
+        let Some((_, bytes)) = self.object(name)? else {
+            let chunks = Name::Column(pos, name::CHUNKS).to_string();
+            return match self.store.may_be_cut_off(&name.to_string(), &chunks) {
+                true => Err(self.bad(name, "it may have been cut off")),
                 false => Ok(None),
             };
         };
-        record::decode(&bytes).map(Some).map_err(|reason| self.reader.damaged(&key, reason))
+        record::decode(&bytes).map(Some).map_err(|reason| self.bad(name, &reason))
     }
 
     /// An object that may be in a pack, or by itself. What is by itself counts.
-    fn object(&mut self, pack: &Name, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
-        let alone = read(&self.reader.store, key)?;
+    fn object(&mut self, name: Name<'_>) -> Result<Option<(u64, Vec<u8>)>> {
+        let key = name.to_string();
+        let alone = read(&self.store, &key)?;
         if let Some((_, bytes)) = &alone {
-            self.count(key, bytes.len())?;
+            self.count(&key, bytes.len())?;
             return Ok(alone);
         }
+        let Some(pack) = name.pack() else { return Ok(None) };
         let key_of_pack = pack.to_string();
         if !self.packs.contains_key(&key_of_pack) {
             let mut objects = BTreeMap::new();
-            if let Some((_, bytes)) = read(&self.reader.store, &key_of_pack)? {
+            if let Some((_, bytes)) = read(&self.store, &key_of_pack)? {
                 self.count(&key_of_pack, bytes.len())?;
-                let damaged = |reason| self.reader.damaged(&key_of_pack, reason);
+                let damaged = |reason| self.damaged(&key_of_pack, reason);
                 let UpTo(packed) = record::decode::<UpTo<Packed, MAX_PACKED>>(&bytes).map_err(damaged)?;
                 for (key, version, bytes) in packed {
                     if !pack.is_pack_of(&key) {
@@ -377,19 +357,19 @@ impl BatchReader<'_> {
             }
             self.packs.insert(key_of_pack.clone(), objects);
         }
-        Ok(self.packs.get_mut(&key_of_pack).and_then(|objects| objects.remove(key)))
+        Ok(self.packs.get_mut(&key_of_pack).and_then(|objects| objects.remove(&key)))
     }
 
     fn count(&mut self, key: &str, bytes: usize) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes <= LARGEST_BATCH {
             true => Ok(()),
-            false => Err(self.reader.damaged(key, format!("its batch of columns has more than {LARGEST_BATCH} bytes"))),
+            false => Err(self.damaged(key, format!("its batch of columns has more than {LARGEST_BATCH} bytes"))),
         }
     }
 
-    fn bad(&self, pos: ColumnPos, part: Part, reason: &str) -> ImportError {
-        self.reader.damaged(&Name::Column(pos, part).to_string(), reason.to_owned())
+    pub fn bad(&self, name: Name<'_>, reason: &str) -> ExportError {
+        self.damaged(&name.to_string(), reason.to_owned())
     }
 }
 
@@ -409,13 +389,10 @@ fn read(store: &ObjectStore, key: &str) -> Result<Option<(u64, Vec<u8>)>> {
     match store.read(key) {
         Ok(object) => Ok(object.map(|object| (object.version, object.data))),
         Err(ObjectStoreError::Damaged { block, reason, .. }) => Err(damaged(format!("in block {block}, {reason}"))),
-        Err(ObjectStoreError::TooLarge { limit, found, .. }) => {
-            Err(damaged(format!("expected {limit} bytes or less, found {found}")))
-        }
         Err(error) => Err(error.into()),
     }
 }
 
-fn damaged(path: &Path, key: String, reason: String) -> ImportError {
-    ImportError::Damaged { path: path.to_path_buf(), key, reason }
+fn damaged(path: &Path, key: String, reason: String) -> ExportError {
+    ExportError::Damaged { path: path.to_path_buf(), key, reason }
 }

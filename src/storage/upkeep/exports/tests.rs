@@ -24,7 +24,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
-use writer::{Limits, export_file};
 
 const NAME: &str = "overworld";
 
@@ -32,9 +31,8 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Small ones, so that each batch is a step.
-fn steps(objects_per_file: usize) -> Limits {
-    Limits { objects: 1, bytes: 1, objects_per_file, level: 1 }
+fn steps(objects_per_file: usize) -> ExportOptions {
+    ExportOptions { objects_per_file, ..ExportOptions::default() }
 }
 
 /// A game that registers its blocks in this order.
@@ -292,7 +290,7 @@ fn objects(path: &Path) -> Vec<BTreeMap<String, (u64, Vec<u8>)>> {
     let files = (1..).map(|number| export_file(path, number)).take_while(|path| path.exists());
     let read = |path: PathBuf| {
         let store = ObjectStore::open_to_read(&path, EXPORT_SIGNATURE).unwrap();
-        let keys: Vec<String> = store.entries_from(0).map(|(key, _)| key.to_owned()).collect();
+        let keys: Vec<String> = store.with_prefix("").map(|(key, _)| key.to_owned()).collect();
         let object = |key: String| {
             let object = store.read(&key).unwrap().unwrap();
             (key, (object.version, object.data))
@@ -315,7 +313,7 @@ fn export(store: &TestStore, path: &Path, options: &ExportOptions) -> ExportRepo
     report
 }
 
-fn import(store: &TestStore, path: &Path, options: &ImportOptions) -> Result<ImportReport, ImportError> {
+fn import(store: &TestStore, path: &Path, options: &ImportOptions) -> Result<ImportReport, ExportError> {
     let world: WorldStore = store.world();
     let report = world.import_dimension(path, options, go_on)?;
     assert!(report.finished);

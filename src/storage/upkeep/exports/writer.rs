@@ -3,7 +3,7 @@
 use super::format::{EXPORT_SIGNATURE, Files, Packed};
 use super::name::Name;
 use super::{ExportError, ExportReport};
-use crate::object_store::{ObjectBatch, ObjectStore, ObjectStoreOptions};
+use crate::object_store::{FILE_BLOCK_BYTES, ObjectBatch, ObjectStore, ObjectStoreOptions};
 use crate::space::ColumnPos;
 use crate::storage::values::record;
 use crate::work::FileError;
@@ -32,36 +32,19 @@ pub(super) struct Progress {
     pub report: ExportReport,
 }
 
-/// How much is written at a time, and in one file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Objects of one change, and bytes of them: with so many it is made.
-    pub objects: usize,
-    pub bytes: usize,
-    /// Objects of a file.
-    pub objects_per_file: usize,
-    /// How much time is spent on making them small.
-    pub level: u32,
-}
-
 /// The file that is written to, and what waits to be written.
 pub(super) struct Writer {
     path: PathBuf,
     header: Vec<u8>,
-    limits: Limits,
+    objects_per_file: usize,
+    /// About the room in the file with which a change is made.
+    at_once: usize,
     store: ObjectStore,
     number: u32,
     waiting: ObjectBatch,
-    bytes: usize,
+    /// What that takes in the file.
+    room: usize,
     pub progress: Progress,
-}
-
-/// What was found in the place of an export.
-pub(super) enum Begun {
-    /// It is to be written, from where it was or from the beginning.
-    Writer(Box<Writer>),
-    /// It is whole, but for telling so.
-    Finished(ExportReport),
 }
 
 /// The file with this number, from 1, of an export whose first one this is.
@@ -77,65 +60,37 @@ pub fn export_file(path: &Path, number: u32) -> PathBuf {
 }
 
 impl Writer {
-    /// Begins an export, or goes on with one. `first` is what a new one begins with.
+    /// Begins an export, or goes on with one, whose report is finished if it turns out to be whole. `at_once` is the room in the
+    /// file that is written at a time, and `first` what a new export begins with.
     pub fn open(
         path: &Path,
         header: Vec<u8>,
         state: u64,
-        limits: Limits,
+        objects_per_file: usize,
+        at_once: usize,
         first: impl FnOnce() -> Vec<Packed>,
-    ) -> Result<Begun> {
-        let mut store = open_or_create(path, limits.level)?;
+    ) -> Result<Self> {
+        let store = open_or_create(path)?;
         let found = read(&store, &Name::Export)?;
-        if found.is_none() {
-            if !store.is_empty() {
-                return Err(ExportError::OtherExport { path: path.to_path_buf() });
-            }
-            let next = export_file(path, 2);
-            if exists(&next)? {
-                return Err(ExportError::OtherExport { path: next });
-            }
-            let progress = Progress { state, starts: vec![0], ..Progress::default() };
-            let mut batch = batch_of(first());
-            batch.write(Name::Export.to_string(), 0, header.clone());
-            batch.write(Name::Progress.to_string(), 0, record::encode(&progress));
-            store.apply(&batch)?;
-            return Ok(Begun::Writer(Box::new(Self::new(path, header, limits, store, 1, progress))));
-        }
-        if found.is_some_and(|found| found != header) {
-            return Err(ExportError::OtherExport { path: path.to_path_buf() });
-        }
-        let is_finished = store.contains(&Name::Files.to_string());
-        let last = last_with_progress(path, store, limits.level, &header)?;
-        let Some((store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
-        let other = || ExportError::OtherExport { path: export_file(path, number) };
-        let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
-        let progress: Progress = record::decode(&progress).map_err(|_| other())?;
-        if progress.state != state {
-            return Err(other());
-        }
-        let mut writer = Self::new(path, header, limits, store, number, progress);
-        if is_finished {
-            forget_progress(&mut writer.store)?;
-            return Ok(Begun::Finished(ExportReport { finished: true, ..writer.report() }));
-        }
-        Ok(Begun::Writer(Box::new(writer)))
-    }
-
-    fn new(path: &Path, header: Vec<u8>, limits: Limits, store: ObjectStore, number: u32, progress: Progress) -> Self {
+        let (store, number, progress) = match found {
+            None => begin(store, path, &header, state, first)?,
+            Some(found) if found == header => go_on(store, path, &header, state)?,
+            Some(_) => return Err(ExportError::OtherExport { path: path.to_path_buf() }),
+        };
         let (path, waiting) = (path.to_path_buf(), ObjectBatch::default());
-        Self { path, header, limits, store, number, waiting, bytes: 0, progress }
+        Ok(Self { path, header, objects_per_file, at_once, store, number, waiting, room: 0, progress })
     }
 
     /// Adds objects that belong together. They are in one file, the next one if this is full.
     pub fn add(&mut self, objects: Vec<Packed>) -> Result<()> {
         let count = self.store.len() + self.waiting.len();
         // The file's own objects alone are never too many.
-        if count + objects.len() > self.limits.objects_per_file && self.has_begun() {
+        if count + objects.len() > self.objects_per_file && self.has_begun() {
             self.begin_file()?;
         }
         for (key, version, data) in objects {
-            self.bytes += key.len() + data.len();
+            // The smallest takes a block.
+            self.room += FILE_BLOCK_BYTES + data.len();
             self.waiting.write(key, version, data);
         }
         Ok(())
@@ -150,7 +105,7 @@ impl Writer {
 
     /// Writes what waits, if it is enough, together with how far the export is.
     pub fn write_if_full(&mut self) -> Result<()> {
-        match self.bytes >= self.limits.bytes || self.waiting.len() >= self.limits.objects {
+        match self.room >= self.at_once {
             true => self.write(),
             false => Ok(()),
         }
@@ -163,14 +118,14 @@ impl Writer {
         }
         self.waiting.write(Name::Progress.to_string(), 0, record::encode(&self.progress));
         self.store.apply(&self.waiting)?;
-        (self.waiting, self.bytes) = (ObjectBatch::default(), 0);
+        (self.waiting, self.room) = (ObjectBatch::default(), 0);
         Ok(())
     }
 
     fn begin_file(&mut self) -> Result<()> {
         self.write()?;
         let path = export_file(&self.path, self.number + 1);
-        let mut next = open_or_create(&path, self.limits.level)?;
+        let mut next = open_or_create(&path)?;
         if !next.is_empty() {
             return Err(ExportError::OtherExport { path });
         }
@@ -197,7 +152,7 @@ impl Writer {
             batch.delete(Name::Progress.to_string());
             self.store.apply(&batch)?;
         } else {
-            let mut first = open_or_create(&self.path, self.limits.level)?;
+            let mut first = open_or_create(&self.path)?;
             first.apply(&batch)?;
             first.close()?;
             forget_progress(&mut self.store)?;
@@ -212,6 +167,47 @@ impl Writer {
     }
 }
 
+/// Begins an export in an empty store. Gives that and its number, and how far the export is.
+fn begin(
+    mut store: ObjectStore,
+    path: &Path,
+    header: &[u8],
+    state: u64,
+    first: impl FnOnce() -> Vec<Packed>,
+) -> Result<(ObjectStore, u32, Progress)> {
+    if !store.is_empty() {
+        return Err(ExportError::OtherExport { path: path.to_path_buf() });
+    }
+    let next = export_file(path, 2);
+    if exists(&next)? {
+        return Err(ExportError::OtherExport { path: next });
+    }
+    let progress = Progress { state, starts: vec![0], ..Progress::default() };
+    let mut batch = batch_of(first());
+    batch.write(Name::Export.to_string(), 0, header);
+    batch.write(Name::Progress.to_string(), 0, record::encode(&progress));
+    store.apply(&batch)?;
+    Ok((store, 1, progress))
+}
+
+/// The file with which an export goes on whose first one this is, its number, and how far it is.
+fn go_on(first: ObjectStore, path: &Path, header: &[u8], state: u64) -> Result<(ObjectStore, u32, Progress)> {
+    let is_finished = first.contains(&Name::Files.to_string());
+    let last = last_with_progress(path, first, header)?;
+    let Some((mut store, number)) = last else { return Err(ExportError::Exists { path: path.to_path_buf() }) };
+    let other = || ExportError::OtherExport { path: export_file(path, number) };
+    let progress = read(&store, &Name::Progress)?.ok_or_else(other)?;
+    let mut progress: Progress = record::decode(&progress).map_err(|_| other())?;
+    if progress.state != state {
+        return Err(other());
+    }
+    if is_finished {
+        forget_progress(&mut store)?;
+        progress.report.finished = true;
+    }
+    Ok((store, number, progress))
+}
+
 fn batch_of(objects: Vec<Packed>) -> ObjectBatch {
     let mut batch = ObjectBatch::default();
     for (key, version, data) in objects {
@@ -221,12 +217,7 @@ fn batch_of(objects: Vec<Packed>) -> ObjectBatch {
 }
 
 /// The last file that says how far the export is, from this first one on; `None` if none does.
-fn last_with_progress(
-    path: &Path,
-    first: ObjectStore,
-    level: u32,
-    header: &[u8],
-) -> Result<Option<(ObjectStore, u32)>> {
+fn last_with_progress(path: &Path, first: ObjectStore, header: &[u8]) -> Result<Option<(ObjectStore, u32)>> {
     let is_it = |store: &ObjectStore| store.contains(&Name::Progress.to_string());
     let mut found = Some((first, 1)).filter(|(store, _)| is_it(store));
     for number in 2.. {
@@ -234,7 +225,7 @@ fn last_with_progress(
         if !exists(&next)? {
             break;
         }
-        let store = open_or_create(&next, level)?;
+        let store = open_or_create(&next)?;
         if read(&store, &Name::Export)?.is_some_and(|of| of != header) {
             return Err(ExportError::OtherExport { path: next });
         }
@@ -255,7 +246,7 @@ fn forget_progress(store: &mut ObjectStore) -> Result<()> {
     Ok(store.apply(&batch)?)
 }
 
-fn read(store: &ObjectStore, name: &Name) -> Result<Option<Vec<u8>>> {
+fn read(store: &ObjectStore, name: &Name<'_>) -> Result<Option<Vec<u8>>> {
     Ok(store.read(&name.to_string())?.map(|object| object.data))
 }
 
@@ -264,8 +255,8 @@ fn exists(path: &Path) -> Result<bool> {
 }
 
 /// A file of no bytes is what is left of one that was never begun.
-fn open_or_create(path: &Path, level: u32) -> Result<ObjectStore> {
-    let options = ObjectStoreOptions { level, ..ObjectStoreOptions::default() };
+fn open_or_create(path: &Path) -> Result<ObjectStore> {
+    let options = ObjectStoreOptions::default();
     match fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() == 0 => {
             fs::remove_file(path).map_err(FileError::of(path, "remove"))?;

@@ -6,12 +6,18 @@ use crate::storage::{Family, KeyValue};
 use crate::work::Progress;
 
 /// Exports until it is stopped at this step; says whether it was.
-fn export_steps(store: &TestStore, path: &Path, limits: Limits, most: usize, mut each: impl FnMut(usize)) -> bool {
+fn export_steps(
+    store: &TestStore,
+    path: &Path,
+    options: &ExportOptions,
+    most: usize,
+    mut each: impl FnMut(usize),
+) -> bool {
     let mut step = 0;
     // Opened to be looked at, as it is between two sessions.
     let config = crate::storage::StorageConfig::Custom(Arc::new(store.clone()));
     let world = WorldStore::open_existing(&config, crate::storage::Access::Read).unwrap();
-    let report = world.export_by(limits, NAME, path, &ExportOptions::default(), |_| {
+    let report = world.export_by(1, NAME, path, options, |_| {
         each(step);
         step += 1;
         if step > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -24,11 +30,11 @@ fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_be
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     for objects_per_file in [100_000, 60] {
-        let limits = steps(objects_per_file);
+        let options = steps(objects_per_file);
         let at = |name: String| folder.path().join(format!("{objects_per_file} {name}"));
         let whole = at("whole".into());
         let mut count = 0;
-        assert!(!export_steps(&store, &whole, limits, usize::MAX, |step| {
+        assert!(!export_steps(&store, &whole, &options, usize::MAX, |step| {
             // What a crash leaves at this moment: the index is not written.
             copy_files(&whole, &at(format!("killed {step}")));
             count = step + 1;
@@ -37,11 +43,11 @@ fn an_export_that_is_stopped_or_killed_at_any_step_becomes_what_it_would_have_be
         assert!(count > 10 && (objects_per_file > 100) == (expected.len() == 1), "{count}, {}", expected.len());
         for step in 0..count {
             let killed = at(format!("killed {step}"));
-            assert!(!export_steps(&store, &killed, limits, usize::MAX, |_| {}));
+            assert!(!export_steps(&store, &killed, &options, usize::MAX, |_| {}));
             assert!(objects(&killed) == expected, "killed in step {step}");
         }
         let stopped = at("stopped".into());
-        let stops = (0..=count).take_while(|_| export_steps(&store, &stopped, limits, 0, |_| {})).count();
+        let stops = (0..=count).take_while(|_| export_steps(&store, &stopped, &options, 0, |_| {})).count();
         assert!(stops >= count - 1, "{stops} of {count}");
         assert!(objects(&stopped) == expected);
     }
@@ -52,26 +58,26 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     let (store, _) = small_world();
     let folder = tempfile::tempdir().unwrap();
     let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
-    let limits = steps(60);
-    export_steps(&store, &whole, limits, usize::MAX, |_| {});
+    let options = steps(60);
+    export_steps(&store, &whole, &options, usize::MAX, |_| {});
     fs::write(&cut, b"").unwrap();
-    export_steps(&store, &cut, limits, 0, |_| {});
+    export_steps(&store, &cut, &options, 0, |_| {});
     // The next ones were made before anything was written to them.
     ObjectStore::create(&export_file(&cut, 2), EXPORT_SIGNATURE, Default::default()).unwrap();
-    export_steps(&store, &cut, limits, usize::MAX, |_| {});
+    export_steps(&store, &cut, &options, usize::MAX, |_| {});
     assert!(objects(&cut) == objects(&whole));
 
     // The older file has not heard of the next one yet.
     let begun = folder.path().join("begun");
-    export_steps(&store, &begun, limits, 0, |_| {});
+    export_steps(&store, &begun, &options, 0, |_| {});
     let older = objects(&begun)[0]["progress"].1.clone();
     while objects(&begun).len() < 2 {
-        export_steps(&store, &begun, limits, 0, |_| {});
+        export_steps(&store, &begun, &options, 0, |_| {});
     }
     let mut first = ObjectStore::open(&begun, EXPORT_SIGNATURE, Default::default()).unwrap();
     first.write("progress", 0, &older).unwrap();
     first.close().unwrap();
-    export_steps(&store, &begun, limits, usize::MAX, |_| {});
+    export_steps(&store, &begun, &options, usize::MAX, |_| {});
     assert!(objects(&begun) == objects(&whole));
 
     // The first file says that it is whole, and the last one does not know.
@@ -79,7 +85,7 @@ fn a_new_file_that_was_only_just_made_is_begun_again() {
     let mut file = ObjectStore::open(&last, EXPORT_SIGNATURE, Default::default()).unwrap();
     file.write("progress", 0, &older).unwrap();
     file.close().unwrap();
-    assert!(!export_steps(&store, &whole, limits, 0, |_| panic!("nothing is left to do")));
+    assert!(!export_steps(&store, &whole, &options, 0, |_| panic!("nothing is left to do")));
     assert!(objects(&begun) == objects(&whole));
 }
 
@@ -112,7 +118,7 @@ fn what_is_not_the_beginning_of_this_export_is_not_gone_on_with() {
     let stop = |_: &Progress| ControlFlow::Break(());
     assert!(!world.export_dimension(NAME, &path, &ExportOptions::default(), stop).unwrap().finished);
     let unfinished = import(&TestStore::default(), &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(unfinished, ImportError::Unfinished { path: path.clone() });
+    assert_eq!(unfinished, ExportError::Unfinished { path: path.clone() });
     drop(world);
     // The game was there in between.
     let later = store.world().export_dimension(NAME, &path, &ExportOptions::default(), go_on);
@@ -146,7 +152,7 @@ fn an_import_that_is_stopped_or_killed_at_any_write_becomes_what_it_would_have_b
         match import(&killed, &path, &ImportOptions::default()) {
             Ok(report) => assert_eq!((report.columns, report.entities), (whole.columns, whole.entities)),
             // It was done.
-            Err(error) => assert!(matches!(error, ImportError::Occupied { .. }), "{error}"),
+            Err(error) => assert!(matches!(error, ExportError::Occupied { .. }), "{error}"),
         }
         assert!(stored(&killed) == expected, "killed after write {step}");
     }
@@ -196,18 +202,18 @@ fn an_import_goes_on_only_with_its_own_options_and_not_over_pruned_ground() {
     };
     assert!(!world.import_dimension(&path, &options, stop_after(6)).unwrap().finished);
     let others = ImportOptions { existing: ExistingGround::Replace, ..options.clone() };
-    assert_eq!(world.import_dimension(&path, &others, go_on), Err(ImportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &others, go_on), Err(ExportError::OtherOptions));
     let anew = ImportOptions { begins_anew: true, ..options.clone() };
     let occupied = world.import_dimension(&path, &anew, go_on);
-    assert!(matches!(occupied, Err(ImportError::Occupied { .. })), "{occupied:?}");
+    assert!(matches!(occupied, Err(ExportError::Occupied { .. })), "{occupied:?}");
     let others_anew = ImportOptions { begins_anew: true, ..others.clone() };
     assert!(!world.import_dimension(&path, &others_anew, stop_after(6)).unwrap().finished);
-    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ImportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ExportError::OtherOptions));
 
     // What is in the world is gone, and is not taken for being there.
     let nothing = crate::space::ColumnArea::Box { min: ColumnPos::new(900, 900), max: ColumnPos::new(900, 900) };
     assert!(world.prune(dimension, &nothing, true, go_on).unwrap().columns > 0);
-    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ImportError::OtherOptions));
+    assert_eq!(world.import_dimension(&path, &options, go_on), Err(ExportError::OtherOptions));
     assert!(world.prune(dimension, &nothing, false, go_on).unwrap().columns > 0);
     assert!(world.import_dimension(&path, &options, go_on).unwrap().finished);
     drop(world);

@@ -4,8 +4,7 @@ use super::*;
 
 /// Exports that the first version of the format was written with, once by chunks and once by clusters. They are never changed:
 /// whatever comes later reads them.
-const FIXTURES: [(&str, ExportLayout); 2] =
-    [("export_1_chunks.objects", ExportLayout::Chunks), ("export_1_clusters.objects", ExportLayout::Clusters)];
+const FIXTURES: [(&str, bool); 2] = [("export_1_chunks.objects", false), ("export_1_clusters.objects", true)];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -44,10 +43,10 @@ fn exports_of_the_first_format_stay_readable() {
 fn fixtures_of_new_exports_can_be_made() {
     let folder = tempfile::tempdir().unwrap();
     let store = world_of_format_1();
-    for (name, layout) in FIXTURES {
+    for (name, packs) in FIXTURES {
         let path = folder.path().join(name);
-        export(&store, &path, &ExportOptions { layout, level: 9, ..ExportOptions::default() });
-        assert!(objects(&path)[0].keys().any(|key| key.starts_with("cluster/")) == (layout == ExportLayout::Clusters));
+        export(&store, &path, &ExportOptions { packs: Some(packs), ..ExportOptions::default() });
+        assert!(objects(&path)[0].keys().any(|key| key.starts_with("cluster/")) == packs);
         if std::env::var_os("TERRANE_WRITE_FIXTURE").is_some() {
             fs::copy(&path, fixture(name)).unwrap();
         }

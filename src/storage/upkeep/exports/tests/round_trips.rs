@@ -14,10 +14,10 @@ fn within(contents: &Contents, area: &BlockBox) -> Contents {
     part.chunks.retain(|pos, _| chunk(pos));
     part.entities.retain(|_, entity| area.contains(entity.block));
     part.ticks.retain(|tick| area.contains(tick.block));
-    part.kept.retain(|key, _| match name::Place::of(key) {
-        Some((name::Place::Chunk(ChunkPos { x, y, z }), _)) => chunk(&(x, y, z)),
-        Some((name::Place::Column(ColumnPos { x, z }), _)) => reaches(&(x, z)),
-        None => true,
+    part.kept.retain(|key, _| match name::Name::parse(key) {
+        name::Name::Chunk(ChunkPos { x, y, z }, _) => chunk(&(x, y, z)),
+        name::Name::Column(ColumnPos { x, z }, _) => reaches(&(x, z)),
+        _ => true,
     });
     part
 }
@@ -34,12 +34,10 @@ fn moved(contents: &Contents, [dx, dy, dz]: [i64; 3]) -> Contents {
         (entity.id, entity)
     };
     let cell = |cell: Option<(i64, String)>| cell.map(|(height, name)| (height + dy * 16, name));
-    let key = |key: String| match name::Place::of(&key) {
-        Some((name::Place::Chunk(at), rest)) => {
-            name::Place::Chunk(ChunkPos::new(at.x + dx, at.y + dy, at.z + dz)).key(rest)
-        }
-        Some((name::Place::Column(at), rest)) => name::Place::Column(ColumnPos::new(at.x + dx, at.z + dz)).key(rest),
-        None => key,
+    let key = |key: String| match name::Name::parse(&key) {
+        name::Name::Chunk(at, rest) => format!("chunk/{},{},{}/{rest}", at.x + dx, at.y + dy, at.z + dz),
+        name::Name::Column(at, rest) => format!("column/{},{}/{rest}", at.x + dx, at.z + dz),
+        _ => key,
     };
     let Contents { columns, chunks, entities, ticks, summaries, kept } = contents.clone();
     Contents {
@@ -78,14 +76,14 @@ fn an_object_by_itself_counts_where_others_are_packed() {
     let folder = tempfile::tempdir().unwrap();
     let [packed, single] = ["packed", "single"].map(|name| folder.path().join(name));
     let (store, dimension) = small_world();
-    let clusters = ExportOptions { layout: ExportLayout::Clusters, ..ExportOptions::default() };
+    let clusters = ExportOptions { packs: Some(true), ..ExportOptions::default() };
     export(&store, &packed, &clusters);
     // The same chunk, later: it is taken from an export that has each by itself.
     let at = ChunkPos::new(0, 0, 0);
     let mut save = SaveBatch::default();
     save.chunks.insert((dimension, at), Arc::new(Chunk::uniform(BlockId::new(2))));
     store.world().commit(&save, Durability::Process).unwrap();
-    export(&store, &single, &ExportOptions { layout: ExportLayout::Chunks, ..ExportOptions::default() });
+    export(&store, &single, &ExportOptions { packs: Some(false), ..ExportOptions::default() });
     let (version, bytes) = objects(&single)[0]["chunk/0,0,0/blocks"].clone();
     let mut file = ObjectStore::open(&packed, EXPORT_SIGNATURE, Default::default()).unwrap();
     file.write("chunk/0,0,0/blocks", version, &bytes).unwrap();
@@ -100,22 +98,10 @@ fn an_object_by_itself_counts_where_others_are_packed() {
 
 #[test]
 fn packs_of_more_than_64_mib_are_not_made() {
-    let (store, number) = empty_world(&[0], false);
-    let world = store.world();
-    let header = format::Header {
-        world: (0, 0),
-        dimension: NAME.into(),
-        number,
-        origin: DimensionOrigin { generator: "hills".into(), version: 2, seed: 7 },
-        is_sparse: false,
-        area: BlockBox::new(BlockPos::new(0, 0, 0), BlockPos::new(63, 63, 63)),
-        is_clustered: true,
-    };
-    let ground = ground::WorldBatches::new(&world, &header, false);
     let put = |bytes: usize| {
         let objects = [0, 1].map(|x| (format!("chunk/{x},0,0/blocks"), 0, vec![0; bytes / 2]));
         let mut made = Vec::new();
-        ground.put(name::Name::Cluster([0; 3]), objects.into(), &mut made);
+        ground::put(objects.into(), true, &mut made);
         made.len()
     };
     assert_eq!((put(1_000), put((64 << 20) + 2)), (1, 2));
@@ -161,8 +147,8 @@ proptest! {
         let expected = contents(&store, NAME);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world.objects");
-        let layout = if is_clustered { ExportLayout::Clusters } else { ExportLayout::Chunks };
-        let options = ExportOptions { layout, objects_per_file, ..ExportOptions::default() };
+        let packs = Some(is_clustered);
+        let options = ExportOptions { packs, objects_per_file, ..ExportOptions::default() };
         let report = export(&store, &path, &options);
         let files = objects(&path);
         prop_assert_eq!(report.files as usize, files.len());
@@ -216,7 +202,7 @@ proptest! {
         if !part.columns.is_empty() {
             // Nothing happens that nobody has asked for.
             let refused = import(&target, &path, &options).unwrap_err();
-            let is_refused = matches!(refused, ImportError::Occupied { .. } | ImportError::Ungenerated { .. });
+            let is_refused = matches!(refused, ExportError::Occupied { .. } | ExportError::Ungenerated { .. });
             prop_assert!(is_refused, "{}", refused);
             prop_assert_eq!(&contents(&target, NAME), &before);
         }
@@ -249,7 +235,7 @@ proptest! {
         prop_assert_eq!(&after.ticks, &ticks);
         let mut kept = part.kept.clone();
         kept.retain(|key, _| {
-            let column = name::Place::of(key).map(|(place, _)| (place.column().x, place.column().z));
+            let column = name::Name::parse(key).column().map(|column| (column.x, column.z));
             column.is_none_or(|column| !part.columns.contains(&column) || arrived.contains(&column))
         });
         prop_assert_eq!(report.left_objects as usize, part.kept.len() - kept.len());
@@ -300,7 +286,7 @@ fn ground_that_is_there_stays_if_it_is_to() {
     assert_eq!(after.columns, all);
     assert_eq!(report.left as usize, before.columns.len() + arriving.columns.len() - all.len());
     // And what a game keeps with ground that does not come does not come either.
-    let column = |key: &str| name::Place::of(key).map(|(place, _)| (place.column().x, place.column().z));
+    let column = |key: &str| name::Name::parse(key).column().map(|column| (column.x, column.z));
     let is_left =
         |key: &str| column(key).is_some_and(|at| before.columns.contains(&at) && arriving.columns.contains(&at));
     let left = arriving.kept.keys().filter(|key| is_left(key)).count();
@@ -337,7 +323,7 @@ fn chunks_of_a_sparse_dimension_come_to_the_heights_that_were_not_generated() {
     let path = folder.path().join("world.objects");
     export(&store, &path, &ExportOptions::default());
     let refused = import(&target, &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(refused, ImportError::Occupied { count: 1, first: ColumnPos::new(0, 0) });
+    assert_eq!(refused, ExportError::Occupied { count: 1, first: ColumnPos::new(0, 0) });
     let before = contents(&target, NAME);
     let keeps = ImportOptions { existing: ExistingGround::Keep, ..ImportOptions::default() };
     let report = import(&target, &path, &keeps).unwrap();
@@ -358,7 +344,7 @@ fn objects_of_a_game_and_of_other_programs_come_along() {
     let (store, dimension) = small_world();
     for key in ["columns/1,2", "chunk/1,2,3/blocks", "weather", &format!("game:{}", "x".repeat(512))] {
         let error = store.world().keep_object(dimension, key, 0, b"").unwrap_err();
-        assert_eq!(error, KeptObjectError::Key { key: key.to_owned() });
+        assert_eq!(error, ExportError::Key { key: key.to_owned() });
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");
@@ -395,7 +381,7 @@ fn a_component_that_has_another_size_in_the_world_is_refused() {
     changed.components.iter_mut().find(|component| component.name == "game:heat").unwrap().size = Some(8);
     target.world().save_registry_lists(&changed).unwrap();
     let error = import(&target, &path, &ImportOptions::default()).unwrap_err();
-    assert_eq!(error, ImportError::Component { name: "game:heat".into(), version: 0 });
+    assert_eq!(error, ExportError::Component { name: "game:heat".into(), version: 0 });
 }
 
 #[test]
@@ -462,11 +448,11 @@ fn a_chunk_that_is_there_just_so_gets_the_version_of_the_export_if_that_is_highe
     let path = folder.path().join("world.objects");
     export(&store, &path, &ExportOptions::default());
     let mut file = ObjectStore::open(&path, EXPORT_SIGNATURE, Default::default()).unwrap();
-    let key = file.entries_from(0).map(|(key, _)| key.to_owned()).find(|key| key.ends_with("/blocks")).unwrap();
+    let key = file.with_prefix("").map(|(key, _)| key.to_owned()).find(|key| key.ends_with("/blocks")).unwrap();
     let object = file.read(&key).unwrap().unwrap();
     file.write(&key, object.version + 40, &object.data).unwrap();
     file.close().unwrap();
-    let Some((name::Place::Chunk(chunk), _)) = name::Place::of(&key) else { panic!("{key}") };
+    let name::Name::Chunk(chunk, _) = name::Name::parse(&key) else { panic!("{key}") };
     let version = || envelope::open(&store.world().chunk_value(dimension, chunk).unwrap().unwrap().1).unwrap().version;
     let before = version();
     let replaces = ImportOptions { existing: ExistingGround::Replace, ..ImportOptions::default() };
@@ -500,7 +486,7 @@ fn air_of_a_box_comes_to_where_it_would_be_generated() {
         let before = contents(&target, NAME);
         let options = ImportOptions { existing, ..ImportOptions::default() };
         let error = import(&target, &all, &options).unwrap_err();
-        assert!(matches!(error, ImportError::TooHigh { .. }), "{error}");
+        assert!(matches!(error, ExportError::TooHigh { .. }), "{error}");
         assert_eq!(contents(&target, NAME), before);
         import(&target, &path, &options).unwrap();
         let after = contents(&target, NAME).chunks;
