@@ -26,7 +26,8 @@ mod tests;
 use super::chunk_group::GROUP_VOLUME;
 use super::compression;
 use crate::bytes::{u32_at, u64_at};
-use crate::chunk::format::cluster::{ClusterFormatError, ClusterScale, EncodedCluster, encode_cluster};
+use crate::chunk::format::ChunkFormatError;
+use crate::chunk::format::cluster::{decode_cluster, encode_cluster};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -106,7 +107,7 @@ pub enum PartError {
     Compression(&'static str),
     /// What was compressed is no cluster.
     #[error("its group is no cluster: {0}")]
-    Format(#[from] ClusterFormatError),
+    Format(#[from] ChunkFormatError),
     /// The table says that other chunks are there.
     #[error("its group has the chunks {found:#018x}, but the table says {listed:#018x}")]
     Chunks {
@@ -125,7 +126,7 @@ impl Part<'static> {
             places[place] = Some(value).filter(|value| !value.is_empty());
         }
         let mut raw = Vec::new();
-        encode_cluster(ClusterScale::Small, |place| places[place], &mut raw);
+        encode_cluster(|place| places[place], &mut raw);
         if raw.len() > LARGEST_GROUP {
             return None;
         }
@@ -177,12 +178,7 @@ impl Part<'_> {
             length if length as usize > LARGEST_GROUP => return Err(PartError::TooLarge { length }),
             length => compression::decompress(&self.bytes, length as usize).map_err(PartError::Compression)?.into(),
         };
-        let cluster = EncodedCluster::new(&raw)?;
-        if cluster.scale() != ClusterScale::Small {
-            return Err(ClusterFormatError::Scale { found: 2 }.into());
-        }
-        let places = cluster.chunks().map(|chunk| chunk.map(|(place, _)| 1_u64 << place));
-        let found = places.sum::<Result<u64, _>>()?;
+        let found = decode_cluster(&raw)?.iter().map(|(place, _)| 1_u64 << place).sum();
         if found != self.chunks {
             return Err(PartError::Chunks { listed: self.chunks, found });
         }
@@ -194,7 +190,7 @@ impl Unpacked<'_> {
     /// The values of single chunks with their places in the group, in their order.
     pub fn values(&self) -> impl Iterator<Item = (usize, &[u8])> {
         // It was checked when it was unpacked.
-        EncodedCluster::new(&self.0).into_iter().flat_map(|cluster| cluster.chunks().flatten().collect::<Vec<_>>())
+        decode_cluster(&self.0).into_iter().flatten()
     }
 }
 
