@@ -10,7 +10,7 @@ mod terrain;
 
 use bevy_terrane::block::{BlockComponentId, BlockComponentLayout, BlockId, BlockLayout};
 use bevy_terrane::chunk::Chunk;
-use bevy_terrane::chunk::format::{EncodedChunk, decode, decode_with, encode, encode_with};
+use bevy_terrane::chunk::format::{EncodedChunk, decode, encode};
 use criterion::Criterion;
 use measure::timed;
 use std::hint::black_box;
@@ -142,7 +142,7 @@ fn built_chunks() -> Vec<Chunk> {
 fn encoded(chunks: &[Chunk]) -> Vec<Vec<u8>> {
     let encoded = chunks.iter().map(|chunk| {
         let mut bytes = Vec::new();
-        encode_with(&Books, chunk, &[], &mut bytes).expect("books are on shelves");
+        encode(&Books, chunk, &[], &mut bytes).expect("books are on shelves");
         bytes
     });
     encoded.collect()
@@ -170,7 +170,7 @@ fn codec(bench: &mut Bench, terrain: &[Chunk], built: &[Chunk]) {
         || {
             for chunk in terrain {
                 out.clear();
-                encode(black_box(chunk), &[], &mut out);
+                encode(&(), black_box(chunk), &[], &mut out).expect("it has no components");
                 black_box(&out);
             }
         },
@@ -181,7 +181,7 @@ fn codec(bench: &mut Bench, terrain: &[Chunk], built: &[Chunk]) {
         "1,000 ns",
         terrain.len(),
         || copy(&terrain_bytes, &mut copied),
-        || terrain_bytes.iter().for_each(|bytes| drop(black_box(decode(black_box(bytes))))),
+        || terrain_bytes.iter().for_each(|bytes| drop(black_box(decode(&(), black_box(bytes))))),
     );
     bench.compare(
         "C1",
@@ -192,7 +192,7 @@ fn codec(bench: &mut Bench, terrain: &[Chunk], built: &[Chunk]) {
         || {
             for chunk in built {
                 out.clear();
-                encode_with(&Books, black_box(chunk), &[], &mut out).expect("books are on shelves");
+                encode(&Books, black_box(chunk), &[], &mut out).expect("books are on shelves");
                 black_box(&out);
             }
         },
@@ -203,7 +203,7 @@ fn codec(bench: &mut Bench, terrain: &[Chunk], built: &[Chunk]) {
         "",
         built.len(),
         || copy(&built_bytes, &mut copied),
-        || built_bytes.iter().for_each(|bytes| drop(black_box(decode_with(&Books, black_box(bytes))))),
+        || built_bytes.iter().for_each(|bytes| drop(black_box(decode(&Books, black_box(bytes))))),
     );
 }
 
@@ -269,8 +269,8 @@ fn one_component(bench: &mut Bench, built: &[Chunk]) {
         built.len(),
         || {
             for (bytes, position) in bytes.iter().zip(&shelves) {
-                let decoded = decode_with(&Books, black_box(bytes)).expect("it was just encoded");
-                black_box(decoded.chunk.component(*position, 0, BOOK));
+                let decoded = decode(&Books, black_box(bytes)).expect("it was just encoded");
+                black_box(decoded.0.component(*position, 0, BOOK));
             }
         },
         || {

@@ -241,7 +241,7 @@ fn bytes_written() {
                     continue;
                 };
                 let mut bytes = Vec::new();
-                format::encode(blocks, &[], &mut bytes);
+                format::encode(&(), blocks, &[], &mut bytes).expect("hills have no components");
                 encoded += bytes.len() as u64;
                 puts += 1;
                 batch.put(Family::Chunks, keys::chunk_key(id, chunk), bytes);

@@ -4,12 +4,9 @@ mod assembly;
 mod block_components;
 mod block_layers;
 mod cell_parts;
-mod cell_set;
 mod column;
-mod component_arrays;
 mod extras;
 pub mod format;
-mod layer_lists;
 mod packed_ids;
 mod palette;
 mod renumbering;
@@ -18,17 +15,16 @@ mod summary;
 mod tests;
 mod upgrade;
 
-pub(crate) use assembly::{CellMap, CellMask, ChunkAssembly};
+pub(crate) use assembly::{CellMask, ChunkAssembly};
 pub use block_components::BlockValueError;
-pub use block_layers::LayerError;
 pub(crate) use cell_parts::CellParts;
 pub use column::Column;
 pub(crate) use renumbering::Renumbering;
-pub use summary::{ColumnSummary, Detail, SummaryCell, SummaryError};
+pub use summary::{ColumnSummary, Detail, SummaryCell};
 
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};
-use extras::Extras;
+use extras::{Extras, Slot};
 use packed_ids::{LocalIds, MAX_BITS, PackedIds};
 use palette::{Palette, PaletteBuilder};
 use std::borrow::Cow;
@@ -116,7 +112,7 @@ impl Chunk {
         let cell = cell(position);
         let old = self.content.set_block(cell, block);
         if self.extras.is_some() && old != block {
-            self.drop_components(cell, 0);
+            self.drop_components(Slot::new(cell, 0));
         }
         old
     }

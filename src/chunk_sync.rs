@@ -30,7 +30,5 @@ pub(crate) use budget::Budget;
 pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use error::SyncError;
-pub use messages::{
-    ChunkAnswer, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncWelcome,
-};
-pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress};
+pub use messages::{ChunkNews, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncWelcome};
+pub use server::{SyncLimits, SyncServer, SyncServerProgress};

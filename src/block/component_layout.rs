@@ -51,7 +51,7 @@ impl fmt::Display for BlockComponentId {
 }
 
 /// How one component of a block is laid out in a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockComponentLayout {
     /// Which component.
     pub id: BlockComponentId,
@@ -71,4 +71,11 @@ impl BlockComponentLayout {
 pub trait BlockLayout {
     /// The components of a type of block, by ascending number; none for a type that is not known.
     fn components(&self, block: BlockId) -> &[BlockComponentLayout];
+}
+
+/// No block has components.
+impl BlockLayout for () {
+    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
+        &[]
+    }
 }

@@ -1,12 +1,10 @@
 //! Chunks that are put together out of cells of others.
 
-use super::component_arrays::{Components, PlacedValue, Value};
-use super::extras::Extras;
-use super::layer_lists::Layers;
+use super::extras::{self, Extras, PlacedValue, Slot, Value};
 use super::packed_ids::LocalIds;
 use super::palette::PaletteBuilder;
 use super::{Chunk, Content, Mixed, cell, renumber};
-use crate::block::{BlockComponentId, BlockId};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockId};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart, cell_position};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -17,15 +15,8 @@ use std::sync::Arc;
 pub(crate) struct ChunkAssembly<'a> {
     places: LocalIds,
     palette: PaletteBuilder,
-    layers: Vec<(u16, u8, BlockId)>,
+    layers: Vec<(Slot, BlockId)>,
     values: Vec<PlacedValue<'a>>,
-}
-
-/// Where the cells of a chunk go in another one: cell x, y, z to the sum of `origin` and each coordinate times its stride.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CellMap {
-    pub origin: i32,
-    pub strides: [i32; 3],
 }
 
 /// Some cells of a chunk, a bit each.
@@ -39,24 +30,27 @@ impl<'a> ChunkAssembly<'a> {
         Self { places: [air; CHUNK_VOLUME], palette, layers: Vec::new(), values: Vec::new() }
     }
 
-    /// Fills cells with those of a part of `source`, whose blocks become what `block` says. All cells must arrive in the
-    /// chunk.
-    pub fn copy_part(&mut self, source: &'a Chunk, part: &ChunkPart, to: CellMap, block: impl Fn(BlockId) -> BlockId) {
-        let places = self.places_of(source, &block);
-        let [xs, ys, zs] = part.ranges();
-        for x in xs {
-            for y in ys.clone() {
-                let row = &places[(x << 8 | y << 4)..][..CHUNK_SIZE];
-                let mut cell = to.cell([x, y, zs.start]) as i32;
-                for place in &row[zs.clone()] {
-                    // All arrive within the chunk; the mask tells the compiler so, after the last one too.
-                    self.places[cell as usize & (CHUNK_VOLUME - 1)] = *place;
-                    cell += to.strides[2];
-                }
+    /// Fills cells with those of `source`: each goes where `to` says, if that is anywhere. Its blocks become what `block` says.
+    pub fn copy(&mut self, source: &'a Chunk, to: impl Fn(usize) -> Option<usize>, block: impl Fn(BlockId) -> BlockId) {
+        self.copy_blocks(source, &to, &block);
+        let moved = |slot: Slot| Some(Slot::new(to(slot.cell.into())?, slot.layer));
+        self.layers.extend(source.layers().iter().filter_map(|(slot, known)| Some((moved(*slot)?, block(*known)))));
+        let values = source.values().filter_map(|(layout, slot, value)| Some((layout, moved(slot)?, value)));
+        self.values.extend(values);
+    }
+
+    /// Like [`copy`](Self::copy), layer 0 alone, without components.
+    pub fn copy_blocks(
+        &mut self,
+        source: &Chunk,
+        to: impl Fn(usize) -> Option<usize>,
+        block: impl Fn(BlockId) -> BlockId,
+    ) {
+        for (cell, place) in self.places_of(source, block).into_iter().enumerate() {
+            if let Some(to) = to(cell) {
+                self.places[to] = place;
             }
         }
-        let arrives = |cell| part.contains(cell_position(cell)).then(|| to.cell(cell_position(cell)) as u16);
-        self.copy_extras(source, arrives, block, |_, _, component| Some(component));
     }
 
     /// Fills all cells with those of `source`, with other numbers for its blocks and components. A component of a block at a
@@ -65,10 +59,14 @@ impl<'a> ChunkAssembly<'a> {
         &mut self,
         source: &'a Chunk,
         block: impl Fn(BlockId) -> BlockId,
-        component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
+        mut component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
     ) {
         self.places = self.places_of(source, &block);
-        self.copy_extras(source, |cell| Some(cell as u16), block, component);
+        self.layers.extend(source.layers().iter().map(|(slot, known)| (*slot, block(*known))));
+        self.values.extend(source.values().filter_map(|(layout, slot, value)| {
+            let id = component(cell_position(slot.cell.into()), slot.layer, layout.id)?;
+            Some((BlockComponentLayout { id, ..layout }, slot, value))
+        }));
     }
 
     /// Puts another block into a cell in place of what was copied there.
@@ -78,37 +76,18 @@ impl<'a> ChunkAssembly<'a> {
 
     /// Adds a block to a cell, in the layer above those that it has.
     pub fn push_layer(&mut self, position: [usize; 3], layer: u8, block: BlockId) {
-        self.layers.push((cell(position) as u16, layer, block));
+        self.layers.push((Slot::new(cell(position), layer), block));
     }
 
     /// Adds a component of variable size to the block of layer 0 of a cell, which does not have it yet.
     pub fn push_value(&mut self, position: [usize; 3], id: BlockComponentId, value: &'a Arc<[u8]>) {
-        self.values.push(PlacedValue { id, layer: 0, cell: cell(position) as u16, value: Value::Variable(value) });
+        let layout = BlockComponentLayout { id, size: None };
+        self.values.push((layout, Slot::new(cell(position), 0), Value::Shared(value)));
     }
 
-    /// Fills the cells of the mask with the same ones of `source`.
-    pub fn copy_cells(&mut self, source: &'a Chunk, cells: &CellMask) {
-        self.copy_blocks(source, cells);
-        let arrives = |cell| cells.contains(cell).then_some(cell as u16);
-        self.copy_extras(source, arrives, |block| block, |_, _, component| Some(component));
-    }
-
-    /// Like [`copy_cells`](Self::copy_cells), layer 0 alone, without components.
-    pub fn copy_blocks(&mut self, source: &Chunk, cells: &CellMask) {
-        let places = self.places_of(source, |block| block);
-        for (cell, (place, source)) in self.places.iter_mut().zip(places).enumerate() {
-            *place = if cells.contains(cell) { source } else { *place };
-        }
-    }
-
-    /// Adds blocks above layer 0, by cell and layer: all layers of a cell together.
-    pub fn add_layers(&mut self, blocks: impl Iterator<Item = (usize, u8, BlockId)>) {
-        self.layers.extend(blocks.map(|(cell, layer, block)| (cell as u16, layer, block)));
-    }
-
-    /// Adds components of blocks that are there.
-    pub(super) fn add_values(&mut self, values: impl Iterator<Item = PlacedValue<'a>>) {
-        self.values.extend(values);
+    /// Adds blocks above layer 0: all layers of a cell together.
+    pub(super) fn add_layers<'b>(&mut self, blocks: impl Iterator<Item = &'b (Slot, BlockId)>) {
+        self.layers.extend(blocks.copied());
     }
 
     /// The chunk, in the one representation that all equal chunks share.
@@ -117,11 +96,8 @@ impl<'a> ChunkAssembly<'a> {
         let mut palette = Vec::with_capacity(provisional.len().min(CHUNK_VOLUME));
         renumber(&mut self.places, provisional.len(), |place| palette.push(provisional.block(place)));
         let content = Content::from_canonical(palette.into_iter().collect(), &self.places);
-        self.layers.sort_unstable_by_key(|(cell, layer, _)| (*cell, *layer));
-        let extras = Extras {
-            layers: Layers::from_ascending(self.layers.into_iter().map(|(cell, _, block)| (cell, block))),
-            components: Components::from_values(self.values),
-        };
+        self.layers.sort_unstable_by_key(|(slot, _)| *slot);
+        let extras = Extras { layers: self.layers, components: extras::arrays(self.values) };
         Chunk { content, extras: (!extras.is_empty()).then(|| Box::new(extras)) }
     }
 
@@ -137,25 +113,6 @@ impl<'a> ChunkAssembly<'a> {
                 places
             }
         }
-    }
-
-    fn copy_extras(
-        &mut self,
-        source: &'a Chunk,
-        arrives: impl Fn(usize) -> Option<u16>,
-        block: impl Fn(BlockId) -> BlockId,
-        mut component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
-    ) {
-        let Some(extras) = &source.extras else { return };
-        let layers = extras.layers.iter();
-        self.layers.extend(layers.filter_map(|(cell, layer, found)| Some((arrives(cell)?, layer, block(found)))));
-        let values = extras.components.values();
-        let moved = |value: PlacedValue<'a>| {
-            let cell = arrives(value.cell.into())?;
-            let id = component(cell_position(value.cell.into()), value.layer, value.id)?;
-            Some(PlacedValue { cell, id, ..value })
-        };
-        self.values.extend(values.filter_map(moved));
     }
 }
 
@@ -181,20 +138,7 @@ impl Chunk {
     }
 }
 
-impl CellMap {
-    #[inline]
-    fn cell(&self, position: [usize; 3]) -> usize {
-        let [x, y, z] = position.map(|coordinate| coordinate as i32);
-        let cell = self.origin + x * self.strides[0] + y * self.strides[1] + z * self.strides[2];
-        debug_assert!((0..CHUNK_VOLUME as i32).contains(&cell), "{position:?} leaves the chunk by {self:?}");
-        cell as usize & (CHUNK_VOLUME - 1)
-    }
-}
-
 impl CellMask {
-    /// All cells.
-    pub const WHOLE: Self = Self([u64::MAX; CHUNK_VOLUME / 64]);
-
     /// The cells of a part.
     pub fn of_part(part: &ChunkPart) -> Self {
         let mut words = [0; CHUNK_VOLUME / 64];
@@ -217,11 +161,6 @@ impl CellMask {
     #[inline]
     pub fn contains(&self, cell: usize) -> bool {
         self.0[cell / 64] >> (cell % 64) & 1 == 1
-    }
-
-    /// All other cells.
-    pub fn inverted(&self) -> Self {
-        Self(self.0.map(|word| !word))
     }
 
     /// Keeps the cells whose block in layer 0 of `chunk` is wanted.

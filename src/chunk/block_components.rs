@@ -1,19 +1,23 @@
 //! The components of the blocks of one chunk: reading and setting them.
 
+use super::extras::{ComponentArray, PlacedValue, Slot, Value};
 use super::format::{check_components, element_slots};
 use super::{Chunk, cell};
 use crate::block::{BlockComponentId, BlockId, BlockLayout};
-use bytemuck::{AnyBitPattern, NoUninit};
+use bytemuck::AnyBitPattern;
+use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a component of a block could not be set or read.
+/// Why a layer or a component of a block could not be set or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockValueError {
-    /// The cell does not have that many layers.
-    #[error("block [{}, {}, {}] has no layer {layer}", position[0], position[1], position[2])]
-    NoBlock {
+    /// The cell does not have that layer. One that is added is next to the last: there are no gaps.
+    #[error("there is no layer {layer} in block [{}, {}, {}], which has {count}", position[0], position[1], position[2])]
+    NoLayer {
         /// The cell.
         position: [usize; 3],
+        /// How many layers it has, layer 0 included.
+        count: usize,
         /// The layer asked for.
         layer: u8,
     },
@@ -49,7 +53,7 @@ pub enum BlockValueError {
 impl Chunk {
     /// Whether any block has a component.
     pub fn has_components(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| !extras.components.is_empty())
+        !self.arrays().is_empty()
     }
 
     /// A component of the block in a layer. `None` if the type of block does not have it, or it was never set.
@@ -58,8 +62,8 @@ impl Chunk {
     /// If a coordinate is not below 16, as with a slice.
     #[inline]
     pub fn component(&self, position: [usize; 3], layer: u8, component: BlockComponentId) -> Option<&[u8]> {
-        let cell = cell(position);
-        self.extras.as_ref()?.components.get(component, layer, cell)
+        let slot = Slot::new(cell(position), layer);
+        self.extras.as_ref()?.component(component, slot)
     }
 
     /// Like [`component`](Self::component), as a value of a type that has just its size.
@@ -83,8 +87,8 @@ impl Chunk {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn components(&self, position: [usize; 3], layer: u8) -> impl Iterator<Item = (BlockComponentId, &[u8])> {
-        let cell = cell(position);
-        self.extras.iter().flat_map(move |extras| extras.components.of_block(layer, cell))
+        let slot = Slot::new(cell(position), layer);
+        self.arrays().iter().filter_map(move |array| Some((array.layout.id, array.get(slot)?)))
     }
 
     /// Sets a component of the block in a layer, which must be of a type that has it.
@@ -99,29 +103,16 @@ impl Chunk {
         component: BlockComponentId,
         value: &[u8],
     ) -> Result<(), BlockValueError> {
-        let block = self.block_at(position, layer).ok_or(BlockValueError::NoBlock { position, layer })?;
+        let count = self.layer_count(position);
+        let block = self.block_at(position, layer).ok_or(BlockValueError::NoLayer { position, count, layer })?;
         let layout = layout.components(block).iter().find(|layout| layout.id == component);
         let layout = layout.ok_or(BlockValueError::NotOfBlock { position, layer, block, component })?;
         if let Some(size) = layout.size.filter(|size| *size as usize != value.len()) {
             return Err(BlockValueError::Size { component, expected: size as usize, found: value.len() });
         }
-        self.extras.get_or_insert_default().components.set(*layout, layer, cell(position), value);
+        let slot = Slot::new(cell(position), layer);
+        self.extras.get_or_insert_default().set_component(*layout, slot, Value::Bytes(value));
         Ok(())
-    }
-
-    /// Like [`set_component`](Self::set_component), with the bytes of a value.
-    ///
-    /// # Panics
-    /// If a coordinate is not below 16, as with a slice.
-    pub fn set_component_as<T: NoUninit>(
-        &mut self,
-        layout: &impl BlockLayout,
-        position: [usize; 3],
-        layer: u8,
-        component: BlockComponentId,
-        value: &T,
-    ) -> Result<(), BlockValueError> {
-        self.set_component(layout, position, layer, component, bytemuck::bytes_of(value))
     }
 
     /// The same chunk with all the components that its blocks' types have: zeroes, or no bytes where the size is variable, for
@@ -129,20 +120,38 @@ impl Chunk {
     pub fn with_all_components(&self, layout: &impl BlockLayout) -> Result<Option<Self>, BlockValueError> {
         let expected = element_slots(self, layout);
         check_components(self, &expected)?;
-        let found = self.extras.as_ref().map_or(0, |extras| extras.components.len());
-        if expected.iter().map(|component| component.slots.len()).sum::<usize>() == found {
+        if expected.iter().map(|(_, slots)| slots).eq(self.arrays().iter().map(|array| &array.slots)) {
             return Ok(None);
         }
-        let mut completed = self.clone();
-        let components = &mut completed.extras.get_or_insert_default().components;
-        for component in expected {
-            let unset = component.layout.unset();
-            for slot in component.slots {
-                if components.get(component.layout.id, slot.layer, slot.cell.into()).is_none() {
-                    components.set(component.layout, slot.layer, slot.cell.into(), &unset);
-                }
-            }
+        let empty: Arc<[u8]> = Arc::default();
+        let completed = expected.into_iter().map(|(layout, slots)| {
+            let zeros = layout.unset();
+            let unset = if layout.size.is_some() { Value::Bytes(&zeros) } else { Value::Shared(&empty) };
+            let values: Vec<_> = ComponentArray::values_at(self.array(layout.id), &slots).collect();
+            ComponentArray::new(layout, slots, values.into_iter().map(|value| value.unwrap_or(unset)))
+        });
+        let completed = completed.collect();
+        Ok(Some(self.clone().with_arrays(completed)))
+    }
+
+    /// The same chunk with these components.
+    pub(super) fn with_arrays(mut self, arrays: Vec<ComponentArray>) -> Self {
+        if !arrays.is_empty() {
+            self.extras.get_or_insert_default().components = arrays;
         }
-        Ok(Some(completed))
+        self
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = PlacedValue<'_>> {
+        let arrays = self.arrays().iter();
+        arrays.flat_map(|array| (0..).zip(&array.slots).map(|(rank, slot)| (array.layout, *slot, array.value(rank))))
+    }
+
+    pub(super) fn arrays(&self) -> &[ComponentArray] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.components)
+    }
+
+    pub(super) fn array(&self, component: BlockComponentId) -> Option<&ComponentArray> {
+        self.arrays().iter().find(|array| array.layout.id == component)
     }
 }

@@ -1,25 +1,9 @@
 //! The layers of a chunk's cells: reading and setting them.
 
-use super::{Chunk, cell};
+use super::extras::{Slot, Value};
+use super::{BlockValueError, Chunk, cell};
 use crate::block::{BlockId, BlockLayout};
 use crate::space::cell_position;
-use thiserror::Error;
-
-/// Why a block could not be set in a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LayerError {
-    /// A cell's layers have no gaps.
-    #[error("block [{}, {}, {}] has {count} layers, expected a layer up to {count}, found {layer}",
-        position[0], position[1], position[2])]
-    Gap {
-        /// The cell.
-        position: [usize; 3],
-        /// How many layers it has, layer 0 included.
-        count: usize,
-        /// The layer asked for.
-        layer: u8,
-    },
-}
 
 /// Block layers: what else is in a cell, such as water in a fence. Layer 0 is what [`block`](Self::block) and
 /// [`set_block`](Self::set_block) mean; it is always there, and may be air.
@@ -31,7 +15,7 @@ impl Chunk {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn layer_count(&self, position: [usize; 3]) -> usize {
-        1 + self.extras.as_ref().map_or(0, |extras| extras.layers.count(cell(position)))
+        1 + self.extras.as_ref().map_or(0, |extras| extras.layer_count(cell(position)))
     }
 
     /// The block in a layer, if the cell has that many.
@@ -39,15 +23,14 @@ impl Chunk {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn block_at(&self, position: [usize; 3], layer: u8) -> Option<BlockId> {
-        self.block_in(cell(position), layer)
+        self.block_in(Slot::new(cell(position), layer))
     }
 
-    /// The block of a cell in a layer.
     #[inline]
-    pub(super) fn block_in(&self, cell: usize, layer: u8) -> Option<BlockId> {
-        match layer {
-            0 => Some(self.content.block(cell)),
-            _ => self.extras.as_ref()?.layers.block(cell, layer),
+    pub(super) fn block_in(&self, slot: Slot) -> Option<BlockId> {
+        match slot.layer {
+            0 => Some(self.content.block(slot.cell.into())),
+            _ => self.extras.as_ref()?.layer(slot),
         }
     }
 
@@ -62,17 +45,18 @@ impl Chunk {
         position: [usize; 3],
         layer: u8,
         block: BlockId,
-    ) -> Result<Option<BlockId>, LayerError> {
+    ) -> Result<Option<BlockId>, BlockValueError> {
         if layer == 0 {
             return Ok(Some(self.set_block(position, block)));
         }
         let count = self.layer_count(position);
         if usize::from(layer) > count {
-            return Err(LayerError::Gap { position, count, layer });
+            return Err(BlockValueError::NoLayer { position, count, layer });
         }
-        let old = self.extras.get_or_insert_default().layers.set(cell(position), layer, block);
+        let slot = Slot::new(cell(position), layer);
+        let old = self.extras.get_or_insert_default().set_layer(slot, block);
         if old.is_some_and(|old| old != block) {
-            self.drop_components(cell(position), layer);
+            self.drop_components(slot);
         }
         Ok(old)
     }
@@ -88,13 +72,14 @@ impl Chunk {
         position: [usize; 3],
         layer: u8,
         block: BlockId,
-    ) -> Result<Option<BlockId>, LayerError> {
+    ) -> Result<Option<BlockId>, BlockValueError> {
         let old = self.set_block_at(position, layer, block)?;
         let components = layout.components(block);
         if old != Some(block) && !components.is_empty() {
             let extras = self.extras.get_or_insert_default();
             for component in components {
-                extras.components.set(*component, layer, cell(position), &component.unset());
+                let slot = Slot::new(cell(position), layer);
+                extras.set_component(*component, slot, Value::Bytes(&component.unset()));
             }
         }
         Ok(old)
@@ -107,15 +92,11 @@ impl Chunk {
     /// If a coordinate is not below 16, as with a slice.
     pub fn remove_block(&mut self, position: [usize; 3], layer: u8) -> Option<BlockId> {
         let removed = self.block_at(position, layer)?;
-        let top = (self.layer_count(position) - 1) as u8;
-        let cell = cell(position);
-        self.drop_components(cell, layer);
-        for below in layer..top {
-            self.move_block_down(position, below + 1);
+        if layer == 0 {
+            self.content.set_block(cell(position), self.block_at(position, 1).unwrap_or(BlockId::AIR));
         }
-        match &mut self.extras {
-            Some(extras) if top > 0 => drop(extras.layers.pop(cell)),
-            _ => drop(self.content.set_block(cell, BlockId::AIR)),
+        if let Some(extras) = &mut self.extras {
+            extras.remove(Slot::new(cell(position), layer));
         }
         self.extras.take_if(|extras| extras.is_empty());
         Some(removed)
@@ -123,31 +104,19 @@ impl Chunk {
 
     /// Every block above layer 0 with its position and layer: in the order of [`blocks`](Self::blocks), the layer fastest.
     pub fn layered_blocks(&self) -> impl Iterator<Item = ([usize; 3], u8, BlockId)> {
-        self.layer_blocks().map(|(cell, layer, block)| (cell_position(cell), layer, block))
+        self.layers().iter().map(|(slot, block)| (cell_position(slot.cell.into()), slot.layer, *block))
     }
 
-    /// The same, by cells.
-    pub(super) fn layer_blocks(&self) -> impl Iterator<Item = (usize, u8, BlockId)> {
-        self.extras.iter().flat_map(|extras| extras.layers.iter())
-    }
-
-    /// Repeats a block in the layer below it, and gives that its components.
-    fn move_block_down(&mut self, position: [usize; 3], layer: u8) {
-        let cell = cell(position);
-        let Some(extras) = &mut self.extras else { return };
-        let Some(block) = extras.layers.block(cell, layer) else { return };
-        match layer - 1 {
-            0 => drop(self.content.set_block(cell, block)),
-            below => drop(extras.layers.set(cell, below, block)),
-        }
-        extras.components.move_down(layer, cell);
+    /// The same, by slots.
+    pub(super) fn layers(&self) -> &[(Slot, BlockId)] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.layers)
     }
 
     /// Drops the components of one block.
     #[cold]
-    pub(super) fn drop_components(&mut self, cell: usize, layer: u8) {
+    pub(super) fn drop_components(&mut self, slot: Slot) {
         if let Some(extras) = &mut self.extras {
-            extras.components.remove(layer, cell);
+            extras.remove_components(slot);
             self.extras.take_if(|extras| extras.is_empty());
         }
     }

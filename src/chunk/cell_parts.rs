@@ -2,7 +2,7 @@
 
 use super::Chunk;
 use super::assembly::{CellMask, ChunkAssembly};
-use super::component_arrays::{PlacedValue, Value};
+use super::extras::{self, Slot, Value};
 use std::sync::Arc;
 
 /// Which parts of a cell are meant.
@@ -30,61 +30,41 @@ impl Chunk {
     /// values.
     pub(crate) fn with_cells_of(&self, other: &Self, cells: &CellMask, parts: CellParts) -> Self {
         let mut assembly = ChunkAssembly::new();
+        let taken = |cell| cells.contains(cell).then_some(cell);
+        let kept = |cell| (!cells.contains(cell)).then_some(cell);
         if parts.is_all() {
-            assembly.copy_cells(other, cells);
-            assembly.copy_cells(self, &cells.inverted());
+            assembly.copy(other, taken, |block| block);
+            assembly.copy(self, kept, |block| block);
             return assembly.finish();
         }
-        let zeros = other.zeros();
-        let empty: Arc<[u8]> = Arc::default();
-        let kept = if parts.blocks { cells.inverted() } else { CellMask::WHOLE };
+        assembly.copy_blocks(self, Some, |block| block);
         if parts.blocks {
-            assembly.copy_blocks(other, cells);
+            assembly.copy_blocks(other, taken, |block| block);
         }
-        assembly.copy_blocks(self, &kept);
-        let takes_layers = |cell| parts.layers && cells.contains(cell);
-        let keeps_layers = |cell| {
-            let is_same = || self.content.block(cell) == other.content.block(cell);
-            !takes_layers(cell) && (kept.contains(cell) || is_same())
+        let is_taken = |slot: Slot| cells.contains(slot.cell.into());
+        let takes_layers = |slot: Slot| parts.layers && is_taken(slot);
+        let keeps_layers = |slot: Slot| {
+            let below = Slot { layer: 0, ..slot };
+            let is_same = || !parts.blocks || self.block_in(below) == other.block_in(below);
+            !takes_layers(slot) && (!is_taken(slot) || is_same())
         };
-        assembly.add_layers(self.layer_blocks().filter(|(cell, ..)| keeps_layers(*cell)));
-        assembly.add_layers(other.layer_blocks().filter(|(cell, ..)| takes_layers(*cell)));
+        assembly.add_layers(self.layers().iter().filter(|(slot, _)| keeps_layers(*slot)));
+        assembly.add_layers(other.layers().iter().filter(|(slot, _)| takes_layers(*slot)));
+        let mixed = assembly.finish();
 
-        let becomes = |cell, layer| match layer {
-            0 if kept.contains(cell) => self.block_in(cell, 0),
-            0 => other.block_in(cell, 0),
-            _ if takes_layers(cell) => other.block_in(cell, layer),
-            _ if keeps_layers(cell) => self.block_in(cell, layer),
-            _ => None,
-        };
-        let is_of = |chunk: &Self, value: &PlacedValue| {
-            let cell = value.cell.into();
-            chunk.block_in(cell, value.layer).is_some_and(|block| becomes(cell, value.layer) == Some(block))
-        };
-        let takes_values = |value: &PlacedValue| parts.components && cells.contains(value.cell.into());
-        assembly.add_values(
-            self.values().filter(|value| is_of(self, value) && !(takes_values(value) && is_of(other, value))),
-        );
-        let coming = other.values().filter(|value| cells.contains(value.cell.into()) && is_of(other, value));
-        assembly.add_values(coming.filter_map(|value| match value.value {
-            _ if takes_values(&value) => Some(value),
-            _ if is_of(self, &value) => None,
-            Value::Fixed(bytes) => Some(PlacedValue { value: Value::Fixed(&zeros[..bytes.len()]), ..value }),
-            Value::Variable(_) => Some(PlacedValue { value: Value::Variable(&empty), ..value }),
-        }));
-        assembly.finish()
-    }
-
-    fn values(&self) -> impl Iterator<Item = PlacedValue<'_>> {
-        self.extras.iter().flat_map(|extras| extras.components.values())
-    }
-
-    /// As many as the longest value of a fixed size has bytes.
-    fn zeros(&self) -> Vec<u8> {
-        let length = |value: PlacedValue| match value.value {
-            Value::Fixed(bytes) => bytes.len(),
-            Value::Variable(_) => 0,
-        };
-        vec![0; self.values().map(length).max().unwrap_or(0)]
+        let has = |chunk: &Self, slot| chunk.block_in(slot).is_some_and(|block| mixed.block_in(slot) == Some(block));
+        let takes_value = |slot| parts.components && is_taken(slot) && has(other, slot);
+        let empty: Arc<[u8]> = Arc::default();
+        let zeros = other.arrays().iter().map(|array| array.layout.unset()).max_by_key(Vec::len).unwrap_or_default();
+        let kept = self.values().filter(|(_, slot, _)| has(self, *slot) && !takes_value(*slot));
+        let coming = other.values().filter(|(_, slot, _)| is_taken(*slot) && has(other, *slot));
+        let coming = coming.filter_map(|(layout, slot, value)| match layout.size {
+            _ if parts.components => Some((layout, slot, value)),
+            _ if has(self, slot) => None,
+            Some(size) => Some((layout, slot, Value::Bytes(&zeros[..size as usize]))),
+            None => Some((layout, slot, Value::Shared(&empty))),
+        });
+        let arrays = extras::arrays(kept.chain(coming).collect());
+        mixed.with_arrays(arrays)
     }
 }

@@ -5,13 +5,13 @@
 //! | part | content |
 //! |---|---|
 //! | header | `u64` each: format version, component offset, entity offset, layered block count, palette count |
-//! | palette | a `u64` [`BlockId`] for each local id |
+//! | palette | a `u64` [`BlockId`](crate::block::BlockId) for each local id |
 //! | blocks | 4,096 local ids of `b = ceil(log2(palette count))` bits, x slowest, then y, then z |
 //! | layers | 12 bits x-y-z and `b` bits of local id for each block above layer 0 |
 //! | components | a `u64` [`BlockComponentId`](crate::block::BlockComponentId) and an array for each |
 //! | entities | `u64` count, then that many 16-byte UUIDs |
 //!
-//! Which blocks the elements of a component's array belong to follows from the blocks, by a [`BlockLayout`].
+//! Which blocks the elements of a component's array belong to follows from the blocks, by a [`BlockLayout`](crate::block::BlockLayout).
 
 mod bits;
 pub mod cluster;
@@ -24,14 +24,13 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{DecodedChunk, decode, decode_with};
+pub use decode::decode;
 pub(super) use element_slots::element_slots;
 pub(super) use encode::check_components;
-pub use encode::{encode, encode_with};
+pub use encode::encode;
 pub use encoded_chunk::EncodedChunk;
 pub use error::ChunkFormatError;
 
-use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
 use crate::bytes;
 
 /// The version that is written.
@@ -47,20 +46,12 @@ const PALETTE_ENTRY_BYTES: usize = 8;
 const CELL_BITS: u32 = 12;
 const UUID_BYTES: usize = 16;
 
-/// No block has components.
-struct NoComponents;
-
-impl BlockLayout for NoComponents {
-    fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
-        &[]
-    }
-}
-
 /// The bytes of a part, if they are all there.
 fn part<'a>(bytes: &'a [u8], offset: usize, length: u128, part: &'static str) -> Result<&'a [u8], ChunkFormatError> {
     let rest = bytes.get(offset..).unwrap_or_default();
     let in_rest = usize::try_from(length).ok().and_then(|length| rest.get(..length));
-    in_rest.ok_or(ChunkFormatError::Truncated { offset, part, expected: length, found: rest.len() })
+    let truncated = || format!("expected {length} bytes of {part}, found {}", rest.len());
+    in_rest.ok_or_else(|| ChunkFormatError::damage(offset, truncated()))
 }
 
 /// The caller has checked that there are 8 bytes.

@@ -4,8 +4,6 @@ mod format;
 #[cfg(test)]
 mod tests;
 
-pub use format::SummaryError;
-
 use super::Column;
 use crate::block::BlockId;
 use crate::space::CHUNK_SIZE;

@@ -2,8 +2,7 @@
 
 use super::cache::CachedChunk;
 use super::{
-    ChunkAnswer, ChunkCache, ChunkNews, ChunkQuestion, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage,
-    SyncArea, SyncError, SyncWelcome,
+    ChunkCache, ChunkNews, ChunkQuestions, KnownVersion, MAX_QUESTIONS, ServerMessage, SyncArea, SyncError, SyncWelcome,
 };
 use crate::object_store::ObjectStoreError;
 use crate::space::ChunkPos;
@@ -207,7 +206,7 @@ impl SyncClient {
             if let Some(held) = self.chunks.get_mut(&chunk).filter(|held| !held.is_asked) {
                 held.is_asked = true;
                 self.unanswered += usize::from(!held.is_answered);
-                questions.push(ChunkQuestion { chunk, known: held.known });
+                questions.push((chunk, held.known));
             }
         }
         if questions.is_empty() && mem::replace(&mut self.is_area_sent, true) {
@@ -226,7 +225,9 @@ impl SyncClient {
         self.progress.message_bytes += message.len() as u64;
         match read {
             ServerMessage::Welcome(welcome) => self.take_welcome(welcome, message),
-            ServerMessage::Answers(answers) => answers.into_iter().for_each(|answer| self.take_answer(answer)),
+            ServerMessage::Answers(answers) => {
+                answers.into_iter().for_each(|(chunk, news)| self.take_answer(chunk, news))
+            }
         }
         Ok(())
     }
@@ -262,7 +263,7 @@ impl SyncClient {
         }
     }
 
-    fn take_answer(&mut self, ChunkAnswer { chunk, news }: ChunkAnswer) {
+    fn take_answer(&mut self, chunk: ChunkPos, news: ChunkNews) {
         let Some(held) = self.chunks.get_mut(&chunk) else { return };
         if let ChunkNews::Current(known) = news
             && held.known != Some(known)

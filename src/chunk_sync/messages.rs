@@ -42,23 +42,14 @@ impl KnownVersion {
     }
 }
 
-/// A client asks for one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChunkQuestion {
-    /// The chunk.
-    pub chunk: ChunkPos,
-    /// What it has of it.
-    pub known: Option<KnownVersion>,
-}
-
 /// All that a client says: where it looks, and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkQuestions {
     /// It is told of these chunks until it looks elsewhere.
     pub area: SyncArea,
-    /// At most [`MAX_QUESTIONS`], each within the area.
+    /// The chunks that it asks for, at most [`MAX_QUESTIONS`], each within the area, and what it has of them.
     #[serde(deserialize_with = "up_to::<_, _, MAX_QUESTIONS>")]
-    pub questions: Vec<ChunkQuestion>,
+    pub questions: Vec<(ChunkPos, Option<KnownVersion>)>,
 }
 
 /// What became of a chunk.
@@ -77,15 +68,6 @@ pub enum ChunkNews {
     Gone,
     /// The server cannot read it. What the client has may be right or not.
     Unreadable,
-}
-
-/// The answer to a question, or news of a chunk that was asked for before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChunkAnswer {
-    /// The chunk.
-    pub chunk: ChunkPos,
-    /// What became of it.
-    pub news: ChunkNews,
 }
 
 /// What a client must know before it can read chunks.
@@ -112,8 +94,8 @@ pub struct SyncWelcome {
 pub enum ServerMessage {
     /// The first one.
     Welcome(SyncWelcome),
-    /// What became of some chunks, at most 1,024.
-    Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_ANSWERS>")] Vec<ChunkAnswer>),
+    /// Answers to questions, and news of chunks that were asked for before: what became of each, at most 1,024.
+    Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_ANSWERS>")] Vec<(ChunkPos, ChunkNews)>),
 }
 
 impl SyncWelcome {

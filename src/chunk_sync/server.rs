@@ -1,9 +1,7 @@
 //! The server's side of one client.
 
 use super::messages::MAX_ANSWERS;
-use super::{
-    Budget, ChunkAnswer, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome,
-};
+use super::{Budget, ChunkNews, ChunkQuestions, KnownVersion, ServerMessage, SyncArea, SyncError, SyncWelcome};
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos, disc_radius};
 use rustc_hash::FxHashMap;
@@ -61,15 +59,6 @@ const TIDY: Duration = Duration::from_millis(250);
 /// After this time the server looks again where it found nothing, or nothing that it could read.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
-/// A chunk as it is on the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundChunk {
-    /// Its version, and the checksum of its bytes.
-    pub known: KnownVersion,
-    /// Its bytes, in the chunk format.
-    pub bytes: Arc<[u8]>,
-}
-
 /// What a server did for a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncServerProgress {
@@ -107,7 +96,7 @@ pub struct SyncServer {
     queue: BTreeSet<(u128, u64, ChunkPos)>,
     /// Wanted, and not found yet.
     looked_up: usize,
-    ready: VecDeque<ChunkAnswer>,
+    ready: VecDeque<(ChunkPos, ChunkNews)>,
     ready_bytes: usize,
     /// A message that waits for bytes of the budget, and the answers in it.
     held: Option<Vec<u8>>,
@@ -199,20 +188,20 @@ impl SyncServer {
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
         self.look(area);
-        for question in questions {
-            let is_near = self.area.is_some_and(|area| area.contains(question.chunk));
-            if !is_near || !self.chunk_heights.contains(&question.chunk.y) {
+        for (chunk, known) in questions {
+            let is_near = self.area.is_some_and(|area| area.contains(chunk));
+            if !is_near || !self.chunk_heights.contains(&chunk.y) {
                 continue;
             }
-            if self.interests.len() >= self.limits.chunks && !self.interests.contains_key(&question.chunk) {
+            if self.interests.len() >= self.limits.chunks && !self.interests.contains_key(&chunk) {
                 // The area has fewer chunks than the limit, so this makes room.
                 self.is_untidy = true;
                 self.tidy();
             }
             let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, found: None };
-            let interest = self.interests.entry(question.chunk).or_insert(fresh);
-            (interest.client, interest.is_asked) = (question.known, true);
-            self.queue(question.chunk, Stage::Asked);
+            let interest = self.interests.entry(chunk).or_insert(fresh);
+            (interest.client, interest.is_asked) = (known, true);
+            self.queue(chunk, Stage::Asked);
         }
         Ok(())
     }
@@ -248,8 +237,8 @@ impl SyncServer {
                 self.queue.insert(area.order(*chunk));
             }
         }
-        self.ready.retain(|answer| area.contains(answer.chunk));
-        self.ready_bytes = self.ready.iter().map(answer_bytes).sum();
+        self.ready.retain(|(chunk, _)| area.contains(*chunk));
+        self.ready_bytes = self.ready.iter().map(|(_, news)| answer_bytes(news)).sum();
     }
 
     /// Where the client looks.
@@ -314,13 +303,12 @@ impl SyncServer {
     }
 
     fn tell(&mut self, chunk: ChunkPos, news: ChunkNews) {
-        let answer = ChunkAnswer { chunk, news };
-        self.ready_bytes += answer_bytes(&answer);
-        self.ready.push_back(answer);
+        self.ready_bytes += answer_bytes(&news);
+        self.ready.push_back((chunk, news));
     }
 
-    /// What a chunk that was wanted is; `None` if there is none, an error if it cannot be read.
-    pub fn found(&mut self, chunk: ChunkPos, found: Result<Option<FoundChunk>, ()>) {
+    /// What a chunk that was wanted is, and its bytes in the chunk format; `None` if there is none, an error if it cannot be read.
+    pub fn found(&mut self, chunk: ChunkPos, found: Result<Option<(KnownVersion, Arc<[u8]>)>, ()>) {
         self.looked_up = self.looked_up.saturating_sub(1);
         let Some(interest) = self.interests.get_mut(&chunk) else { return };
         // It came back into the area meanwhile, and is looked up once more.
@@ -331,12 +319,12 @@ impl SyncServer {
         let is_asked = mem::take(&mut interest.is_asked);
         let was_missing = interest.is_missing();
         interest.found = Some(match &found {
-            Ok(found) => Ok(found.as_ref().map(|found| found.known)),
+            Ok(found) => Ok(found.as_ref().map(|(known, _)| *known)),
             Err(()) => Err(()),
         });
         let has_come = was_missing && !interest.is_missing();
         let news = match found {
-            Ok(Some(FoundChunk { known, bytes })) => {
+            Ok(Some((known, bytes))) => {
                 let is_known = interest.client.replace(known) == Some(known);
                 match is_known {
                     true if is_asked => Some(ChunkNews::Current(known)),
@@ -428,13 +416,13 @@ impl SyncServer {
     fn next_answers(&mut self) -> Option<Vec<u8>> {
         let (mut answers, mut bytes) = (Vec::new(), 0);
         while answers.len() < MAX_ANSWERS
-            && let Some(answer) = self.ready.front()
+            && let Some((_, news)) = self.ready.front()
         {
-            let more = answer_bytes(answer);
+            let more = answer_bytes(news);
             if bytes + more > MESSAGE_BYTES && !answers.is_empty() {
                 break;
             }
-            match answer.news {
+            match news {
                 ChunkNews::Current(_) => self.progress.current += 1,
                 ChunkNews::Chunk { .. } => self.progress.sent += 1,
                 ChunkNews::Gone | ChunkNews::Unreadable => {}
@@ -458,7 +446,6 @@ impl SyncServer {
 }
 
 /// About what it takes in a message.
-fn answer_bytes(answer: &ChunkAnswer) -> usize {
-    let ChunkAnswer { news, .. } = answer;
+fn answer_bytes(news: &ChunkNews) -> usize {
     16 + if let ChunkNews::Chunk { bytes, .. } = news { bytes.len() } else { 0 }
 }

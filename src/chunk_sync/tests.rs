@@ -102,10 +102,8 @@ impl Wire {
         self.looked_up.push_back(self.server.wanted(64));
         while self.looked_up.len() > self.latency {
             for chunk in self.looked_up.pop_front().unwrap() {
-                let found = self.world.get(&chunk).map(|(version, bytes)| FoundChunk {
-                    known: KnownVersion::of(*version, bytes),
-                    bytes: bytes.clone(),
-                });
+                let found =
+                    self.world.get(&chunk).map(|(version, bytes)| (KnownVersion::of(*version, bytes), bytes.clone()));
                 self.server.found(chunk, Ok(found));
             }
         }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -129,11 +129,11 @@ impl GroupWriter<'_> {
         let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
         let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
         if let Some(PackedGroup { part, .. }) = &packed {
-            let is_there = |chunk: ChunkPos| part.chunks >> ClusterScale::Small.place(chunk) & 1 == 1;
+            let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
             let unpacked = part.unpack();
             let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(Unpacked::values).collect();
             for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
-                let value = values.remove(&ClusterScale::Small.place(*pos)).unwrap_or(&LOST_CHUNK);
+                let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
                 *stored = is_there(*pos).then(|| value.to_vec());
             }
         }

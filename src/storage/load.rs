@@ -7,7 +7,6 @@ use super::{
     values::block_ticks,
 };
 use crate::block::BlockId;
-use crate::chunk::format::cluster::ClusterScale;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use std::collections::BTreeMap;
@@ -181,7 +180,7 @@ impl WorldStore {
             let range = keys::chunk_cube_range(dimension, column.chunk(bottom), shift);
             let is_empty = |tier: &Tier| {
                 // Of a part of a cold cube only the value could tell.
-                if *tier == Tier::Cold && shift < ClusterScale::Large.edge().ilog2() {
+                if *tier == Tier::Cold && shift < 4 {
                     return Ok(false);
                 }
                 match self.store.scan(tier.family(), &range.start..&range.end, 1) {

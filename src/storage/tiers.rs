@@ -14,7 +14,7 @@ mod tests;
 pub(super) mod tier;
 
 use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use chunk_group::GROUP_VOLUME;
 use cluster::{LARGEST_CLUSTER, Part, Parts};
@@ -215,7 +215,7 @@ impl WorldStore {
         let Some(PackedGroup { tier, part }) = PackedGroups::new(self).find(ChunkGroup::of(dimension, pos))? else {
             return Ok(None);
         };
-        let place = ClusterScale::Small.place(pos);
+        let place = cluster_place(pos);
         if part.chunks >> place & 1 == 0 {
             return Ok(None);
         }
@@ -387,7 +387,7 @@ impl WorldStore {
     fn pack_values(&self, values: &[KeyValue]) -> Result<Option<Part<'static>>, StoreError> {
         let place = |key: &[u8]| {
             let (_, chunk) = self.parsed(Family::Chunks, key, keys::parse_chunk_key)?;
-            Ok(ClusterScale::Small.place(chunk))
+            Ok(cluster_place(chunk))
         };
         // A value without bytes is none to a cluster, and must still be known as damaged.
         fn bytes((_, value): &KeyValue) -> &[u8] {

@@ -128,7 +128,9 @@ impl Generator for Treasure {
         let (chest, lock) = (request.block("game:chest")?, request.blocks.component("game:lock").unwrap());
         let chunk = column.chunk_mut(0);
         chunk.set_block(place.in_chunk(), chest);
-        chunk.set_component_as(request.blocks, place.in_chunk(), 0, lock, &(request.column.x as u32)).unwrap();
+        chunk
+            .set_component(request.blocks, place.in_chunk(), 0, lock, &(request.column.x as u32).to_le_bytes())
+            .unwrap();
         Ok(column)
     }
 }

@@ -4,8 +4,8 @@
 use crate::meter::peak_bytes;
 use crate::support::*;
 use bevy_terrane::block::BlockRegistry;
-use bevy_terrane::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_cluster};
-use bevy_terrane::chunk::format::{EncodedChunk, decode_with, encode_with};
+use bevy_terrane::chunk::format::cluster::{decode_cluster, encode_cluster};
+use bevy_terrane::chunk::format::{EncodedChunk, decode, encode};
 use bevy_terrane::chunk::{ColumnSummary, Detail};
 use bevy_terrane::object_store::{ObjectBatch, ObjectStore, ObjectStoreOptions};
 use bevy_terrane::prelude::*;
@@ -131,22 +131,22 @@ fn chunks() -> Vec<Chunk> {
 
 fn encoded_chunks() -> Vec<Vec<u8>> {
     let (blocks, ..) = blocks();
-    let encode = |chunk: &Chunk| {
+    let encoded = |chunk: &Chunk| {
         let mut bytes = Vec::new();
-        encode_with(&blocks, chunk, &[Uuid::from_u128(3)], &mut bytes).unwrap();
+        encode(&blocks, chunk, &[Uuid::from_u128(3)], &mut bytes).unwrap();
         bytes
     };
-    chunks().iter().map(encode).collect()
+    chunks().iter().map(encoded).collect()
 }
 
 #[test]
 fn chunks_of_any_bytes_are_read_or_refused() {
     let (blocks, ..) = blocks();
     fuzz("chunk", MEBIBYTE, &encoded_chunks(), |bytes| {
-        if let Ok(decoded) = decode_with(&blocks, bytes) {
+        if let Ok(decoded) = decode(&blocks, bytes) {
             let mut again = Vec::new();
-            encode_with(&blocks, &decoded.chunk, &decoded.entities, &mut again).unwrap();
-            assert_eq!(decode_with(&blocks, &again).as_ref(), Ok(&decoded));
+            encode(&blocks, &decoded.0, &decoded.1, &mut again).unwrap();
+            assert_eq!(decode(&blocks, &again).as_ref(), Ok(&decoded));
         }
     });
 }
@@ -156,17 +156,17 @@ fn parts_of_chunks_of_any_bytes_are_read_or_refused() {
     let (blocks, _, components) = blocks();
     fuzz("part of a chunk", MEBIBYTE, &encoded_chunks(), |bytes| {
         let Ok(encoded) = EncodedChunk::new(bytes) else { return };
-        let whole = decode_with(&blocks, bytes);
+        let whole = decode(&blocks, bytes);
         for at in [[0, 0, 0], [1, 2, 3], [15, 0, 9], [15, 15, 15]] {
             for layer in 0..5 {
                 let block = encoded.block_at(at, layer);
-                if let Ok(whole) = &whole {
-                    assert_eq!(block, Ok(whole.chunk.block_at(at, layer)));
+                if let Ok((whole, _)) = &whole {
+                    assert_eq!(block, Ok(whole.block_at(at, layer)));
                 }
                 for component in components {
                     let value = encoded.component(&blocks, at, layer, component);
-                    if let Ok(whole) = &whole {
-                        assert_eq!(value.unwrap(), whole.chunk.component(at, layer, component));
+                    if let Ok((whole, _)) = &whole {
+                        assert_eq!(value.unwrap(), whole.component(at, layer, component));
                     }
                 }
             }
@@ -178,18 +178,12 @@ fn parts_of_chunks_of_any_bytes_are_read_or_refused() {
 #[test]
 fn clusters_of_any_bytes_are_read_or_refused() {
     let chunks = encoded_chunks();
-    let clusters = [ClusterScale::Small, ClusterScale::Large].map(|scale| {
-        let mut bytes = Vec::new();
-        encode_cluster(scale, |place| chunks.get(place % 9).map(Vec::as_slice).filter(|_| place < 30), &mut bytes);
-        bytes
-    });
-    fuzz("cluster", MEBIBYTE, &clusters, |bytes| {
-        let Ok(cluster) = EncodedCluster::new(bytes) else { return };
-        let listed: usize = cluster.chunks().filter_map(Result::ok).map(|(_, chunk)| chunk.len()).sum();
+    let mut cluster = Vec::new();
+    encode_cluster(|place| chunks.get(place % 9).map(Vec::as_slice).filter(|_| place < 30), &mut cluster);
+    fuzz("cluster", MEBIBYTE, &[cluster], |bytes| {
+        let Ok(chunks) = decode_cluster(bytes) else { return };
+        let listed: usize = chunks.iter().map(|(_, chunk)| chunk.len()).sum();
         assert!(listed <= bytes.len(), "no byte is in two chunks");
-        for place in [0, 1, 63, cluster.scale().volume() - 1] {
-            let _ = cluster.chunk(place);
-        }
     });
 }
 

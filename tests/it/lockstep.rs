@@ -91,7 +91,7 @@ fn run(region_threads: usize) -> (String, Vec<u8>) {
     let mut blocks = Vec::new();
     for (_, column) in &columns {
         for (_, chunk) in column.chunks() {
-            encode(chunk, &[], &mut blocks);
+            encode(&(), chunk, &[], &mut blocks).unwrap();
         }
     }
     let text = format!(

@@ -50,7 +50,7 @@ fn chunks() -> Vec<Vec<u8>> {
         let (x, z, y) = (number / EDGE / EDGE, number / EDGE % EDGE, number % EDGE);
         let chunk = terrain::chunk(&blocks, ChunkPos::new(x, y, z));
         let mut bytes = Vec::new();
-        encode(&chunk, &[], &mut bytes);
+        encode(&(), &chunk, &[], &mut bytes).expect("it has no components");
         bytes
     };
     (0..EDGE.pow(3)).map(encode).collect()

@@ -1,34 +1,21 @@
 //! Numbers of any width, packed.
 
-/// Appends numbers of any width, least significant bit first.
-pub(super) struct BitWriter<'a> {
-    out: &'a mut Vec<u8>,
-    pending: u64,
-    length: u32,
-}
-
-impl<'a> BitWriter<'a> {
-    pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, pending: 0, length: 0 }
-    }
-
-    /// Appends a number that fits into `bits`, which are 32 at most.
-    pub fn write(&mut self, number: u64, bits: u32) {
+/// Appends numbers with so many bits each, least significant bit first. A number fits into its bits, which are 32 at most.
+/// The last byte is filled up with zeros.
+pub(super) fn put_bits(out: &mut Vec<u8>, numbers: impl Iterator<Item = (u64, u32)>) {
+    let (mut pending, mut length) = (0_u64, 0);
+    for (number, bits) in numbers {
         debug_assert!(bits <= 32 && number < 1 << bits);
-        self.pending |= number << self.length;
-        self.length += bits;
-        while self.length >= 8 {
-            self.out.push(self.pending as u8);
-            self.pending >>= 8;
-            self.length -= 8;
+        pending |= number << length;
+        length += bits;
+        while length >= 8 {
+            out.push(pending as u8);
+            pending >>= 8;
+            length -= 8;
         }
     }
-
-    /// Fills the last byte up.
-    pub fn finish(self) {
-        if self.length > 0 {
-            self.out.push(self.pending as u8);
-        }
+    if length > 0 {
+        out.push(pending as u8);
     }
 }
 

@@ -32,7 +32,10 @@ impl<'a> ArrayBytes<'a> {
         }
         let offset_bytes = part(bytes, offset, 1, "bytes per offset")?[0];
         if !(1..=8).contains(&offset_bytes) {
-            return Err(ChunkFormatError::OffsetBytes { offset, found: offset_bytes });
+            return Err(ChunkFormatError::damage(
+                offset,
+                format!("expected 1 to 8 bytes per offset, found {offset_bytes}"),
+            ));
         }
         let (offsets_at, offset_bytes) = (offset + 1, usize::from(offset_bytes));
         let offsets = part(bytes, offsets_at, (count as u128 + 1) * offset_bytes as u128, "component offsets")?;
@@ -41,7 +44,7 @@ impl<'a> ArrayBytes<'a> {
         let data = part(bytes, data_at, length.into(), "component data")?;
         let first = number_at(offsets, 0, offset_bytes);
         if first != 0 {
-            return Err(ChunkFormatError::DataOffset { offset: offsets_at, least: 0, most: 0, found: first });
+            return Err(ChunkFormatError::damage(offsets_at, format!("expected an offset of 0, found {first}")));
         }
         Ok((Self::Variable { offset_bytes, offsets, offsets_at, data }, data_at + data.len()))
     }
@@ -53,11 +56,9 @@ impl<'a> ArrayBytes<'a> {
             Self::Variable { offset_bytes, offsets, offsets_at, data } => {
                 let least = number_at(offsets, rank, offset_bytes);
                 let found = number_at(offsets, rank + 1, offset_bytes);
-                data.get(least as usize..found as usize).ok_or(ChunkFormatError::DataOffset {
-                    offset: offsets_at + (rank + 1) * offset_bytes,
-                    least,
-                    most: data.len() as u64,
-                    found,
+                data.get(least as usize..found as usize).ok_or_else(|| {
+                    let what = format!("expected an offset of {least} to {}, found {found}", data.len());
+                    ChunkFormatError::damage(offsets_at + (rank + 1) * offset_bytes, what)
                 })
             }
         }

@@ -1,13 +1,10 @@
 //! From bytes to a chunk.
 
-use super::bits::bits_at;
 use super::component_array::ArrayBytes;
-use super::element_slots::{ElementSlots, element_slots};
-use super::{ChunkFormatError, EncodedChunk, NoComponents};
-use crate::block::BlockLayout;
-use crate::chunk::component_arrays::{ComponentArray, Components};
-use crate::chunk::extras::Extras;
-use crate::chunk::layer_lists::Layers;
+use super::element_slots::element_slots;
+use super::{ChunkFormatError, EncodedChunk};
+use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
+use crate::chunk::extras::{ComponentArray, Slot, Value};
 use crate::chunk::packed_ids::{MAX_BITS, PackedIds, all_below};
 use crate::chunk::palette::Palette;
 use crate::chunk::{Chunk, Content, Mixed};
@@ -17,39 +14,19 @@ use uuid::Uuid;
 /// Up to so many entries, looking each of them up finds repetitions faster than sorting does.
 const LARGEST_SEARCHED: usize = 64;
 
-/// What the bytes of a chunk hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodedChunk {
-    /// The blocks with their layers and components.
-    pub chunk: Chunk,
-    /// The entities stored with the chunk.
-    pub entities: Vec<Uuid>,
-}
-
-/// Reads one chunk, whose blocks have no components, from exactly these bytes.
-///
-/// Palettes that repeat a block or have unused entries are fine. Memory is only asked for after its length was checked
-/// against the bytes that are there.
-pub fn decode(bytes: &[u8]) -> Result<DecodedChunk, ChunkFormatError> {
-    decode_with(&NoComponents, bytes)
-}
-
-/// Reads one chunk from exactly these bytes, with the layout that it was written with.
+/// Reads one chunk, and the entities stored with it, from exactly these bytes, with the layout that it was written with.
 ///
 /// Palettes that repeat a block or have unused entries, layers in any order of cells and components in any order are fine.
 /// Memory is only asked for after its length was checked against the bytes that are there.
-pub fn decode_with(layout: &impl BlockLayout, bytes: &[u8]) -> Result<DecodedChunk, ChunkFormatError> {
+pub fn decode(layout: &impl BlockLayout, bytes: &[u8]) -> Result<(Chunk, Vec<Uuid>), ChunkFormatError> {
     let encoded = EncodedChunk::new(bytes)?;
     let mut chunk = Chunk { content: decode_blocks(&encoded)?, extras: None };
     let layers = decode_layers(&encoded)?;
     if !layers.is_empty() {
-        chunk.extras = Some(Box::new(Extras { layers, components: Components::default() }));
+        chunk.extras.get_or_insert_default().layers = layers;
     }
     let components = decode_components(&encoded, element_slots(&chunk, layout))?;
-    if !components.is_empty() {
-        chunk.extras.get_or_insert_default().components = components;
-    }
-    Ok(DecodedChunk { chunk, entities: encoded.entities().collect() })
+    Ok((chunk.with_arrays(components), encoded.entities().collect()))
 }
 
 fn decode_blocks(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
@@ -75,12 +52,7 @@ fn decode_blocks(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
 
 /// The slow way, for palettes that no chunk in memory has.
 fn decode_each_block(encoded: &EncodedChunk) -> Result<Content, ChunkFormatError> {
-    let mut blocks = Vec::with_capacity(CHUNK_VOLUME);
-    for cell in 0..CHUNK_VOLUME {
-        let bit = cell * encoded.bits as usize;
-        let local_id = bits_at(encoded.blocks, bit, encoded.bits);
-        blocks.push(encoded.block_of(local_id, encoded.blocks_at + bit / 8)?);
-    }
+    let blocks: Vec<BlockId> = (0..CHUNK_VOLUME).map(|cell| encoded.block_in(cell)).collect::<Result<_, _>>()?;
     let mut blocks = blocks.into_iter();
     Ok(Chunk::from_fn(|_| blocks.next().unwrap_or_default()).content)
 }
@@ -94,59 +66,48 @@ fn has_repetitions(palette: &Palette) -> bool {
     sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-fn decode_layers(encoded: &EncodedChunk) -> Result<Layers, ChunkFormatError> {
+fn decode_layers(encoded: &EncodedChunk) -> Result<Vec<(Slot, BlockId)>, ChunkFormatError> {
     let mut entries = Vec::new();
-    for entry in encoded.layered_entries() {
-        entries.push((entry.cell as u16, encoded.block_of(entry.local_id, entry.offset)?, entry.offset));
+    for (cell, local_id, offset) in encoded.layered_entries() {
+        entries.push((cell, encoded.block_of(local_id, offset)?, offset));
     }
     // Stable, since the entries of a cell come by layer.
     entries.sort_by_key(|(cell, ..)| *cell);
     let too_deep = entries.chunk_by(|a, b| a.0 == b.0).filter_map(|cell| cell.get(usize::from(u8::MAX)));
-    match too_deep.map(|(.., offset)| *offset).min() {
-        Some(offset) => Err(ChunkFormatError::TooManyLayers { offset }),
-        None => Ok(Layers::from_ascending(entries.iter().map(|(cell, block, _)| (*cell, *block)))),
+    if let Some(offset) = too_deep.map(|(.., offset)| *offset).min() {
+        let what = format!("expected at most {} blocks above layer 0 in a cell, found one more", u8::MAX);
+        return Err(ChunkFormatError::damage(offset, what));
     }
+    let cells = entries.chunk_by(|a, b| a.0 == b.0);
+    Ok(cells
+        .flat_map(|cell| (1..=u8::MAX).zip(cell).map(|(layer, (cell, block, _))| (Slot::new(*cell, layer), *block)))
+        .collect())
 }
 
-fn decode_components(encoded: &EncodedChunk, expected: Vec<ElementSlots>) -> Result<Components, ChunkFormatError> {
-    let mut arrays = Vec::new();
-    let mut is_read = vec![false; expected.len()];
+fn decode_components(
+    encoded: &EncodedChunk,
+    mut expected: Vec<(BlockComponentLayout, Vec<Slot>)>,
+) -> Result<Vec<ComponentArray>, ChunkFormatError> {
+    let mut arrays: Vec<ComponentArray> = Vec::new();
     let mut offset = encoded.components_at;
     while let Some((component, array_at)) = encoded.component_number(offset)? {
-        let place = expected.binary_search_by_key(&component, |expected| expected.layout.id);
-        let place = place.map_err(|_| ChunkFormatError::UnknownComponent { offset, component })?;
-        if std::mem::replace(&mut is_read[place], true) {
-            return Err(ChunkFormatError::RepeatedComponent { offset, component });
-        }
-        let ElementSlots { layout, slots } = &expected[place];
-        let bytes = &encoded.bytes[..encoded.components_end];
-        let (array, end) = ArrayBytes::read(bytes, array_at, *layout, slots.len())?;
-        decode_array(&array, &expected[place], &mut arrays)?;
+        let Some(place) = expected.iter().position(|(layout, _)| layout.id == component) else {
+            let what = match arrays.iter().any(|array| array.layout.id == component) {
+                true => format!("found the component {component} again"),
+                false => format!("expected a component of a block in the chunk, found {component}"),
+            };
+            return Err(ChunkFormatError::damage(offset, what));
+        };
+        let (layout, slots) = expected.remove(place);
+        let (array, end) = ArrayBytes::read(encoded.component_bytes(), array_at, layout, slots.len())?;
+        let values = (0..slots.len()).map(|rank| array.value(rank)).collect::<Result<Vec<_>, _>>()?;
+        arrays.push(ComponentArray::new(layout, slots, values.into_iter().map(Value::Bytes)));
         offset = end;
     }
-    let missing = is_read.iter().position(|is_read| !is_read).map(|place| expected[place].layout.id);
-    match missing {
-        Some(component) => Err(ChunkFormatError::MissingComponent { offset, component }),
-        None => Ok(Components::from_arrays(arrays)),
+    if let Some((layout, _)) = expected.first() {
+        let what = format!("expected the component {}, found the end of the components", layout.id);
+        return Err(ChunkFormatError::damage(offset, what));
     }
-}
-
-/// Divides an array by layer.
-fn decode_array(
-    array: &ArrayBytes,
-    ElementSlots { layout, slots }: &ElementSlots,
-    arrays: &mut Vec<ComponentArray>,
-) -> Result<(), ChunkFormatError> {
-    let mut elements = Vec::with_capacity(slots.len());
-    for (rank, slot) in slots.iter().enumerate() {
-        elements.push((*slot, array.value(rank)?));
-    }
-    // Stable, so that the cells of each layer ascend.
-    elements.sort_by_key(|(slot, _)| slot.layer);
-    for elements in elements.chunk_by(|(a, _), (b, _)| a.layer == b.layer) {
-        let cells: Vec<u16> = elements.iter().map(|(slot, _)| slot.cell).collect();
-        let values = elements.iter().map(|(_, value)| *value);
-        arrays.push(ComponentArray::from_ascending(*layout, elements[0].0.layer, &cells, values));
-    }
-    Ok(())
+    arrays.sort_unstable_by_key(|array| array.layout);
+    Ok(arrays)
 }

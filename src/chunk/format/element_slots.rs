@@ -1,35 +1,25 @@
 //! Which blocks of a chunk have which component, in the order of its array.
 
 use crate::block::{BlockComponentLayout, BlockLayout};
+use crate::chunk::extras::Slot;
 use crate::chunk::{Chunk, Content};
 use crate::space::CHUNK_VOLUME;
 
-/// A block in a chunk. Ordered like the elements of a component's array: by cell, the layer fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::chunk) struct Slot {
-    pub cell: u16,
-    pub layer: u8,
-}
-
-/// The blocks that have a component, in the order of its array.
-#[derive(Debug)]
-pub(in crate::chunk) struct ElementSlots {
-    pub layout: BlockComponentLayout,
-    pub slots: Vec<Slot>,
-}
-
-/// All components of a chunk's blocks, by ascending number.
-pub(in crate::chunk) fn element_slots(chunk: &Chunk, layout: &impl BlockLayout) -> Vec<ElementSlots> {
-    let mut components: Vec<ElementSlots> = Vec::new();
+/// All components of a chunk's blocks, by ascending number, with the blocks that have each, in the order of its array.
+pub(in crate::chunk) fn element_slots(
+    chunk: &Chunk,
+    layout: &impl BlockLayout,
+) -> Vec<(BlockComponentLayout, Vec<Slot>)> {
+    let mut components: Vec<(BlockComponentLayout, Vec<Slot>)> = Vec::new();
     for (slot, layouts) in carriers(chunk, layout) {
         for layout in layouts {
-            match components.iter_mut().find(|component| component.layout.id == layout.id) {
-                Some(component) => component.slots.push(slot),
-                None => components.push(ElementSlots { layout: *layout, slots: vec![slot] }),
+            match components.iter_mut().find(|(known, _)| known.id == layout.id) {
+                Some((_, slots)) => slots.push(slot),
+                None => components.push((*layout, vec![slot])),
             }
         }
     }
-    components.sort_unstable_by_key(|component| component.layout.id);
+    components.sort_unstable_by_key(|(layout, _)| layout.id);
     components
 }
 
@@ -44,10 +34,9 @@ fn carriers<'a>(chunk: &Chunk, layout: &'a impl BlockLayout) -> Vec<(Slot, &'a [
             carriers.push((Slot { cell, layer: 0 }, by_local_id[usize::from(id)]));
         }
     }
-    if let Some(extras) = &chunk.extras {
-        let layered = extras.layers.iter().map(|(cell, layer, block)| (cell as u16, layer, layout.components(block)));
-        let layered = layered.filter(|(_, _, components)| !components.is_empty());
-        carriers.extend(layered.map(|(cell, layer, components)| (Slot { cell, layer }, components)));
+    if !chunk.layers().is_empty() {
+        let layered = chunk.layers().iter().map(|(slot, block)| (*slot, layout.components(*block)));
+        carriers.extend(layered.filter(|(_, components)| !components.is_empty()));
         carriers.sort_unstable_by_key(|(slot, _)| *slot);
     }
     carriers

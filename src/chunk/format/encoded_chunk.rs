@@ -21,13 +21,13 @@ const COUNTED_ONE_BY_ONE: usize = 8;
 /// ```
 /// # use bevy_terrane::{block::BlockId, chunk::{Chunk, format::{EncodedChunk, encode}}};
 /// let mut bytes = Vec::new();
-/// encode(&Chunk::uniform(BlockId::new(7)), &[], &mut bytes);
+/// encode(&(), &Chunk::uniform(BlockId::new(7)), &[], &mut bytes)?;
 /// assert_eq!(EncodedChunk::new(&bytes)?.block([1, 2, 3])?, BlockId::new(7));
-/// # Ok::<_, bevy_terrane::chunk::format::ChunkFormatError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct EncodedChunk<'a> {
-    pub(super) bytes: &'a [u8],
+    bytes: &'a [u8],
     /// Every entry is known to be a block id.
     pub(super) palette: &'a [[u8; PALETTE_ENTRY_BYTES]],
     /// Of a local id.
@@ -38,16 +38,8 @@ pub struct EncodedChunk<'a> {
     layers_at: usize,
     layered_count: usize,
     pub(super) components_at: usize,
-    pub(super) components_end: usize,
+    components_end: usize,
     entities: &'a [[u8; UUID_BYTES]],
-}
-
-/// An entry of the layers.
-pub(super) struct LayeredEntry {
-    /// The byte with its first bit.
-    pub offset: usize,
-    pub cell: usize,
-    pub local_id: u64,
 }
 
 impl<'a> EncodedChunk<'a> {
@@ -68,8 +60,9 @@ impl<'a> EncodedChunk<'a> {
         let layers = part(bytes, layers_at, layers_length, "layers")?;
 
         let components_at = layers_at + layers.len();
-        let wrong_offset =
-            |offset, part, found| ChunkFormatError::PartOffset { offset, part, expected: components_at, found };
+        let wrong_offset = |at, part, found: u64| {
+            ChunkFormatError::damage(at, format!("expected the {part} at {components_at}, found the offset {found}"))
+        };
         let found = u64_at(header, COMPONENT_OFFSET_AT);
         if found != components_at as u64 {
             return Err(wrong_offset(COMPONENT_OFFSET_AT, "components", found));
@@ -101,7 +94,12 @@ impl<'a> EncodedChunk<'a> {
     /// # Panics
     /// If a coordinate is not below 16, as with a slice.
     pub fn block(&self, position: [usize; 3]) -> Result<BlockId, ChunkFormatError> {
-        let bit = cell(position) * self.bits as usize;
+        self.block_in(cell(position))
+    }
+
+    /// The block of a cell.
+    pub(super) fn block_in(&self, cell: usize) -> Result<BlockId, ChunkFormatError> {
+        let bit = cell * self.bits as usize;
         self.block_of(bits_at(self.blocks, bit, self.bits), self.blocks_at + bit / 8)
     }
 
@@ -111,9 +109,9 @@ impl<'a> EncodedChunk<'a> {
     /// If a coordinate is not below 16, as with a slice.
     pub fn block_at(&self, position: [usize; 3], layer: u8) -> Result<Option<BlockId>, ChunkFormatError> {
         let Some(place) = usize::from(layer).checked_sub(1) else { return self.block(position).map(Some) };
-        let cell = cell(position);
-        let entry = self.layered_entries().filter(|entry| entry.cell == cell).nth(place);
-        entry.map(|entry| self.block_of(entry.local_id, entry.offset)).transpose()
+        let wanted = cell(position);
+        let entry = self.layered_entries().filter(|(cell, ..)| *cell == wanted).nth(place);
+        entry.map(|(_, local_id, offset)| self.block_of(local_id, offset)).transpose()
     }
 
     /// The bytes of a component of the block in a layer. `None` if its type does not have it, or there is no such block.
@@ -136,15 +134,18 @@ impl<'a> EncodedChunk<'a> {
         while let Some((id, array_at)) = self.component_number(offset)? {
             if id == component {
                 let (before, count) = self.count_elements(&ids, layout, *wanted, cell(position), layer);
-                let (array, _) = ArrayBytes::read(&self.bytes[..self.components_end], array_at, *wanted, count)?;
+                let (array, _) = ArrayBytes::read(self.component_bytes(), array_at, *wanted, count)?;
                 return array.value(before).map(Some);
             }
-            let other =
-                self.layout_of(layout, id).ok_or(ChunkFormatError::UnknownComponent { offset, component: id })?;
+            let Some(other) = self.layout_of(layout, id) else {
+                let what = format!("expected a component of a block in the chunk, found {id}");
+                return Err(ChunkFormatError::damage(offset, what));
+            };
             let (_, count) = self.count_elements(&ids, layout, other, 0, 0);
-            offset = ArrayBytes::read(&self.bytes[..self.components_end], array_at, other, count)?.1;
+            offset = ArrayBytes::read(self.component_bytes(), array_at, other, count)?.1;
         }
-        Err(ChunkFormatError::MissingComponent { offset, component })
+        let what = format!("expected the component {component}, found the end of the components");
+        Err(ChunkFormatError::damage(offset, what))
     }
 
     /// The entities stored with the chunk.
@@ -161,28 +162,33 @@ impl<'a> EncodedChunk<'a> {
             return Ok(None);
         }
         let length = size_of::<u64>();
-        let number = part(&self.bytes[..self.components_end], offset, length as u128, "component number")?;
+        let number = part(self.component_bytes(), offset, length as u128, "component number")?;
         Ok(Some((BlockComponentId::new(u64_at(number, 0)), offset + length)))
     }
 
-    /// The blocks above layer 0, as they come in the bytes.
-    pub(super) fn layered_entries(&self) -> impl Iterator<Item = LayeredEntry> {
+    /// The bytes up to the end of the components.
+    pub(super) fn component_bytes(&self) -> &'a [u8] {
+        &self.bytes[..self.components_end]
+    }
+
+    /// The cells and local ids of the blocks above layer 0, as they come in the bytes, and the byte with the first bit of
+    /// each.
+    pub(super) fn layered_entries(&self) -> impl Iterator<Item = (usize, u64, usize)> {
         let bits = (CELL_BITS + self.bits) as usize;
         (0..self.layered_count).map(move |number| {
             let bit = number * bits;
-            LayeredEntry {
-                offset: self.layers_at + bit / 8,
-                cell: bits_at(self.layers, bit, CELL_BITS) as usize,
-                local_id: bits_at(self.layers, bit + CELL_BITS as usize, self.bits),
-            }
+            let local_id = bits_at(self.layers, bit + CELL_BITS as usize, self.bits);
+            (bits_at(self.layers, bit, CELL_BITS) as usize, local_id, self.layers_at + bit / 8)
         })
     }
 
     pub(super) fn block_of(&self, local_id: u64, offset: usize) -> Result<BlockId, ChunkFormatError> {
         let palette_count = self.palette.len();
         let place = usize::try_from(local_id).ok().filter(|place| *place < palette_count);
-        let place = place.ok_or(ChunkFormatError::LocalId { offset, palette_count, found: local_id })?;
-        Ok(self.palette_block(place))
+        place.map(|place| self.palette_block(place)).ok_or_else(|| {
+            let what = format!("expected a local id below the palette count of {palette_count}, found {local_id}");
+            ChunkFormatError::damage(offset, what)
+        })
     }
 
     pub(super) fn palette_block(&self, place: usize) -> BlockId {
@@ -225,13 +231,13 @@ impl<'a> EncodedChunk<'a> {
             before += usize::from(carries(id));
         }
         let mut layers_passed = 0;
-        for entry in self.layered_entries() {
-            let is_below = entry.cell == cell && {
+        for (other, local_id, _) in self.layered_entries() {
+            let is_below = other == cell && {
                 layers_passed += 1;
                 layers_passed < usize::from(layer)
             };
-            if carries(entry.local_id) {
-                before += usize::from(entry.cell < cell || is_below);
+            if carries(local_id) {
+                before += usize::from(other < cell || is_below);
                 count += 1;
             }
         }
@@ -264,13 +270,14 @@ fn count_of(ids: &[u16], id: u16) -> usize {
 
 fn read_palette(bytes: &[u8], count: u64) -> Result<&[[u8; PALETTE_ENTRY_BYTES]], ChunkFormatError> {
     if count == 0 {
-        return Err(ChunkFormatError::EmptyPalette { offset: PALETTE_COUNT_AT });
+        return Err(ChunkFormatError::damage(PALETTE_COUNT_AT, "expected a palette count of 1 or more, found 0"));
     }
     let palette = part(bytes, HEADER_BYTES, u128::from(count) * PALETTE_ENTRY_BYTES as u128, "palette")?.as_chunks().0;
     for (place, entry) in palette.iter().enumerate() {
         let found = u64::from_le_bytes(*entry);
         if found > u64::from(u32::MAX) {
-            return Err(ChunkFormatError::BlockId { offset: HEADER_BYTES + place * PALETTE_ENTRY_BYTES, found });
+            let what = format!("expected a block id below 2^32, found {found}");
+            return Err(ChunkFormatError::damage(HEADER_BYTES + place * PALETTE_ENTRY_BYTES, what));
         }
     }
     Ok(palette)
@@ -283,6 +290,6 @@ fn read_entities(bytes: &[u8], offset: usize) -> Result<&[[u8; UUID_BYTES]], Chu
     let end = offset + entities.len();
     match bytes.len() - end {
         0 => Ok(entities.as_chunks().0),
-        found => Err(ChunkFormatError::TrailingBytes { offset: end, found }),
+        found => Err(ChunkFormatError::damage(end, format!("expected the end, found {found} more bytes"))),
     }
 }

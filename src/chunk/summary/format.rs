@@ -11,8 +11,8 @@
 
 use super::{ColumnSummary, Detail, SummaryCell};
 use crate::block::BlockId;
-use crate::bytes::{ReadError, Reader, put_number, put_signed};
-use thiserror::Error;
+use crate::bytes::{Reader, put_number, put_signed};
+use crate::chunk::format::ChunkFormatError;
 
 pub(super) const VERSION: u8 = 1;
 
@@ -45,25 +45,26 @@ impl ColumnSummary {
     }
 
     /// Reads the binary form.
-    pub fn decode(bytes: &[u8]) -> Result<Self, SummaryError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, ChunkFormatError> {
         let mut reader = Reader::new(bytes);
         let version = reader.byte()?;
         if version != VERSION {
-            return Err(SummaryError::Version { found: version });
+            return Err(ChunkFormatError::Version { found: version.into() });
         }
         let level = reader.byte()?;
         if level > Detail::COARSEST.0 {
-            return Err(SummaryError::Detail { found: level });
+            let what = format!("expected a detail of {} or less, found {level}", Detail::COARSEST.0);
+            return Err(ChunkFormatError::damage(1, what));
         }
         let detail = Detail(level);
         let count = detail.cells() * detail.cells();
         let length = number_below(&mut reader, count as u64 + 1, "blocks in the palette")?;
         let palette = (0..length)
             .map(|_| Ok(BlockId::new(number_below(&mut reader, 1 << 32, "a block id")? as u32)))
-            .collect::<Result<Vec<_>, SummaryError>>()?;
+            .collect::<Result<Vec<_>, ChunkFormatError>>()?;
         let places = (0..count)
             .map(|_| Ok(number_below(&mut reader, length + 1, "a place in the palette")? as usize))
-            .collect::<Result<Vec<_>, SummaryError>>()?;
+            .collect::<Result<Vec<_>, ChunkFormatError>>()?;
         let mut height = 0_i64;
         let cells = places
             .into_iter()
@@ -72,74 +73,19 @@ impl ColumnSummary {
                 height = height.wrapping_add(reader.signed()?);
                 Ok(Some(SummaryCell { height, block: *block }))
             })
-            .collect::<Result<_, SummaryError>>()?;
+            .collect::<Result<_, ChunkFormatError>>()?;
         match reader.left() {
             0 => Ok(Self { detail, cells }),
-            left => Err(SummaryError::Trailing { offset: reader.offset(), left }),
+            left => {
+                Err(ChunkFormatError::damage(reader.offset(), format!("expected the end, found {left} more bytes")))
+            }
         }
     }
 }
 
-/// Why bytes are no summary. Every `offset` is in bytes, from the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SummaryError {
-    /// The bytes end too early.
-    #[error("byte {offset}: the summary ends too early")]
-    Truncated {
-        /// Where more was expected.
-        offset: usize,
-    },
-    /// A version that this crate cannot read.
-    #[error("byte 0: expected version {VERSION}, found {found}")]
-    Version {
-        /// The version found.
-        found: u8,
-    },
-    /// No such detail exists.
-    #[error("byte 1: expected a detail of {} or less, found {found}", Detail::COARSEST.0)]
-    Detail {
-        /// The detail found.
-        found: u8,
-    },
-    /// A number that is too large.
-    #[error("byte {offset}: expected {what} below {limit}, found {found}")]
-    OutOfRange {
-        /// Where it begins.
-        offset: usize,
-        /// What it stands for.
-        what: &'static str,
-        /// The first number that is too large.
-        limit: u64,
-        /// The number found.
-        found: u64,
-    },
-    /// A number of more than 64 bits.
-    #[error("byte {offset}: expected a number of 64 bits or less")]
-    TooLong {
-        /// Where it begins.
-        offset: usize,
-    },
-    /// Something follows that does not belong there.
-    #[error("byte {offset}: expected the end, found {left} more bytes")]
-    Trailing {
-        /// Where the summary ends.
-        offset: usize,
-        /// The bytes that follow.
-        left: usize,
-    },
-}
-
-impl From<ReadError> for SummaryError {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Truncated { offset } => Self::Truncated { offset },
-            ReadError::TooLong { offset } => Self::TooLong { offset },
-        }
-    }
-}
-
-fn number_below(reader: &mut Reader<'_>, limit: u64, what: &'static str) -> Result<u64, SummaryError> {
+fn number_below(reader: &mut Reader<'_>, limit: u64, what: &str) -> Result<u64, ChunkFormatError> {
     let offset = reader.offset();
     let found = reader.number()?;
-    if found < limit { Ok(found) } else { Err(SummaryError::OutOfRange { offset, what, limit, found }) }
+    let too_large = || ChunkFormatError::damage(offset, format!("expected {what} below {limit}, found {found}"));
+    if found < limit { Ok(found) } else { Err(too_large()) }
 }

@@ -3,6 +3,7 @@
 use super::format::VERSION;
 use super::*;
 use crate::chunk::Chunk;
+use crate::chunk::format::ChunkFormatError;
 use crate::space::{BlockPos, ColumnPos};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -59,16 +60,22 @@ fn four_cells_become_what_is_seen_of_them() {
 fn every_truncation_is_an_error() {
     let whole = bytes(&summary(3, vec![Some((1_000, 300)), None, Some((-5, 1)), Some((i64::MIN, 300))]));
     for length in 0..whole.len() {
-        assert_eq!(ColumnSummary::decode(&whole[..length]), Err(SummaryError::Truncated { offset: length }));
+        assert_eq!(
+            ColumnSummary::decode(&whole[..length]),
+            Err(ChunkFormatError::damage(length, "expected more bytes, found the end"))
+        );
     }
     let longer = [&whole[..], &[0]].concat();
-    assert_eq!(ColumnSummary::decode(&longer), Err(SummaryError::Trailing { offset: whole.len(), left: 1 }));
+    assert_eq!(
+        ColumnSummary::decode(&longer),
+        Err(ChunkFormatError::damage(whole.len(), "expected the end, found 1 more bytes"))
+    );
 }
 
 #[test]
 fn errors_say_what_and_where() {
     let error = |bytes: &[u8]| ColumnSummary::decode(bytes).unwrap_err().to_string();
-    assert_eq!(error(&[2, 0]), "byte 0: expected version 1, found 2");
+    assert_eq!(error(&[2, 0]), "byte 0: expected format version 1, found 2");
     assert_eq!(error(&[1, 5]), "byte 1: expected a detail of 4 or less, found 5");
     assert_eq!(error(&[1, 4, 2]), "byte 2: expected blocks in the palette below 2, found 2");
     assert_eq!(error(&[1, 4, 1, 7, 2]), "byte 4: expected a place in the palette below 2, found 2");

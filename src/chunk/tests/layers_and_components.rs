@@ -3,7 +3,7 @@
 use super::furniture::*;
 use super::*;
 use crate::block::BlockComponentId;
-use crate::chunk::{BlockValueError, LayerError};
+use crate::chunk::BlockValueError;
 
 const AT: [usize; 3] = [1, 2, 3];
 
@@ -42,12 +42,12 @@ fn a_new_block_has_the_components_of_its_type_and_none_of_the_old_ones() {
 #[test]
 fn typed_access_checks_the_size() {
     let mut chunk = Chunk::uniform(FURNACE);
-    chunk.set_component_as(&Furniture, AT, 0, HEAT, &1.5_f32).unwrap();
+    chunk.set_component(&Furniture, AT, 0, HEAT, &1.5_f32.to_le_bytes()).unwrap();
     assert_eq!(chunk.component_as(AT, 0, HEAT), Ok(Some(1.5_f32)));
     assert_eq!(chunk.component_as::<f32>([0, 0, 0], 0, HEAT), Ok(None), "it was never set");
     let size = |found| BlockValueError::Size { component: HEAT, expected: 4, found };
     assert_eq!(chunk.component_as::<u64>(AT, 0, HEAT), Err(size(8)));
-    assert_eq!(chunk.set_component_as(&Furniture, AT, 0, HEAT, &1_u8), Err(size(1)));
+    assert_eq!(chunk.set_component(&Furniture, AT, 0, HEAT, &[1]), Err(size(1)));
     assert_eq!(size(8).to_string(), "component 0 has 4 bytes, found 8");
 }
 
@@ -59,7 +59,7 @@ fn a_component_is_set_only_where_a_block_has_it() {
         chunk.set_component(&Furniture, AT, 0, TEXT, b"no"),
         Err(BlockValueError::NotOfBlock { position, layer, block: CHEST, component })
     );
-    let no_layer = BlockValueError::NoBlock { position, layer: 1 };
+    let no_layer = BlockValueError::NoLayer { position, count: 1, layer: 1 };
     assert_eq!(chunk.set_component(&Furniture, AT, 1, ITEMS, b"no"), Err(no_layer));
     let unknown = BlockComponentId::new(77);
     assert!(chunk.set_component(&Furniture, AT, 0, unknown, b"no").is_err());
@@ -68,9 +68,9 @@ fn a_component_is_set_only_where_a_block_has_it() {
 #[test]
 fn layers_have_no_gaps_and_move_down_with_their_components() {
     let mut chunk = with_chest(b"cake");
-    let gap = LayerError::Gap { position: AT, count: 1, layer: 2 };
+    let gap = BlockValueError::NoLayer { position: AT, count: 1, layer: 2 };
     assert_eq!(chunk.set_block_at(AT, 2, WATER), Err(gap));
-    assert_eq!(gap.to_string(), "block [1, 2, 3] has 1 layers, expected a layer up to 1, found 2");
+    assert_eq!(gap.to_string(), "there is no layer 2 in block [1, 2, 3], which has 1");
 
     chunk.set_block_at(AT, 1, WATER).unwrap();
     chunk.place_block(&Furniture, AT, 2, SIGN).unwrap();
@@ -92,7 +92,7 @@ fn a_chunk_with_a_layer_or_a_component_is_not_uniform() {
     assert_eq!(chunk.uniform_block(), None);
     assert_ne!(chunk, Chunk::default());
     let mut chunk = Chunk::uniform(FURNACE);
-    chunk.set_component_as(&Furniture, AT, 0, HEAT, &0_u32).unwrap();
+    chunk.set_component(&Furniture, AT, 0, HEAT, &[0; 4]).unwrap();
     assert_eq!(chunk.uniform_block(), None);
 }
 

@@ -94,13 +94,13 @@ fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     let welcome = welcome_of(&mut server);
     assert!(matches!(ServerMessage::decode(&welcome), Ok(ServerMessage::Welcome(_))));
     let chunks = (0..200).map(|at| ChunkPos::new(at / 20 - 5, 0, at % 20 - 10));
-    let questions = chunks.map(|chunk| ChunkQuestion { chunk, known: None }).collect();
+    let questions = chunks.map(|chunk| (chunk, None)).collect();
     server.receive(&ChunkQuestions { area: area(0, 0, 20), questions }.encode()).unwrap();
     let (mut longest, mut answered) = (0, 0);
     for second in 10..100 {
         for chunk in server.wanted(usize::MAX) {
             let bytes: Arc<[u8]> = vec![7; CHUNK].into();
-            server.found(chunk, Ok(Some(FoundChunk { known: KnownVersion::of(0, &bytes), bytes })));
+            server.found(chunk, Ok(Some((KnownVersion::of(0, &bytes), bytes))));
         }
         for message in server.messages(Duration::from_secs(second)) {
             let Ok(ServerMessage::Answers(answers)) = ServerMessage::decode(&message) else { panic!("no answers") };

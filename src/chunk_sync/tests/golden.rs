@@ -22,8 +22,7 @@ fn plain(message: &ServerMessage) -> Vec<u8> {
 fn a_clients_message_has_the_bytes_of_the_table() {
     let area = SyncArea { center: chunk(1, -2, 3), radius: 4, vertical: 5 };
     let known = Some(KnownVersion { version: 7, checksum: 128 });
-    let questions =
-        vec![ChunkQuestion { chunk: chunk(0, 0, -1), known: None }, ChunkQuestion { chunk: chunk(300, 0, 0), known }];
+    let questions = vec![(chunk(0, 0, -1), None), (chunk(300, 0, 0), known)];
     let area_bytes = [2, 3, 6, 4, 5];
     let question_bytes = [2, 0, 0, 1, 0, 0xd8, 4, 0, 0, 1, 7, 0x80, 1];
     let expected = [&[1][..], &area_bytes, &question_bytes].concat();
@@ -58,7 +57,7 @@ fn a_servers_answers_have_the_bytes_of_the_table() {
         ChunkNews::Gone,
         ChunkNews::Unreadable,
     ];
-    let answers = (0..).zip(news).map(|(y, news)| ChunkAnswer { chunk: chunk(-1, y, 0), news });
+    let answers = (0..).zip(news).map(|(y, news)| (chunk(-1, y, 0), news));
     let current = [1, 0, 0, 0, 7, 0x80, 1];
     let here = [1, 2, 0, 1, 5, 3, 1, 2, 3];
     let gone_and_unreadable = [1, 4, 0, 2, 1, 6, 0, 3];

@@ -8,7 +8,7 @@ fn a_message_says_what_is_wrong_with_it() {
     assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Empty));
     assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 1 }));
     let questions = |count: usize| {
-        let question = ChunkQuestion { chunk: ChunkPos::default(), known: None };
+        let question = (ChunkPos::default(), None);
         ChunkQuestions { area: area(0, 0, 1), questions: vec![question; count] }
     };
     let most = questions(MAX_QUESTIONS);
@@ -24,7 +24,7 @@ fn a_message_says_what_is_wrong_with_it() {
 #[test]
 fn a_message_that_inflates_without_end_is_broken_off() {
     let bytes = vec![0; 65 << 20];
-    let chunk = ChunkAnswer { chunk: ChunkPos::default(), news: ChunkNews::Chunk { version: 0, bytes } };
+    let chunk = (ChunkPos::default(), ChunkNews::Chunk { version: 0, bytes });
     let bomb = ServerMessage::Answers(vec![chunk]).encode();
     assert!(bomb.len() < 1 << 20);
     assert_eq!(ServerMessage::decode(&bomb), Err(SyncError::TooLarge { limit: 64 << 20 }));
@@ -32,7 +32,7 @@ fn a_message_that_inflates_without_end_is_broken_off() {
 
 #[test]
 fn more_answers_than_a_server_sends_are_refused() {
-    let gone = ChunkAnswer { chunk: ChunkPos::default(), news: ChunkNews::Gone };
+    let gone = (ChunkPos::default(), ChunkNews::Gone);
     let answers = |count: usize| ServerMessage::Answers(vec![gone.clone(); count]);
     assert_eq!(ServerMessage::decode(&answers(1_024).encode()), Ok(answers(1_024)));
     assert!(matches!(ServerMessage::decode(&answers(1_025).encode()), Err(SyncError::Malformed { .. })));
@@ -64,7 +64,7 @@ fn a_client_that_runs_to_and_fro_costs_little() {
     let mut server = server(SyncLimits::default());
     for x in -32..=32 {
         let questions = (-2..3).flat_map(|y| (-32..=32).map(move |z| ChunkPos::new(x, y, z)));
-        let questions = questions.map(|chunk| ChunkQuestion { chunk, known: None }).collect();
+        let questions = questions.map(|chunk| (chunk, None)).collect();
         server.receive(&ChunkQuestions { area: area(0, 0, 32), questions }.encode()).unwrap();
     }
     let waiting = server.progress().waiting;
@@ -84,7 +84,7 @@ fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     let mut server = SyncServer::new("tall", 0..1_000, (records(&[]), Vec::new()), limits);
     let everything = SyncArea { center: ChunkPos::default(), radius: u32::MAX, vertical: u32::MAX };
     for x in 0..40 {
-        let questions = (0..1_000).map(|z| ChunkQuestion { chunk: ChunkPos::new(x, 0, z), known: None }).collect();
+        let questions = (0..1_000).map(|z| (ChunkPos::new(x, 0, z), None)).collect();
         server.receive(&ChunkQuestions { area: everything, questions }.encode()).unwrap();
     }
     assert_eq!(server.area(), Some(SyncArea { center: ChunkPos::default(), radius: 2, vertical: 1 }));
@@ -93,9 +93,9 @@ fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
 }
 
 /// All chunks of an area of the dimension, asked for without knowing any.
-fn all_of(area: SyncArea) -> Vec<ChunkQuestion> {
+fn all_of(area: SyncArea) -> Vec<(ChunkPos, Option<KnownVersion>)> {
     let chunks = area.columns().into_iter().flat_map(|column| (-2..3).map(move |y| column.chunk(y)));
-    chunks.map(|chunk| ChunkQuestion { chunk, known: None }).collect()
+    chunks.map(|chunk| (chunk, None)).collect()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_client_that_sends_and_never_reads_is_remembered_within_its_bound() {
     server.messages(Duration::ZERO);
     server.messages(Duration::from_secs(9));
     let mut wanted = server.wanted(usize::MAX);
-    let mut asked: Vec<_> = all_of(last).into_iter().map(|question| question.chunk).collect();
+    let mut asked: Vec<_> = all_of(last).into_iter().map(|(chunk, _)| chunk).collect();
     wanted.sort_unstable();
     asked.sort_unstable();
     assert_eq!(wanted, asked);
@@ -148,11 +148,11 @@ fn a_question_that_is_repeated_is_looked_up_once() {
     let known = KnownVersion::of(3, b"ground");
     let ask = |server: &mut SyncServer, known| {
         let questions = [(there, known), (nowhere, None), (broken, None)];
-        let questions = questions.map(|(chunk, known)| ChunkQuestion { chunk, known }).into();
+        let questions = questions.into();
         server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
     };
     let find = |server: &mut SyncServer| {
-        server.found(there, Ok(Some(FoundChunk { known, bytes: Arc::from(&b"ground"[..]) })));
+        server.found(there, Ok(Some((known, Arc::from(&b"ground"[..])))));
         server.found(nowhere, Ok(None));
         server.found(broken, Err(()));
     };
@@ -184,7 +184,7 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
     welcome_of(&mut server);
     let [low, high] = [0, 1].map(|y| ChunkPos::new(0, y, 0));
-    let questions = [low, high].map(|chunk| ChunkQuestion { chunk, known: None }).into();
+    let questions = [low, high].map(|chunk| (chunk, None)).into();
     server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
     assert_eq!(server.wanted(64), [low, high]);
     [low, high].into_iter().for_each(|chunk| server.found(chunk, Err(())));
@@ -194,7 +194,7 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     server.found(low, Err(()));
     server.messages(Duration::from_secs(30));
     assert_eq!(server.wanted(64), [low]);
-    let found = || Ok(Some(FoundChunk { known: KnownVersion::of(3, b"ground"), bytes: Arc::from(&b"ground"[..]) }));
+    let found = || Ok(Some((KnownVersion::of(3, b"ground"), Arc::from(&b"ground"[..]))));
     server.found(low, found());
     assert_eq!(server.wanted(64), [high]);
     server.found(high, found());
@@ -210,7 +210,7 @@ fn what_is_out_of_sight_waits_until_it_is_seen() {
     server.see(Some(SyncArea { vertical: u32::MAX, ..area(100, 0, 5) }));
     server.receive(&ChunkQuestions { area: area(0, 0, 4), questions: questions.clone() }.encode()).unwrap();
     server.messages(Duration::from_secs(10));
-    server.changed(questions[0].chunk);
+    server.changed(questions[0].0);
     assert!(server.wanted(usize::MAX).is_empty());
     // The viewer comes near, and goes on.
     server.see(Some(SyncArea { vertical: u32::MAX, ..area(5, 0, 5) }));
@@ -261,7 +261,7 @@ proptest! {
     #[test]
     fn a_flipped_bit_is_a_message_or_an_error(flips in proptest::collection::vec(any::<u16>(), 1..4)) {
         let mut server = server(SyncLimits::default());
-        let question = ChunkQuestion { chunk: ChunkPos::new(1, 2, 3), known: Some(KnownVersion { version: 7, checksum: 9 }) };
+        let question = (ChunkPos::new(1, 2, 3), Some(KnownVersion { version: 7, checksum: 9 }));
         let mut asked = ChunkQuestions { area: area(0, 0, 5), questions: vec![question; 20] }.encode();
         let mut welcome = welcome_of(&mut server);
         for flip in flips {

@@ -162,7 +162,7 @@ impl Reader<'_> {
             path: self.store.path().to_path_buf(),
             reason: error.to_string(),
         };
-        format::encode_with(self.blocks, chunk, &[], &mut bytes).map_err(unfit)?;
+        format::encode(self.blocks, chunk, &[], &mut bytes).map_err(unfit)?;
         Ok(bytes.into())
     }
 }

@@ -1,7 +1,7 @@
 //! What a block is besides its type: its layers, its components, and whether the sky is above it.
 
 use crate::block::{BlockComponentId, BlockId};
-use crate::chunk::{BlockValueError, Column, LayerError};
+use crate::chunk::{BlockValueError, Column};
 use crate::simulation::{BlockAccessError, RegionBlocks};
 use crate::space::{BlockPos, CHUNK_SIZE};
 use bevy::prelude::*;
@@ -33,7 +33,7 @@ impl RegionBlocks<'_> {
             return Ok(Some(block));
         }
         self.columns.check_type(position, block)?;
-        let gap = |source: LayerError| BlockAccessError::Layer { block: position, source };
+        let gap = |source: BlockValueError| BlockAccessError::Value { block: position, source };
         let columns = self.columns.bypass_change_detection();
         columns.edit(position, |chunk, blocks, at| chunk.place_block(blocks, at, layer, block).map_err(gap))
     }
@@ -87,7 +87,7 @@ impl RegionBlocks<'_> {
         layer: u8,
         component: BlockComponentId,
     ) -> Result<Option<T>, BlockAccessError> {
-        let unfit = |source| BlockAccessError::Component { block: position, source };
+        let unfit = |source| BlockAccessError::Value { block: position, source };
         let read = self
             .columns
             .read(position, |chunk, at| chunk.map_or(Ok(None), |chunk| chunk.component_as(at, layer, component)));
@@ -105,7 +105,7 @@ impl RegionBlocks<'_> {
         if self.component(position, layer, component)? == Some(value) {
             return Ok(());
         }
-        let unfit = |source: BlockValueError| BlockAccessError::Component { block: position, source };
+        let unfit = |source: BlockValueError| BlockAccessError::Value { block: position, source };
         let columns = self.columns.bypass_change_detection();
         columns
             .edit(position, |chunk, blocks, at| chunk.set_component(blocks, at, layer, component, value).map_err(unfit))

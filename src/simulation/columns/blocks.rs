@@ -1,7 +1,7 @@
 //! What a game system sees of a region's ground: [`RegionBlocks`], and the columns below it.
 
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
-use crate::chunk::{BlockValueError, Chunk, Column, LayerError};
+use crate::chunk::{BlockValueError, Chunk, Column};
 use crate::region::RegionId;
 use crate::simulation::strict::StrictMode;
 use crate::simulation::{BlockTicks, ColumnError, FetchedColumn, RegionHome};
@@ -52,20 +52,12 @@ pub enum BlockAccessError {
         /// The first y above the dimension.
         high: i64,
     },
-    /// The cell does not have that many layers.
+    /// The cell does not have that many layers, or the component does not fit.
     #[error("block {block}: {source}")]
-    Layer {
+    Value {
         /// The block asked for.
         block: BlockPos,
-        /// What is wrong with the layer.
-        source: LayerError,
-    },
-    /// The component does not fit.
-    #[error("block {block}: {source}")]
-    Component {
-        /// The block asked for.
-        block: BlockPos,
-        /// What is wrong with the component.
+        /// What is wrong with the layer or the component.
         source: BlockValueError,
     },
 }

@@ -4,10 +4,10 @@ use super::entities::{self, Shown};
 use super::placeholder::{self, Placeholder};
 use super::{TranslationError, TranslationOptions};
 use crate::block::{BlockComponentId, BlockId, BlockRegistry};
-use crate::chunk::{CellMap, Chunk, ChunkAssembly};
+use crate::chunk::{Chunk, ChunkAssembly};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, normalized};
 use crate::snapshot::uniform_chunks::UniformChunks;
-use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
+use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos, cell_position};
 use crate::storage::EntityRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -232,6 +232,6 @@ fn block_in(chunk: ChunkPos, position: [usize; 3]) -> [i32; 3] {
 /// The part of a chunk, and air around it.
 fn cut(chunk: &Chunk, part: &ChunkPart) -> Chunk {
     let mut assembly = ChunkAssembly::new();
-    assembly.copy_part(chunk, part, CellMap { origin: 0, strides: [256, 16, 1] }, |block| block);
+    assembly.copy(chunk, |cell| part.contains(cell_position(cell)).then_some(cell), |block| block);
     assembly.finish()
 }

@@ -1,13 +1,13 @@
 //! Groups of 4 x 4 x 4 chunks, and how they are numbered.
 
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::{CLUSTER_VOLUME, cluster_place};
 use crate::space::{BatchPos, ChunkPos, DimensionId};
 use crate::storage::{Tier, keys};
 use std::fmt;
 use std::ops::Range;
 
 /// Chunks in a group.
-pub(in crate::storage) const GROUP_VOLUME: usize = ClusterScale::Small.volume();
+pub(in crate::storage) const GROUP_VOLUME: usize = CLUSTER_VOLUME;
 /// Chunks along the edge of a group, as a power of two.
 const GROUP_SHIFT: u32 = 2;
 
@@ -41,14 +41,14 @@ impl ChunkGroup {
         self.first.column().batch()
     }
 
-    /// Its chunk at a [place](ClusterScale::place).
+    /// Its chunk at a [place](cluster_place).
     pub fn chunk(self, place: usize) -> ChunkPos {
         let bit = |bit: usize| (place >> bit & 1) as i64;
         let ChunkPos { x, y, z } = self.first;
         ChunkPos::new(x | bit(5) << 1 | bit(2), y | bit(4) << 1 | bit(1), z | bit(3) << 1 | bit(0))
     }
 
-    /// Its chunks whose bits are set in a mask by [place](ClusterScale::place).
+    /// Its chunks whose bits are set in a mask by [place](cluster_place).
     pub fn chunks(self, mask: u64) -> impl Iterator<Item = ChunkPos> {
         (0..GROUP_VOLUME).filter(move |place| mask >> place & 1 == 1).map(move |place| self.chunk(place))
     }
@@ -79,7 +79,7 @@ impl ChunkGroup {
     /// The place of the group in its cube, in Morton order.
     pub(in crate::storage) fn place_in_cube(self) -> u8 {
         let ChunkPos { x, y, z } = self.first;
-        ClusterScale::Small.place(ChunkPos::new(x >> GROUP_SHIFT, y >> GROUP_SHIFT, z >> GROUP_SHIFT)) as u8
+        cluster_place(ChunkPos::new(x >> GROUP_SHIFT, y >> GROUP_SHIFT, z >> GROUP_SHIFT)) as u8
     }
 
     /// The group at a place in a cluster of a tier whose first chunk is this. Only a cold one has others than that chunk's.
@@ -118,7 +118,7 @@ mod tests {
         fn a_chunk_has_its_place_in_its_group_and_the_group_in_its_cube(x in coordinate(), y in coordinate(), z in coordinate()) {
             let (dimension, chunk) = (DimensionId(7), ChunkPos::new(x, y, z));
             let group = ChunkGroup::of(dimension, chunk);
-            let place = ClusterScale::Small.place(chunk);
+            let place = cluster_place(chunk);
             prop_assert_eq!(group.chunk(place), chunk);
             prop_assert_eq!(group.chunks(1 << place).collect::<Vec<_>>(), [chunk]);
             prop_assert_eq!(group.batch(), chunk.column().batch());

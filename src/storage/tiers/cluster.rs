@@ -26,7 +26,7 @@ mod tests;
 use super::chunk_group::GROUP_VOLUME;
 use super::compression;
 use crate::bytes::{u32_at, u64_at};
-use crate::chunk::format::cluster::{ClusterFormatError, ClusterScale, EncodedCluster, encode_cluster};
+use crate::chunk::format::cluster::{decode_cluster, encode_cluster};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Part<'static> {
             places[place] = Some(value).filter(|value| !value.is_empty());
         }
         let mut raw = Vec::new();
-        encode_cluster(ClusterScale::Small, |place| places[place], &mut raw);
+        encode_cluster(|place| places[place], &mut raw);
         if raw.len() > LARGEST_GROUP {
             return None;
         }
@@ -119,13 +119,8 @@ impl Part<'_> {
                 .map_err(|reason| format!("its group cannot be decompressed: {reason}"))?
                 .into(),
         };
-        let no_cluster = |error: ClusterFormatError| format!("its group is no cluster: {error}");
-        let cluster = EncodedCluster::new(&raw).map_err(no_cluster)?;
-        if cluster.scale() != ClusterScale::Small {
-            return Err(no_cluster(ClusterFormatError::Scale { found: 2 }));
-        }
-        let places = cluster.chunks().map(|chunk| chunk.map(|(place, _)| 1_u64 << place));
-        let found = places.sum::<Result<u64, _>>().map_err(no_cluster)?;
+        let cluster = decode_cluster(&raw).map_err(|error| format!("its group is no cluster: {error}"))?;
+        let found = cluster.iter().map(|(place, _)| 1_u64 << place).sum::<u64>();
         let listed = self.chunks;
         if found != listed {
             return Err(format!("its group has the chunks {found:#018x}, but the table says {listed:#018x}"));
@@ -138,7 +133,7 @@ impl Unpacked<'_> {
     /// The values of single chunks with their places in the group, in their order.
     pub fn values(&self) -> impl Iterator<Item = (usize, &[u8])> {
         // It was checked when it was unpacked.
-        EncodedCluster::new(&self.0).into_iter().flat_map(|cluster| cluster.chunks().flatten().collect::<Vec<_>>())
+        decode_cluster(&self.0).into_iter().flatten()
     }
 }
 

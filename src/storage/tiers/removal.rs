@@ -1,7 +1,7 @@
 //! Taking chunks out of groups for good.
 
 use super::Moves;
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, ColumnPos, DimensionId, TilePos};
 use crate::storage::tiers::chunk_group::GROUP_VOLUME;
 use crate::storage::tiers::cluster::{self, Part};
@@ -42,7 +42,7 @@ impl Moves<'_> {
         }
         let Some(packed) = self.world.find_for_move(group, self)? else { return Ok(0) };
         let removed = group.chunks(packed.part.chunks).filter(|chunk| is_removed(*chunk));
-        let removed = removed.fold(0_u64, |mask, chunk| mask | 1 << ClusterScale::Small.place(chunk));
+        let removed = removed.fold(0_u64, |mask, chunk| mask | 1 << cluster_place(chunk));
         let kept = packed.part.chunks & !removed;
         if removed == 0 {
             return Ok(0);

@@ -54,7 +54,7 @@ fn stored(store: &TestStore) -> Vec<(ChunkPos, (Tier, u32, u64))> {
     let mut stored = Vec::new();
     let mut add = |pos, tier, value: &[u8]| {
         let opened = envelope::open(value).unwrap();
-        let block = block_of(&format::decode(opened.payload).unwrap().chunk);
+        let block = block_of(&format::decode(&(), opened.payload).unwrap().0);
         stored.push((pos, (tier, block, opened.version)));
     };
     for (family, (key, value)) in store.contents() {

@@ -95,7 +95,7 @@ impl WorldStore {
         out: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
         let unfit = |error| self.corrupt(StoredItem::Chunk(dimension, pos), error);
-        format::encode_with(&*blocks.registry, chunk, &[], out).map_err(unfit)
+        format::encode(&*blocks.registry, chunk, &[], out).map_err(unfit)
     }
 
     /// The chunk with this stored value, as its types of blocks are now.
@@ -107,15 +107,15 @@ impl WorldStore {
     ) -> Result<Chunk, StoreError> {
         let item = || StoredItem::Chunk(dimension, pos);
         let opened = self.open_envelope(value, item)?;
-        let decoded = format::decode_with(&*blocks.registry, opened.payload);
-        let decoded = decoded.map_err(|error| self.corrupt(item(), error))?;
+        let decoded = format::decode(&*blocks.registry, opened.payload);
+        let (chunk, _) = decoded.map_err(|error| self.corrupt(item(), error))?;
         let unmigrated = |error: BlockUpgradeError| StoreError::Unmigrated {
             what: item(),
             path: self.path().to_path_buf(),
             reason: error.to_string(),
         };
-        let upgraded = decoded.chunk.upgraded(&blocks.registry).map_err(unmigrated)?;
-        Ok(upgraded.unwrap_or(decoded.chunk))
+        let upgraded = chunk.upgraded(&blocks.registry).map_err(unmigrated)?;
+        Ok(upgraded.unwrap_or(chunk))
     }
 }
 

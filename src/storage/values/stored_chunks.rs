@@ -1,6 +1,6 @@
 //! Chunks as they are stored, with their versions, for whoever passes them on.
 
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, DimensionId};
 use crate::storage::tiers::PackedGroups;
 use crate::storage::{ChunkGroup, Family, StoreError, StoredItem, WorldStore, keys};
@@ -47,7 +47,7 @@ impl WorldStore {
                 let values = self.packed_values(&mut packed, group);
                 for &index in &members {
                     let value = values.as_ref().map_err(Clone::clone);
-                    let value = value.map(|values| values.get(&ClusterScale::Small.place(chunks[index])));
+                    let value = value.map(|values| values.get(&cluster_place(chunks[index])));
                     found[index] =
                         value.and_then(|value| self.opened(dimension, chunks[index], value.map(Vec::as_slice)));
                 }

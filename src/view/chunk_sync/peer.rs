@@ -2,7 +2,7 @@
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{FoundChunk, KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::chunk_sync::{KnownVersion, SyncArea, SyncError, SyncLimits, SyncServer, SyncServerProgress};
 use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, FromMain, MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
@@ -154,7 +154,7 @@ pub(in crate::view) fn hear(
             let found = found.map(|state| {
                 let ChunkState { version, checksum, bytes, .. } = state.as_ref()?;
                 let known = KnownVersion { version: *version, checksum: *checksum };
-                Some(FoundChunk { known, bytes: bytes.clone() })
+                Some((known, bytes.clone()))
             });
             server.found(*chunk, found);
         }

@@ -180,8 +180,8 @@ impl ShownColumns {
         let Some(Numbers { registry, renumbering, .. }) = &self.server else {
             return Err("the server has not said what its numbers mean".into());
         };
-        let decoded = format::decode_with(registry, bytes).map_err(|error| error.to_string())?;
-        Ok(Arc::new(renumbering.chunk(decoded.chunk, &self.blocks)))
+        let (chunk, _) = format::decode(registry, bytes).map_err(|error| error.to_string())?;
+        Ok(Arc::new(renumbering.chunk(chunk, &self.blocks)))
     }
 
     fn knows(&self, chunk: ChunkPos) -> bool {
@@ -316,7 +316,7 @@ mod tests {
 
         fn chunk(&mut self, y: i64, block: u32) {
             let mut bytes = Vec::new();
-            format::encode(&Chunk::uniform(BlockId::new(block)), &[], &mut bytes);
+            format::encode(&(), &Chunk::uniform(BlockId::new(block)), &[], &mut bytes).unwrap();
             self.take_in(SyncNews::Chunk { chunk: COLUMN.chunk(y), bytes, is_cached: false });
         }
 

@@ -2,7 +2,7 @@
 
 use super::layers_and_components::kitchen;
 use super::*;
-use crate::chunk::format::cluster::{ClusterScale, EncodedCluster, encode_cluster};
+use crate::chunk::format::cluster::{decode_cluster, encode_cluster};
 use crate::chunk::tests::furniture::Furniture;
 
 const TERRAIN: &[u8] = include_bytes!("golden/terrain.chunk");
@@ -16,23 +16,19 @@ fn terrain() -> Chunk {
 
 fn encoded_kitchen() -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode_with(&Furniture, &kitchen(), &[ENTITY], &mut bytes).unwrap();
+    encode(&Furniture, &kitchen(), &[ENTITY], &mut bytes).unwrap();
     bytes
 }
 
 #[test]
 fn chunks_of_version_1_are_read() {
-    let decoded = decode(TERRAIN).unwrap();
-    assert_eq!((&decoded.chunk, decoded.entities.len()), (&terrain(), 0));
-    let decoded = decode_with(&Furniture, KITCHEN).unwrap();
-    assert_eq!((&decoded.chunk, &decoded.entities[..]), (&kitchen(), &[ENTITY][..]));
+    assert_eq!(decode(&(), TERRAIN), Ok((terrain(), vec![])));
+    assert_eq!(decode(&Furniture, KITCHEN), Ok((kitchen(), vec![ENTITY])));
 }
 
 #[test]
 fn clusters_of_version_1_are_read() {
-    let cluster = EncodedCluster::new(CLUSTER).unwrap();
-    let chunks = cluster.chunks().collect::<Result<Vec<_>, _>>().unwrap();
-    assert_eq!(chunks, [(3, TERRAIN), (42, KITCHEN)]);
+    assert_eq!(decode_cluster(CLUSTER).unwrap(), [(3, TERRAIN), (42, KITCHEN)]);
 }
 
 #[test]
@@ -45,6 +41,6 @@ fn version_1_is_written_as_it_always_was() {
         42 => Some(KITCHEN),
         _ => None,
     };
-    encode_cluster(ClusterScale::Small, chunk, &mut bytes);
+    encode_cluster(chunk, &mut bytes);
     assert!(bytes == CLUSTER);
 }

@@ -10,12 +10,12 @@ const ENTITY: Uuid = Uuid::from_u128(9);
 
 fn encoded(chunk: &Chunk) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode_with(&Furniture, chunk, &[ENTITY], &mut bytes).unwrap();
+    encode(&Furniture, chunk, &[ENTITY], &mut bytes).unwrap();
     bytes
 }
 
-fn furniture_error(bytes: &[u8]) -> ChunkFormatError {
-    decode_with(&Furniture, bytes).unwrap_err()
+fn furniture_error(bytes: &[u8]) -> String {
+    decode(&Furniture, bytes).unwrap_err().to_string()
 }
 
 /// Appends numbers of so many bits each, bit by bit.
@@ -83,7 +83,7 @@ pub(super) fn kitchen() -> Chunk {
     chunk.set_component(&Furniture, chest, 2, TEXT, b"mine").unwrap();
     chunk.place_block(&Furniture, [0, 1, 0], 0, FURNACE).unwrap();
     chunk.set_component(&Furniture, [0, 1, 0], 0, FACING, &[9]).unwrap();
-    chunk.set_component_as(&Furniture, [0, 1, 0], 0, HEAT, &0x0403_0201_u32).unwrap();
+    chunk.set_component(&Furniture, [0, 1, 0], 0, HEAT, &[1, 2, 3, 4]).unwrap();
     chunk
 }
 
@@ -113,29 +113,23 @@ fn layers_and_components_have_the_bytes_of_the_table() {
     assert_eq!(bytes[..40], words(&[1, components_at as u64, entities_at as u64, 2, 5]));
     assert_eq!(bytes[components_at..entities_at], components);
     assert_eq!(bytes[entities_at..], [&words(&[1])[..], ENTITY.as_bytes()].concat());
-    assert_eq!(decode_with(&Furniture, &bytes).unwrap().chunk, kitchen());
+    assert_eq!(decode(&Furniture, &bytes).unwrap().0, kitchen());
 }
 
 #[test]
 fn what_was_never_set_is_written_as_nothing() {
     let chunk = Chunk::from_fn(|[x, _, _]| if x == 0 { CHEST } else { FURNACE });
-    let decoded = decode_with(&Furniture, &encoded(&chunk)).unwrap().chunk;
+    let decoded = decode(&Furniture, &encoded(&chunk)).unwrap().0;
     assert_eq!(decoded.component([0, 5, 5], 0, ITEMS), Some(&[][..]));
     assert_eq!(decoded.component([9, 5, 5], 0, HEAT), Some(&[0; 4][..]));
 }
 
 #[test]
 fn a_component_that_the_type_does_not_have_is_not_lost_in_silence() {
-    struct Bare;
-    impl BlockLayout for Bare {
-        fn components(&self, _: BlockId) -> &[BlockComponentLayout] {
-            &[]
-        }
-    }
     let mut bytes = vec![1, 2, 3];
     let (position, layer) = ([0, 1, 0], 0);
     let lost = BlockValueError::NotOfBlock { position, layer, block: FURNACE, component: HEAT };
-    assert_eq!(encode_with(&Bare, &kitchen(), &[], &mut bytes), Err(lost));
+    assert_eq!(encode(&(), &kitchen(), &[], &mut bytes), Err(lost));
     assert_eq!(bytes, [1, 2, 3]);
 
     struct Cold;
@@ -145,7 +139,7 @@ fn a_component_that_the_type_does_not_have_is_not_lost_in_silence() {
         }
     }
     let size = BlockValueError::Size { component: HEAT, expected: 2, found: 4 };
-    assert_eq!(encode_with(&Cold, &kitchen(), &[], &mut bytes), Err(size));
+    assert_eq!(encode(&Cold, &kitchen(), &[], &mut bytes), Err(size));
 }
 
 #[test]
@@ -164,7 +158,7 @@ fn layers_and_components_may_come_in_any_order() {
     let components_at = layers_at + layers.len();
     shuffled[components_at..components_at + 23].rotate_left(12);
     assert_ne!(shuffled, bytes);
-    assert_eq!(decode_with(&Furniture, &shuffled).unwrap().chunk, chunk);
+    assert_eq!(decode(&Furniture, &shuffled).unwrap().0, chunk);
     let read = EncodedChunk::new(&shuffled).unwrap();
     assert_eq!(read.component(&Furniture, [0, 0, 2], 2, FACING), Ok(Some(&[8][..])));
     assert_eq!(read.component(&Furniture, [0, 1, 0], 0, HEAT), Ok(Some(&[1, 2, 3, 4][..])));
@@ -176,30 +170,31 @@ fn errors_in_layers_and_components_say_what_and_where() {
     let components_at = 40 + 5 * 8 + 4096 * 3 / 8 + 4;
     let end = u64_at(&bytes, 16) as usize;
 
-    let unknown = ChunkFormatError::UnknownComponent { offset: components_at, component: BlockComponentId::new(5) };
-    assert_eq!(furniture_error(&with_u64(&bytes, components_at, 5)), unknown);
-    assert_eq!(error(&bytes), ChunkFormatError::UnknownComponent { offset: components_at, component: HEAT });
+    let unknown = |id| format!("byte {components_at}: expected a component of a block in the chunk, found {id}");
+    assert_eq!(furniture_error(&with_u64(&bytes, components_at, 5)), unknown(5));
+    assert_eq!(error(&bytes), unknown(0));
     let text_at = components_at + 12 + 11;
-    let again = ChunkFormatError::RepeatedComponent { offset: text_at + 15, component: TEXT };
+    let again = format!("byte {}: found the component 2 (variable size) again", text_at + 15);
     assert_eq!(furniture_error(&with_u64(&bytes, text_at + 15, TEXT.number())), again);
 
     let mut missing = bytes.clone();
     missing.drain(text_at + 15..end);
     let missing = with_u64(&missing, 16, text_at as u64 + 15);
-    let expected = ChunkFormatError::MissingComponent { offset: text_at + 15, component: ITEMS };
-    assert_eq!(furniture_error(&missing), expected);
+    let expected = "expected the component 3 (variable size), found the end of the components";
+    assert_eq!(furniture_error(&missing), format!("byte {}: {expected}", text_at + 15));
 
     let with_byte = |offset: usize, value: u8| {
         let mut bytes = bytes.clone();
         bytes[offset] = value;
         furniture_error(&bytes)
     };
-    assert_eq!(with_byte(text_at + 8, 0), ChunkFormatError::OffsetBytes { offset: text_at + 8, found: 0 });
-    assert_eq!(with_byte(text_at + 8, 9), ChunkFormatError::OffsetBytes { offset: text_at + 8, found: 9 });
-    let first = ChunkFormatError::DataOffset { offset: text_at + 9, least: 0, most: 0, found: 1 };
-    assert_eq!(with_byte(text_at + 9, 1), first);
-    let truncated = |offset, part, expected, found| ChunkFormatError::Truncated { offset, part, expected, found };
-    assert_eq!(with_byte(text_at + 10, 100), truncated(text_at + 11, "component data", 100, 19));
+    for found in [0, 9] {
+        let expected = format!("byte {}: expected 1 to 8 bytes per offset, found {found}", text_at + 8);
+        assert_eq!(with_byte(text_at + 8, found), expected);
+    }
+    assert_eq!(with_byte(text_at + 9, 1), format!("byte {}: expected an offset of 0, found 1", text_at + 9));
+    let truncated = format!("byte {}: expected 100 bytes of component data, found 19", text_at + 11);
+    assert_eq!(with_byte(text_at + 10, 100), truncated);
 }
 
 #[test]
@@ -209,8 +204,8 @@ fn offsets_that_descend_are_refused() {
     // After the 4,096 facings and the number of the items.
     let offsets_at = 48 + 8 + 4096 + 8 + 1;
     bytes[offsets_at + 3] = 1;
-    let wrong = ChunkFormatError::DataOffset { offset: offsets_at + 3, least: 0, most: 0, found: 1 };
-    assert_eq!(furniture_error(&bytes), wrong);
+    // The data has no bytes, and the second offset was 0.
+    assert_eq!(furniture_error(&bytes), format!("byte {}: expected an offset of 0 to 0, found 1", offsets_at + 3));
 }
 
 #[test]
@@ -222,8 +217,9 @@ fn more_layers_than_a_chunk_can_have_are_refused() {
         bytes.extend(words(&[0]));
         with_u64(&with_u64(&bytes, 8, end), 16, end)
     };
-    assert_eq!(decode(&entries(255)).unwrap().chunk.layer_count([0, 4, 13]), 256);
-    assert_eq!(error(&entries(256)), ChunkFormatError::TooManyLayers { offset: 48 + 255 * 12 / 8 });
+    assert_eq!(decode(&(), &entries(255)).unwrap().0.layer_count([0, 4, 13]), 256);
+    let what = "expected at most 255 blocks above layer 0 in a cell, found one more";
+    assert_eq!(error(&entries(256)), format!("byte {}: {what}", 48 + 255 * 12 / 8));
 }
 
 #[test]
@@ -233,7 +229,7 @@ fn a_palette_with_layers_may_need_more_bits_than_there_are_cells() {
     chunk.set_block_at([3, 3, 3], 1, BlockId::new(70_000)).unwrap();
     let bytes = encoded(&chunk);
     assert_eq!(u64_at(&bytes, 32), 4097);
-    assert_eq!(decode_with(&Furniture, &bytes).unwrap().chunk, chunk);
+    assert_eq!(decode(&Furniture, &bytes).unwrap().0, chunk);
     let read = EncodedChunk::new(&bytes).unwrap();
     assert_eq!(read.block_at([3, 3, 3], 1), Ok(Some(BlockId::new(70_000))));
     assert_eq!(read.component(&Furniture, [0, 0, 3], 0, HEAT), Ok(Some(&[0; 4][..])));
@@ -252,10 +248,10 @@ proptest! {
         model.complete();
         let bytes = encoded(&chunk);
         prop_assert!(bytes == by_hand(&model));
-        let decoded = decode_with(&Furniture, &bytes).unwrap();
-        model.check(&decoded.chunk);
-        prop_assert_eq!(decoded.entities, [ENTITY]);
-        prop_assert!(encoded(&decoded.chunk) == bytes);
+        let (decoded, entities) = decode(&Furniture, &bytes).unwrap();
+        model.check(&decoded);
+        prop_assert_eq!(entities, [ENTITY]);
+        prop_assert!(encoded(&decoded) == bytes);
 
         let read = EncodedChunk::new(&bytes).unwrap();
         prop_assert!(read.entities().eq([ENTITY]));

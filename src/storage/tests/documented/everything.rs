@@ -1,7 +1,7 @@
 //! A small world that has something of every kind.
 
 use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockRecord, BlockRegistry};
-use crate::chunk::format::cluster::{ClusterScale, encode_cluster};
+use crate::chunk::format::cluster::encode_cluster;
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{AreaCursor, BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, TilePos};
 use crate::storage::backends::test_store::TestStore;
@@ -204,7 +204,7 @@ fn move_groups(world: &WorldStore, store: &TestStore) {
 fn raw(part: &Part) -> Vec<u8> {
     let (unpacked, mut raw) = (part.unpack().unwrap(), Vec::new());
     let values: BTreeMap<usize, &[u8]> = unpacked.values().collect();
-    encode_cluster(ClusterScale::Small, |place| values.get(&place).copied(), &mut raw);
+    encode_cluster(|place| values.get(&place).copied(), &mut raw);
     raw
 }
 

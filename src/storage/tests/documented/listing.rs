@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::chunk::Chunk;
-use crate::chunk::format::cluster::ClusterScale;
+use crate::chunk::format::cluster::cluster_place;
 use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnArea, ColumnPos, DimensionId, cell_index};
 use crate::storage::backends::test_store::TestStore;
 use crate::storage::tiers::cluster::{self, Part};
@@ -75,7 +75,7 @@ impl Listing {
         self.line(format!("  group {first} chunks {chunks:016x} stored {stored} of {length} bytes"));
         for (place, value) in part.unpack().unwrap().values() {
             let chunk = group.chunk(place);
-            assert_eq!(ClusterScale::Small.place(chunk), place);
+            assert_eq!(cluster_place(chunk), place);
             self.chunk(group.dimension(), chunk, value);
         }
     }

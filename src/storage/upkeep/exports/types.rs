@@ -67,8 +67,8 @@ impl Types {
 
     /// A chunk of the export as one of the world. The reason, if it is none.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<Result<Chunk, String>, ExportError> {
-        let mut chunk = match format::decode_with(&self.registry, bytes) {
-            Ok(decoded) => decoded.chunk,
+        let mut chunk = match format::decode(&self.registry, bytes) {
+            Ok((chunk, _)) => chunk,
             Err(error) => return Ok(Err(error.to_string())),
         };
         let layered = chunk.layered_blocks().map(|(.., block)| block);
