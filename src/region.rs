@@ -14,7 +14,7 @@
 //!    tick ends.
 //! 4. A region is transient, ready, ticking or dead, and only a ready one may begin to tick.
 //!
-//! [`Regionizer::check_invariants`] checks all four from scratch.
+//! Tests check all four from scratch, after every step of random histories too.
 //!
 //! # States
 //!
@@ -66,10 +66,11 @@
 //! depends on the order of a hash map: the same calls give the same ids, events and iteration orders.
 
 mod config;
-mod invariants;
 mod regionizer;
 mod section_tile;
 
+#[cfg(test)]
+mod check_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
@@ -178,20 +179,6 @@ pub struct RegionPart {
     pub id: RegionId,
     /// Its sections, ascending.
     pub sections: Vec<SectionPos>,
-}
-
-/// What became of a region whose tick ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TickEnd {
-    /// It may tick again.
-    Ready {
-        /// The regions that split off, ready too; most often none.
-        split_off: Vec<RegionId>,
-    },
-    /// It must not tick: the first of the regions that it [waits for](Regionizer::waits_for) absorbs it.
-    Transient,
-    /// It had no section left and is gone, with its data.
-    Dead,
 }
 
 /// Something that happened to regions, for the layer above.

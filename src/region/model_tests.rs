@@ -140,7 +140,7 @@ impl Model {
         Some(self.owner[&section])
     }
 
-    fn end(&mut self, id: RegionId) -> TickEnd {
+    fn end(&mut self, id: RegionId) -> Vec<RegionId> {
         let waiting: Vec<_> =
             self.regions.iter().filter(|(_, region)| region.waits_for.contains(&id)).map(|(id, _)| *id).collect();
         for &from in &waiting {
@@ -149,7 +149,7 @@ impl Model {
         let region = self.regions.get_mut(&id).expect("it is alive");
         if !region.waits_for.is_empty() {
             region.state = RegionState::Transient;
-            return TickEnd::Transient;
+            return Vec::new();
         }
         region.state = RegionState::Ready;
         let (all, dead) = (self.sections(id), self.dead_sections(id));
@@ -160,7 +160,7 @@ impl Model {
             self.owner.retain(|section, _| !dead.contains(section));
             if dead.len() == all.len() {
                 self.regions.remove(&id);
-                return TickEnd::Dead;
+                return Vec::new();
             }
             let mut parts = self.parts(id);
             let largest = (0..parts.len()).max_by_key(|&place| (parts[place].len(), Reverse(place)));
@@ -173,7 +173,7 @@ impl Model {
                 split_off.push(new);
             }
         }
-        TickEnd::Ready { split_off }
+        split_off
     }
 
     /// By their lowest section.
@@ -285,9 +285,9 @@ impl Trial {
         let data = self.ticking.remove(&id).expect("it ticks");
         let outcome = self.model.end(id);
         assert_eq!(self.regionizer.end_tick(id, data).as_ref(), Ok(&outcome));
-        if let TickEnd::Ready { split_off } = outcome {
+        if self.regionizer.state(id) == Some(RegionState::Ready) {
             self.witness.0.insert(id, Some(RegionState::Ready));
-            self.splits += split_off.len();
+            self.splits += outcome.len();
         }
     }
 

@@ -3,8 +3,8 @@
 mod questions;
 mod splitting;
 
-use super::section_tile::{Removal, SectionTile, SectionTilePos, SectionTiles, Window};
-use super::{RegionData, RegionEvent, RegionId, RegionState, RegionizerConfig, RegionizerConfigError, TickEnd};
+use super::section_tile::{SectionTile, SectionTilePos, SectionTiles, Window};
+use super::{RegionData, RegionEvent, RegionId, RegionState, RegionizerConfig, RegionizerConfigError};
 use crate::space::{ColumnPos, SectionPos};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -175,13 +175,10 @@ impl<D: RegionData> Regionizer<D> {
         let Some(number) = self.tiles.number_cached(pos) else { return Err(absent) };
         let tile = self.tiles.tile_mut(number);
         let Some(owner) = tile.owner(bit) else { return Err(absent) };
-        match tile.remove_column(column, bit, shift) {
-            Removal::Absent => return Err(absent),
-            Removal::NotLast => {}
-            Removal::Last => {
-                tile.nonempty &= !(1 << bit);
-                self.mark_newly_dead(section);
-            }
+        let Some(is_empty) = tile.remove_column(column, bit, shift) else { return Err(absent) };
+        if is_empty {
+            tile.nonempty &= !(1 << bit);
+            self.mark_newly_dead(section);
         }
         let region = &mut self.regions[owner as usize];
         region.ground.columns -= 1;
@@ -211,10 +208,11 @@ impl<D: RegionData> Regionizer<D> {
     }
 
     /// Ends a tick and takes the region's data back: absorbs the regions that wait for this one, decides whether it is
-    /// ready or must wait itself, removes dead sections, and splits off what is no longer near.
+    /// ready or must wait itself, removes dead sections, and splits off what is no longer near. Answers the regions that
+    /// split off, ready as the region itself then is; most often there are none.
     ///
-    /// Data is dropped if the region is [dead](TickEnd::Dead) thereby, or with the error.
-    pub fn end_tick(&mut self, id: RegionId, data: D) -> Result<TickEnd, RegionizerError> {
+    /// Data is dropped if the region is dead thereby, or with the error.
+    pub fn end_tick(&mut self, id: RegionId, data: D) -> Result<Vec<RegionId>, RegionizerError> {
         let mut slot = match (self.slots.get(&id), self.state(id)) {
             (Some(&slot), Some(RegionState::Ticking)) => slot,
             (_, Some(state)) => return Err(RegionizerError::NotTicking { region: id, state }),
@@ -234,22 +232,22 @@ impl<D: RegionData> Regionizer<D> {
         if region.wait.is_some() {
             region.state = RegionState::Transient;
             self.events.push(RegionEvent::Transient(id));
-            return Ok(TickEnd::Transient);
+            return Ok(Vec::new());
         }
         region.state = RegionState::Ready;
         let Holdings { sections, dead_sections: dead, .. } = region.ground;
         let above_thresholds = sections >= self.config.recalculation_section_count
             && dead as f64 / sections as f64 >= self.config.max_dead_section_percent;
         if dead == 0 || (merging.is_empty() && dead < sections && !above_thresholds) {
-            return Ok(TickEnd::Ready { split_off: Vec::new() });
+            return Ok(Vec::new());
         }
         self.remove_dead_sections(slot);
         if dead == sections {
             self.free(slot);
             self.events.push(RegionEvent::Destroyed(id));
-            return Ok(TickEnd::Dead);
+            return Ok(Vec::new());
         }
-        Ok(TickEnd::Ready { split_off: self.split(slot) })
+        Ok(self.split(slot))
     }
 
     /// What happened since the last call, in that order. It is kept until this is called, so call it now and then.

@@ -57,10 +57,13 @@ fn begin(world: &mut World, id: RegionId) -> Names {
     data
 }
 
+/// What became of a region whose tick ended, and what split off.
+type TickEnd = (RegionState, Vec<RegionId>);
+
 fn end(world: &mut World, id: RegionId, data: Names) -> TickEnd {
-    let end = world.end_tick(id, data).expect("the region ticks");
+    let split_off = world.end_tick(id, data).expect("the region ticks");
     world.check_invariants().unwrap();
-    end
+    (world.state(id).expect("it was given out"), split_off)
 }
 
 fn tick(world: &mut World, id: RegionId) -> TickEnd {
@@ -68,7 +71,9 @@ fn tick(world: &mut World, id: RegionId) -> TickEnd {
     end(world, id, data)
 }
 
-const STILL_READY: TickEnd = TickEnd::Ready { split_off: Vec::new() };
+const STILL_READY: TickEnd = (RegionState::Ready, Vec::new());
+const WAITS: TickEnd = (RegionState::Transient, Vec::new());
+const DEAD: TickEnd = (RegionState::Dead, Vec::new());
 
 #[test]
 fn a_column_makes_a_ready_region_with_a_rim() {
@@ -114,7 +119,7 @@ fn refused_calls_change_nothing() {
     remove(&mut world, 3, 0);
     let gone = add(&mut world, 30, 0);
     remove(&mut world, 30, 0);
-    assert_eq!(tick(&mut world, gone), TickEnd::Dead);
+    assert_eq!(tick(&mut world, gone), DEAD);
     let ticking = add(&mut world, 60, 0);
     let data = begin(&mut world, ticking);
     let waiting = add(&mut world, 63, 0);

@@ -168,12 +168,6 @@ impl SectionTile {
         Some(index)
     }
 
-    #[inline]
-    pub fn has_column(&self, column: ColumnPos, section_shift: u32) -> bool {
-        let (word, bit) = column_bit(column, section_shift);
-        self.columns.get(word).is_some_and(|bits| bits & bit != 0)
-    }
-
     /// False if the column was there already.
     #[inline]
     pub fn add_column(&mut self, column: ColumnPos, section_shift: u32) -> bool {
@@ -195,22 +189,17 @@ impl SectionTile {
         true
     }
 
-    /// Takes a column out of its section, which is at `section_bit`.
+    /// Takes a column out of its section, which is at `section_bit`. Answers whether the section is empty now; `None` if the
+    /// column was not there.
     #[inline]
-    pub fn remove_column(&mut self, column: ColumnPos, section_bit: u32, section_shift: u32) -> Removal {
+    pub fn remove_column(&mut self, column: ColumnPos, section_bit: u32, section_shift: u32) -> Option<bool> {
         let (word, bit) = column_bit(column, section_shift);
-        let Some(bits) = self.columns.get_mut(word) else { return Removal::Absent };
-        if *bits & bit == 0 {
-            return Removal::Absent;
-        }
+        let bits = self.columns.get_mut(word).filter(|bits| **bits & bit != 0)?;
         *bits &= !bit;
         // A word holds several small sections, or a part of a large one.
         let columns = 1 << (2 * section_shift);
         let of_section = u64::MAX >> 64u32.saturating_sub(columns) << (section_bit * columns % 64);
-        match *bits & of_section == 0 && (columns <= 64 || self.section_is_empty(section_bit, section_shift)) {
-            true => Removal::Last,
-            false => Removal::NotLast,
-        }
+        Some(*bits & of_section == 0 && (columns <= 64 || self.section_is_empty(section_bit, section_shift)))
     }
 
     /// The bits of a section's columns: words of 64, or one word that is not full.
@@ -254,16 +243,6 @@ impl SectionTile {
     }
 }
 
-/// What came of taking a column out of its section.
-pub(super) enum Removal {
-    /// It was not there.
-    Absent,
-    /// There are others in the section.
-    NotLast,
-    /// The section is empty now.
-    Last,
-}
-
 /// The word of a tile's columns, and the bit in it.
 #[inline]
 fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
@@ -278,7 +257,7 @@ fn column_bit(column: ColumnPos, section_shift: u32) -> (usize, u64) {
 #[derive(Default)]
 pub(super) struct SectionTiles {
     numbers: FxHashMap<SectionTilePos, u32>,
-    tiles: Vec<SectionTile>,
+    pub(super) tiles: Vec<SectionTile>,
     free: Vec<u32>,
     /// The tile of the last change, for the next one is most often in it too; no tile's number if that was removed.
     recent: u32,
@@ -318,11 +297,6 @@ impl SectionTiles {
     #[inline]
     pub fn tile_mut(&mut self, number: u32) -> &mut SectionTile {
         &mut self.tiles[number as usize]
-    }
-
-    /// All tiles with a section.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &SectionTile)> {
-        (0..).zip(&self.tiles).filter(|(_, tile)| tile.exists != 0)
     }
 
     /// Makes a tile where none is; its maker gives it a section.

@@ -6,7 +6,7 @@ use crate::coordinator::dispatch::Running;
 use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
 use crate::coordinator::region_slot::RegionSlot;
 use crate::coordinator::threads::TaskDone;
-use crate::region::{RegionEvent, RegionId, RegionPart, TickEnd};
+use crate::region::{RegionEvent, RegionId, RegionPart, RegionState};
 use crate::simulation::{Inbox, Letter, RegionShare, Task, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -121,8 +121,8 @@ impl Desk<'_> {
             self.end_letters(id, region, letters);
         }
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let end = match dimension.regionizer.end_tick(region, slot) {
-            Ok(end) => end,
+        let split_off = match dimension.regionizer.end_tick(region, slot) {
+            Ok(split_off) => split_off,
             Err(error) => {
                 // Only what was begun is ended, so this is a defect of ours.
                 error!("{id}, {region}: {error}");
@@ -130,15 +130,13 @@ impl Desk<'_> {
             }
         };
         self.note_region_events(id);
-        match end {
-            TickEnd::Ready { split_off } if !split_off.is_empty() => self.begin_split(id, region, split_off),
-            TickEnd::Ready { .. } => {
-                let open = self.dimensions.open.get(&id);
-                if let Some(slot) = open.and_then(|open| open.regionizer.data(region)) {
-                    self.deadlines.plan(slot.due, id, region);
-                }
-            }
-            _ => {}
+        if !split_off.is_empty() {
+            return self.begin_split(id, region, split_off);
+        }
+        let open = self.dimensions.open.get(&id);
+        let ready = open.filter(|open| open.regionizer.state(region) == Some(RegionState::Ready));
+        if let Some(slot) = ready.and_then(|open| open.regionizer.data(region)) {
+            self.deadlines.plan(slot.due, id, region);
         }
     }
 

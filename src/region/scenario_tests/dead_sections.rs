@@ -10,7 +10,7 @@ fn a_region_without_columns_stays_until_its_tick_ends() {
     assert_eq!((world.state(id), world.dead_section_count(id)), (Some(RegionState::Ready), 25));
     assert_eq!(world.region_at(at(0, 0)), Some(id));
     world.drain_events();
-    assert_eq!(tick(&mut world, id), TickEnd::Dead);
+    assert_eq!(tick(&mut world, id), DEAD);
     assert_eq!((world.state(id), world.region_at(at(0, 0))), (Some(RegionState::Dead), None));
     assert_eq!(world.drain_events(), [RegionEvent::Destroyed(id)]);
     assert_eq!(add(&mut world, 0, 0), RegionId::new(1));
@@ -25,7 +25,7 @@ fn a_place_that_was_left_can_be_taken_again() {
     assert_ne!(left, right);
     remove(&mut world, 11, 3);
     remove(&mut world, 3, 3);
-    assert_eq!([tick(&mut world, left), tick(&mut world, right)], [TickEnd::Dead, TickEnd::Dead]);
+    assert_eq!([tick(&mut world, left), tick(&mut world, right)], [DEAD, DEAD]);
     let again = add(&mut world, 3, 3);
     assert_eq!(world.columns(again).collect::<Vec<_>>(), [at(3, 3)]);
     assert!(world.contains_column(at(3, 3)));

@@ -34,7 +34,7 @@ fn everything_works_at_the_edges_of_the_grid() {
                 world.remove_column(inward).unwrap();
                 for id in world.regions() {
                     if world.column_count(id) == 0 {
-                        assert_eq!(tick(&mut world, id), TickEnd::Dead);
+                        assert_eq!(tick(&mut world, id), DEAD);
                     }
                 }
                 assert_eq!(world.region_at(corner), None);
@@ -90,7 +90,7 @@ fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
             // Without it they part again; of equals the one with the lowest section keeps the id.
             world.remove_column(along(1)).unwrap();
             world.check_invariants().unwrap();
-            let TickEnd::Ready { split_off } = tick(&mut world, near) else { panic!("it has columns") };
+            let (RegionState::Ready, split_off) = tick(&mut world, near) else { panic!("it has columns") };
             let [other] = split_off[..] else { panic!("{split_off:?} at shift {section_shift}, radius {creation}") };
             let owners = [world.region_at(along(0)), world.region_at(along(2))];
             assert!(owners == [Some(near), Some(other)] || owners == [Some(other), Some(near)]);
@@ -98,7 +98,7 @@ fn regions_merge_and_split_in_the_corners_of_the_grid_and_nothing_wraps() {
                 let columns: Vec<_> = world.columns(id).collect();
                 assert_eq!(columns.len(), 1);
                 world.remove_column(columns[0]).unwrap();
-                assert_eq!(tick(&mut world, id), TickEnd::Dead);
+                assert_eq!(tick(&mut world, id), DEAD);
             }
             assert_eq!((world.region_count(), world.bounds(near)), (0, None));
         }

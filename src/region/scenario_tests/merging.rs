@@ -134,7 +134,7 @@ fn of_bridged_ticking_regions_the_last_to_end_has_everything() {
                 assert_eq!(world.regions(), [ids[n]]);
                 assert_eq!(world.data(ids[n]), Some(&Names((0..7).collect())));
             } else {
-                assert_eq!((outcome, world.state(ids[n])), (TickEnd::Transient, Some(RegionState::Transient)));
+                assert_eq!((outcome, world.state(ids[n])), (WAITS, Some(RegionState::Transient)));
                 assert!(world.waits_for(ids[n]).all(|id| world.state(id) == Some(RegionState::Ticking)));
                 assert_ne!(world.waits_for(ids[n]).count(), 0);
             }

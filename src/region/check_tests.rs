@@ -1,6 +1,7 @@
-//! The invariants of a regionizer, checked from scratch.
+//! The invariants of a regionizer, checked from scratch, and what only tests ask it.
 
-use super::regionizer::Regionizer;
+use super::regionizer::{Regionizer, Wait};
+use super::section_tile::SectionTilePos;
 use super::{RegionId, RegionState};
 use crate::space::{ColumnPos, SectionPos, bits};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,8 +14,8 @@ struct Section {
 }
 
 impl<D> Regionizer<D> {
-    /// Checks all that the [module](super) promises, and that what is counted and linked is so, from scratch. Slow: for
-    /// tests and for finding faults. The error says what is wrong and where.
+    /// Checks all that the [module](super) promises, and that what is counted and linked is so, from scratch. The error says
+    /// what is wrong and where.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.check_regions()?;
         let sections = self.checked_sections()?;
@@ -62,7 +63,7 @@ impl<D> Regionizer<D> {
         let mut columns: FxHashSet<ColumnPos> = FxHashSet::default();
         let mut parts = 0;
         let shift = self.config().section_shift;
-        for (number, tile) in self.tiles.iter() {
+        for (number, tile) in (0..).zip(&self.tiles.tiles).filter(|(_, tile)| tile.exists != 0) {
             ensure(self.tiles.number(tile.pos) == Some(number), || format!("tile at {:?} cannot be found", tile.pos))?;
             let mut owned = 0;
             for part in tile.parts() {
@@ -171,6 +172,57 @@ impl<D> Regionizer<D> {
             let inside = (x, z) != (0, 0) && valid.contains(&there_x) && valid.contains(&there_z);
             inside.then_some(SectionPos::new(there_x, there_z))
         })
+    }
+}
+
+/// Questions.
+impl<D> Regionizer<D> {
+    /// Whether this column exists.
+    pub fn contains_column(&self, column: ColumnPos) -> bool {
+        let (pos, bit) = SectionTilePos::of(column.section(self.config().section_shift));
+        let mut columns =
+            self.tiles.at(pos).into_iter().flat_map(|tile| tile.columns(1 << bit, self.config().section_shift));
+        columns.any(|there| there == column)
+    }
+
+    /// The sections of a region that its next removal of dead sections removes, if nothing changes until then.
+    pub fn dead_sections(&self, id: RegionId) -> impl Iterator<Item = SectionPos> {
+        self.parts(id).flat_map(|(tile, mask)| bits(mask & tile.dead).map(|bit| tile.pos.section(bit)))
+    }
+
+    /// How many dead sections a region has.
+    pub fn dead_section_count(&self, id: RegionId) -> usize {
+        self.region(id).map_or(0, |region| region.ground.dead_sections)
+    }
+
+    /// The lowest and the highest coordinates of a region's sections, at a cost of its tiles; none if it is dead.
+    pub fn bounds(&self, id: RegionId) -> Option<(SectionPos, SectionPos)> {
+        let corners = self.parts(id).filter(|(_, mask)| *mask != 0).map(|(tile, mask)| {
+            let columns = (0..64).step_by(8).fold(0, |all, row| all | (mask >> row & 0xff));
+            let low = columns.trailing_zeros() | mask.trailing_zeros() & !7;
+            let high = (columns.ilog2()) | mask.ilog2() & !7;
+            (tile.pos.section(low), tile.pos.section(high))
+        });
+        corners.reduce(|(low, high), (next_low, next_high)| {
+            (
+                SectionPos::new(low.x.min(next_low.x), low.z.min(next_low.z)),
+                SectionPos::new(high.x.max(next_high.x), high.z.max(next_high.z)),
+            )
+        })
+    }
+
+    /// The ticking regions that a transient region waits for, ascending.
+    pub fn waits_for(&self, id: RegionId) -> impl Iterator<Item = RegionId> {
+        let wait = self.region(id).and_then(|region| self.waits.get(&region.wait?));
+        wait.into_iter().flat_map(|wait| wait.ticking.iter().copied())
+    }
+
+    /// All merges that are pending, as (transient, ticking), ascending.
+    pub fn pending_merges(&self) -> Vec<(RegionId, RegionId)> {
+        let of_one = |wait: &Wait| wait.ticking.iter().map(|&ticking| (wait.region, ticking)).collect::<Vec<_>>();
+        let mut pending: Vec<_> = self.waits.values().flat_map(of_one).collect();
+        pending.sort_unstable();
+        pending
     }
 }
 
