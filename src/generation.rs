@@ -23,6 +23,8 @@ mod distance_graph;
 mod features;
 mod flat;
 mod generator;
+#[cfg(test)]
+mod golden_tests;
 mod heightmap;
 mod hills;
 mod layers;
