@@ -16,7 +16,7 @@
 //! | [`Veins`] | ore, gravel or the like in the rock |
 //! | [`Caves`] | winding tunnels |
 //! | [`WaterFill`] | a sea |
-//! | [`Features`] | what stands on the ground, also across the borders of columns: [`Tree`], [`Boulder`], a [`FeatureTemplate`] or any other [`Feature`], where a [`Placement`] says |
+//! | [`Features`] | what stands on the ground, also across the borders of columns: [`Tree`], [`Boulder`] or any other [`Feature`], where a [`Placement`] says |
 
 mod digest;
 mod distance_graph;
@@ -40,14 +40,13 @@ pub use distance_graph::{
     BatchColumns, Completion, Completions, DistanceGraph, ListenerId, RangeTooLarge, TileOutOfRange, Work,
 };
 pub use features::{
-    Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features, Placement,
-    Tree, TreeShape,
+    Boulder, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Placement, Tree, TreeShape,
 };
 pub use flat::{Flat, Void};
 pub(crate) use generator::generate;
 pub use generator::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
-pub use hills::{Hills, HillsBlocks};
+pub use hills::Hills;
 pub use layers::{Caves, GenerateLayer, GroundCover, LayerColumn, Layers, Veins, WaterFill};
 pub use mask::{Mask, NoiseMask};
 pub use select::Select;

@@ -49,9 +49,9 @@ pub mod prelude {
     pub use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistry, BlockStates, BlockType, Schema};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::generation::{
-        Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, FeatureTemplate, Features,
-        Flat, GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap,
-        Hills, LayerColumn, Layers, Mask, NoiseMask, Placement, Select, Surface, SurfaceAnswer, SurfaceRequest, Tree,
+        Boulder, Caves, Feature, FeatureCanvas, FeatureError, FeatureRandom, FeatureReach, Features, Flat,
+        GenerateError, GenerateLayer, GenerateRequest, Generator, GeneratorIdentity, GroundCover, Heightmap, Hills,
+        LayerColumn, Layers, Mask, NoiseMask, Placement, Select, Surface, SurfaceAnswer, SurfaceRequest, Tree,
         TreeShape, Veins, Void, WaterFill,
     };
     #[cfg(feature = "overlay")]

@@ -4,7 +4,8 @@ mod boulder;
 mod canvas;
 mod error;
 mod placement;
-mod template;
+#[cfg(test)]
+pub(super) mod template_tests;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -13,7 +14,6 @@ pub use boulder::Boulder;
 pub use canvas::{FeatureCanvas, FeatureRandom};
 pub use error::FeatureError;
 pub use placement::Placement;
-pub use template::FeatureTemplate;
 pub use tree::{Tree, TreeShape};
 
 use super::digest::Digest;

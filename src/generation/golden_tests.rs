@@ -36,7 +36,11 @@ fn generators_make_what_they_always_made() {
     let all: [(&str, Box<dyn Generator>, (u64, u64)); 9] = [
         ("flat", Box::new(Flat::new()), (0x79c1_3fb1_0b05_b6f5, 0x8ce8_5a1b_45bb_0325)),
         ("hills", Box::new(hills()), (0x01bd_409c_27c0_54fc, 0xe867_272e_bc1b_b142)),
-        ("high hills", Box::new(hills().with_sea_level(31).with_amplitude(90.0)), (0x9b3d_6f77_41c7_dfd8, 0x4b57_a02f_e119_2ce2)),
+        (
+            "high hills",
+            Box::new(hills().with_sea_level(31).with_amplitude(90.0)),
+            (0x9b3d_6f77_41c7_dfd8, 0x4b57_a02f_e119_2ce2),
+        ),
         ("map", Box::new(map.clone()), (0x2fd8_abc2_2518_2436, 0x12f7_ee63_cbfe_2602)),
         (
             "cover",
@@ -50,7 +54,11 @@ fn generators_make_what_they_always_made() {
         ),
         ("water", Box::new(Layers::new(map).with(WaterFill::new(30))), (0x3b09_3815_12c5_a4f6, 0x233f_eea6_34a4_6ac2)),
         ("features", Box::new(Layers::new(hills()).with(features())), (0xb62f_5af6_821e_7909, 0x823d_41a2_5ba9_7b6f)),
-        ("choice", Box::new(Select::new(hills(), Flat::new(), NoiseMask::seeded(6).with_size(60.0))), (0xaa3c_5ddd_4d21_090c, 0x27ad_7cd6_919b_2682)),
+        (
+            "choice",
+            Box::new(Select::new(hills(), Flat::new(), NoiseMask::seeded(6).with_size(60.0))),
+            (0xaa3c_5ddd_4d21_090c, 0x27ad_7cd6_919b_2682),
+        ),
     ];
     let found = all.iter().map(|(name, generator, expected)| (*name, digests(&**generator), *expected));
     let wrong: Vec<_> = found.filter(|(_, found, expected)| found != expected).collect();

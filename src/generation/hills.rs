@@ -10,6 +10,9 @@ use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;
 use fastnoise_lite::FastNoiseLite;
 
+/// The ground from three blocks down, what lies between that and the grass, the surface on land, the surface near and under
+/// the sea, and the sea.
+const BLOCKS: [&str; 5] = ["terrane:stone", "terrane:dirt", "terrane:grass", "terrane:sand", "terrane:water"];
 const OCTAVES: i32 = 4;
 const DIRT_DEPTH: i64 = 3;
 /// Sand reaches this many blocks above the sea.
@@ -28,36 +31,12 @@ pub struct Hills {
     frequency: f32,
     amplitude: f32,
     sea_level: i64,
-    blocks: HillsBlocks,
-}
-
-/// The blocks [`Hills`] are made of, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HillsBlocks {
-    /// The ground from three blocks down.
-    pub stone: String,
-    /// The blocks between grass and stone.
-    pub dirt: String,
-    /// The surface on land.
-    pub grass: String,
-    /// The surface near and under the sea.
-    pub sand: String,
-    /// The sea, below the sea level.
-    pub water: String,
-}
-
-impl Default for HillsBlocks {
-    fn default() -> Self {
-        let [stone, dirt, grass, sand, water] =
-            ["stone", "dirt", "grass", "sand", "water"].map(|name| format!("terrane:{name}"));
-        Self { stone, dirt, grass, sand, water }
-    }
 }
 
 impl Hills {
     /// The hills of this seed.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, frequency: 0.008, amplitude: 48.0, sea_level: 0, blocks: HillsBlocks::default() }
+        Self { seed, frequency: 0.008, amplitude: 48.0, sea_level: 0 }
     }
 
     /// Hills per block: the larger, the closer together. Held within 0.000001 ..= 0.5; what is no number is ignored.
@@ -85,13 +64,6 @@ impl Hills {
         self
     }
 
-    /// Other blocks than the basic ones.
-    #[must_use]
-    pub fn with_blocks(mut self, blocks: HillsBlocks) -> Self {
-        self.blocks = blocks;
-        self
-    }
-
     /// y of the highest block of the ground at this place; water may stand above it.
     pub fn height_at(&self, x: i64, z: i64) -> i64 {
         self.height(&self.noise(), x, z)
@@ -99,12 +71,6 @@ impl Hills {
 
     fn height(&self, noise: &FastNoiseLite, x: i64, z: i64) -> i64 {
         self.sea_level.saturating_add((self.amplitude * noise.get_noise_2d(fold(x), fold(z))).round() as i64)
-    }
-
-    fn ground(&self, blocks: &BlockRegistry) -> Result<GroundBlocks, GenerateError> {
-        let id = |name: &str| block_id(blocks, name);
-        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
-        Ok(GroundBlocks { stone: id(stone)?, dirt: id(dirt)?, grass: id(grass)?, sand: id(sand)?, water: id(water)? })
     }
 
     fn cell(&self, ground: &GroundBlocks, height: i64) -> Cell {
@@ -121,12 +87,11 @@ impl Hills {
 
 impl Generator for Hills {
     fn identity(&self) -> GeneratorIdentity {
-        let HillsBlocks { stone, dirt, grass, sand, water } = &self.blocks;
         let digest = Digest::new()
             .number(self.seed)
             .number(u64::from(self.frequency.to_bits()))
             .number(u64::from(self.amplitude.to_bits()));
-        let digest = [stone, dirt, grass, sand, water].into_iter().fold(digest, |digest, name| digest.text(name));
+        let digest = BLOCKS.iter().fold(digest, |digest, name| digest.text(name));
         // Worlds from before there was this setting have it at 0.
         let digest = if self.sea_level == 0 { digest } else { digest.number(self.sea_level as u64) };
         GeneratorIdentity::new("terrane:hills", 1, digest.finish())
@@ -137,7 +102,7 @@ impl Generator for Hills {
     }
 
     fn generate(&self, request: &GenerateRequest<'_>) -> Result<Column, GenerateError> {
-        let ground = self.ground(request.blocks)?;
+        let ground = GroundBlocks::of(request.blocks)?;
         let (x, z) = (first_block(request.column.x), first_block(request.column.z));
         let noise = self.noise();
         let cells: [Cell; COLUMN_AREA] = std::array::from_fn(|at| {
@@ -149,19 +114,26 @@ impl Generator for Hills {
     }
 
     fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
-        let ground = self.ground(request.blocks)?;
+        let ground = GroundBlocks::of(request.blocks)?;
         let cell = self.cell(&ground, self.height_at(request.x, request.z));
         Ok(cell.surface(Some((ground.water, self.sea_level)), request.blocks))
     }
 }
 
-/// [`HillsBlocks`] by their ids.
+/// [`BLOCKS`] by their ids.
 struct GroundBlocks {
     stone: BlockId,
     dirt: BlockId,
     grass: BlockId,
     sand: BlockId,
     water: BlockId,
+}
+
+impl GroundBlocks {
+    fn of(blocks: &BlockRegistry) -> Result<Self, GenerateError> {
+        let [stone, dirt, grass, sand, water] = BLOCKS.map(|name| block_id(blocks, name));
+        Ok(Self { stone: stone?, dirt: dirt?, grass: grass?, sand: sand?, water: water? })
+    }
 }
 
 #[cfg(test)]
@@ -244,14 +216,12 @@ mod tests {
     #[test]
     fn every_setting_is_part_of_the_identity() {
         let hills = Hills::seeded(5);
-        let sandy = HillsBlocks { grass: "terrane:sand".to_owned(), ..HillsBlocks::default() };
         assert_eq!(hills.identity(), Hills::seeded(5).identity());
         for other in [
             Hills::seeded(6),
             Hills::seeded(5).with_frequency(0.01),
             Hills::seeded(5).with_amplitude(40.0),
             Hills::seeded(5).with_sea_level(-1),
-            Hills::seeded(5).with_blocks(sandy),
         ] {
             assert_ne!(hills.identity(), other.identity(), "{other:?}");
         }

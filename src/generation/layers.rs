@@ -131,10 +131,6 @@ impl Layers {
         self.ground.search = heights;
         self
     }
-
-    fn below(&self, place: usize) -> Below<'_> {
-        Below { ground: &self.ground, layers: &self.layers[..place], known: None }
-    }
 }
 
 impl Generator for Layers {
@@ -157,20 +153,20 @@ impl Generator for Layers {
         let reach = self.layers.iter().fold(0i64, |sum, layer| sum.saturating_add(layer.vertical_reach().into()));
         let heights = request.heights.start.saturating_sub(reach)..request.heights.end.saturating_add(reach);
         let wide = GenerateRequest { heights: heights.clone(), ..request.clone() };
-        let mut column = self.ground.generator.generate(&wide)?;
-        let known = OwnSurfaces::new(request.column);
+        let column = self.ground.generator.generate(&wide)?;
+        let ground = OwnSurfaces::new(&self.ground, request.column);
+        let mut changed = LayerColumn { column, heights, blocks: request.blocks, ground, below: &[] };
         for (place, layer) in self.layers.iter().enumerate() {
-            let (heights, below) = (heights.clone(), Below { known: Some(&known), ..self.below(place) });
-            let mut changed = LayerColumn { column, heights, blocks: request.blocks, below };
+            changed.below = &self.layers[..place];
             layer.apply(&mut changed)?;
-            column = changed.column;
         }
+        let mut column = changed.column;
         cut(&mut column, &request.heights);
         Ok(column)
     }
 
     fn surface(&self, request: &SurfaceRequest<'_>) -> Result<SurfaceAnswer, GenerateError> {
-        self.below(self.layers.len()).surface(request).map(SurfaceAnswer::Known)
+        surface_of(self.ground.surface(request)?, &self.layers, request).map(SurfaceAnswer::Known)
     }
 }
 
@@ -184,48 +180,36 @@ impl fmt::Debug for Layers {
     }
 }
 
-/// What a layer stands on: the ground, and the layers that come before it.
-#[derive(Clone, Copy)]
-struct Below<'a> {
+/// What layers make of the surface of the ground.
+fn surface_of(
+    ground: Option<Surface>,
+    layers: &[Box<dyn GenerateLayer>],
+    request: &SurfaceRequest<'_>,
+) -> Result<Option<Surface>, GenerateError> {
+    layers.iter().try_fold(ground, |below, layer| layer.surface(request, below))
+}
+
+/// The ground, and its surface in the column that is made: most layers ask for it, place by place.
+struct OwnSurfaces<'a> {
     ground: &'a SurfaceSource,
-    layers: &'a [Box<dyn GenerateLayer>],
-    known: Option<&'a OwnSurfaces>,
-}
-
-impl Below<'_> {
-    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
-        let ground = match self.known {
-            Some(known) => known.get_or_ask(request, self.ground)?,
-            None => self.ground.surface(request)?,
-        };
-        self.layers.iter().try_fold(ground, |below, layer| layer.surface(request, below))
-    }
-}
-
-/// The surface of the ground in the column that is made: most layers ask for it, place by place.
-struct OwnSurfaces {
     column: ColumnPos,
     places: Box<[Cell<Option<Option<Surface>>>; COLUMN_AREA]>,
 }
 
-impl OwnSurfaces {
-    fn new(column: ColumnPos) -> Self {
-        Self { column, places: Box::new([const { Cell::new(None) }; COLUMN_AREA]) }
+impl<'a> OwnSurfaces<'a> {
+    fn new(ground: &'a SurfaceSource, column: ColumnPos) -> Self {
+        Self { ground, column, places: Box::new([const { Cell::new(None) }; COLUMN_AREA]) }
     }
 
-    fn get_or_ask(
-        &self,
-        request: &SurfaceRequest<'_>,
-        ground: &SurfaceSource,
-    ) -> Result<Option<Surface>, GenerateError> {
+    fn surface(&self, request: &SurfaceRequest<'_>) -> Result<Option<Surface>, GenerateError> {
         if request.column() != self.column {
-            return ground.surface(request);
+            return self.ground.surface(request);
         }
         let place = &self.places[request.place()];
         if let Some(surface) = place.get() {
             return Ok(surface);
         }
-        let surface = ground.surface(request)?;
+        let surface = self.ground.surface(request)?;
         place.set(Some(surface));
         Ok(surface)
     }

@@ -1,6 +1,7 @@
 //! What every generator has to keep to, of this crate or not: heights only cut, and a surface that is told is the one
 //! that is made.
 
+use super::features::template_tests::Template;
 use super::layers::cut;
 use super::surface::surfaces_of;
 use super::*;
@@ -55,13 +56,13 @@ impl GenerateLayer for Moss {
     }
 }
 
-pub(super) fn hut() -> FeatureTemplate {
+pub(super) fn hut() -> Template {
     let walls = (-3i64..=3).flat_map(|x| (-3i64..=3).flat_map(move |z| (0..=4).map(move |y| [x, y, z])));
     let name = |[x, y, z]: [i64; 3]| match (x.abs().max(z.abs()), y) {
         (_, 0 | 4) | (3, _) => "terrane:wood",
         _ => "terrane:air",
     };
-    FeatureTemplate::new("test:hut", walls.map(|at| (at, name(at)))).unwrap()
+    Template { name: "test:hut", blocks: walls.map(|at| (at, name(at))).collect() }
 }
 
 /// Everything there is, on hills.

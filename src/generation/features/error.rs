@@ -38,14 +38,4 @@ pub enum FeatureError {
         /// Origins that may be looked at.
         limit: u64,
     },
-    /// A template holds more blocks than a feature may.
-    #[error("the feature \"{feature}\" has {blocks} blocks, at most {limit} are allowed: make it of several features")]
-    TooManyBlocks {
-        /// The feature's name.
-        feature: String,
-        /// Blocks it has.
-        blocks: usize,
-        /// Blocks it may have.
-        limit: usize,
-    },
 }

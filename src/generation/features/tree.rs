@@ -69,39 +69,24 @@ impl Tree {
         }
     }
 
-    /// How far from the trunk there are leaves, at a height above the ground.
-    fn leaves_at(&self, trunk: i64, y: i64) -> Option<Leaves> {
+    /// Whether there are leaves so far from the trunk along x and z, at a height above the ground.
+    fn has_leaves(&self, trunk: i64, [x, y, z]: [i64; 3]) -> bool {
         let crown = i64::from(self.crown);
         let up = y - trunk;
+        let distance_squared = x * x + z * z;
         match self.shape {
-            TreeShape::Round => Some(Leaves::Disc { radius_squared: crown * crown + 1 - up * up }),
-            TreeShape::Conifer if y < 3 => None,
+            TreeShape::Round => distance_squared <= crown * crown + 1 - up * up,
+            TreeShape::Conifer if y < 3 => false,
             TreeShape::Conifer => {
                 // Wide and narrow tiers by turns, from the tip down ever wider.
                 let below = trunk + 1 - y;
                 let wide = (crown * below + trunk - 2) / (trunk - 1).max(1);
                 let radius = if below % 2 == 0 { wide } else { (wide - 1).max(i64::from(below > 1)) };
-                Some(Leaves::Diamond { radius: radius.min(crown) })
+                x.abs() + z.abs() <= radius.min(crown)
             }
-            TreeShape::Umbrella if up == 0 => Some(Leaves::Disc { radius_squared: crown * crown + 1 }),
-            TreeShape::Umbrella if up == 1 => Some(Leaves::Disc { radius_squared: (crown - 1).max(0).pow(2) }),
-            TreeShape::Umbrella => None,
-        }
-    }
-}
-
-/// The leaves of one height.
-#[derive(Clone, Copy)]
-enum Leaves {
-    Disc { radius_squared: i64 },
-    Diamond { radius: i64 },
-}
-
-impl Leaves {
-    const fn contains(self, x: i64, z: i64) -> bool {
-        match self {
-            Self::Disc { radius_squared } => x * x + z * z <= radius_squared,
-            Self::Diamond { radius } => x.abs() + z.abs() <= radius,
+            TreeShape::Umbrella if up == 0 => distance_squared <= crown * crown + 1,
+            TreeShape::Umbrella if up == 1 => distance_squared <= (crown - 1).max(0).pow(2),
+            TreeShape::Umbrella => false,
         }
     }
 }
@@ -131,9 +116,8 @@ impl Feature for Tree {
         let give_way = |old: BlockId| if old == BlockId::AIR || old == leaves { wood } else { old };
         let crown = i64::from(self.crown);
         for y in 1..=trunk + self.above_trunk() {
-            let Some(tier) = self.leaves_at(trunk, y) else { continue };
             for (x, z) in (-crown..=crown).flat_map(|x| (-crown..=crown).map(move |z| (x, z))) {
-                if tier.contains(x, z) {
+                if self.has_leaves(trunk, [x, y, z]) {
                     canvas.set_in_air([x, y, z], leaves);
                 }
             }

@@ -14,34 +14,15 @@ pub enum HeightmapError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The data does not begin like a PNG file.
-    #[error("the height map {map} is not a PNG file: export the terrain as a 16-bit greyscale PNG")]
-    NotPng {
-        /// The file, or "(data)".
-        map: String,
-    },
-    /// A PNG file, but of another kind.
-    #[error("the height map {map} is {found}, but has to be 16-bit greyscale: export it again as 16-bit greyscale PNG")]
-    Format {
+    /// Not a map that can be read: no PNG file, one of another kind, or one that is too large.
+    #[error("the height map {map} is {found}, but has to be {expected}")]
+    Unfit {
         /// The file, or "(data)".
         map: String,
         /// What it is, such as "8-bit RGB".
         found: String,
-    },
-    /// More samples than are read.
-    #[error(
-        "the height map {map} has {width} x {height} samples, at most {limit} in all are read: scale it down or cut \
-         it, and set more blocks per sample"
-    )]
-    TooLarge {
-        /// The file, or "(data)".
-        map: String,
-        /// Samples from west to east.
-        width: u32,
-        /// Samples from north to south.
-        height: u32,
-        /// Samples a map may have.
-        limit: u64,
+        /// What it has to be, and how it gets so.
+        expected: &'static str,
     },
     /// A PNG file that is cut short or damaged.
     #[error("the height map {map} is damaged or incomplete: {reason}; copy or export it again")]

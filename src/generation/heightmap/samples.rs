@@ -5,9 +5,11 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufRead, Read, Seek};
 
 /// Samples a map may have: 128 MiB of them.
-pub(super) const MAX_SAMPLES: u64 = 64 << 20;
+const MAX_SAMPLES: u64 = 64 << 20;
 /// Memory the decoder may take for what is not samples: one row and the chunks around the image.
 const DECODER_BYTES: usize = 8 << 20;
+const KIND: &str = "16-bit greyscale: export it again as 16-bit greyscale PNG";
+const SIZE: &str = "at most 67,108,864 samples: scale it down or cut it, and set more blocks per sample";
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 /// A grid of heights in units, row by row from the north, each from west to east. Never empty.
@@ -21,6 +23,7 @@ impl Samples {
     /// Reads a 16-bit greyscale PNG; `map` names it in errors.
     pub(super) fn read(mut reader: impl BufRead + Seek, map: &str) -> Result<Self, HeightmapError> {
         let map = || map.to_owned();
+        let unfit = |found, expected| HeightmapError::Unfit { map: map(), found, expected };
         let unreadable = |error| match error {
             DecodingError::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
                 HeightmapError::Read { map: map(), source }
@@ -34,7 +37,7 @@ impl Samples {
             .and_then(|_| reader.rewind())
             .map_err(|source| HeightmapError::Read { map: map(), source })?;
         if start != SIGNATURE {
-            return Err(HeightmapError::NotPng { map: map() });
+            return Err(unfit("no PNG file".to_owned(), KIND));
         }
 
         let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: DECODER_BYTES });
@@ -44,11 +47,11 @@ impl Samples {
         let info = decoder.read_header_info().map_err(unreadable)?;
         let (width, height) = (info.width, info.height);
         if (info.color_type, info.bit_depth) != (ColorType::Grayscale, BitDepth::Sixteen) {
-            return Err(HeightmapError::Format { map: map(), found: describe(info.color_type, info.bit_depth) });
+            return Err(unfit(describe(info.color_type, info.bit_depth), KIND));
         }
         // Before anything of that size is allocated. The second bound keeps a row within the decoder's memory.
         if u64::from(width) * u64::from(height) > MAX_SAMPLES || width as usize > DECODER_BYTES / 8 {
-            return Err(HeightmapError::TooLarge { map: map(), width, height, limit: MAX_SAMPLES });
+            return Err(unfit(format!("{width} x {height} samples"), SIZE));
         }
 
         let mut reader = decoder.read_info().map_err(unreadable)?;

@@ -1,6 +1,6 @@
 //! The column in the hands of a layer.
 
-use super::Below;
+use super::{GenerateLayer, OwnSurfaces, surface_of};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::generator::{GenerateError, block_id};
@@ -15,7 +15,9 @@ pub struct LayerColumn<'a> {
     pub(super) column: Column,
     pub(super) heights: Range<i64>,
     pub(super) blocks: &'a BlockRegistry,
-    pub(super) below: Below<'a>,
+    pub(super) ground: OwnSurfaces<'a>,
+    /// The layers that came before.
+    pub(super) below: &'a [Box<dyn GenerateLayer>],
 }
 
 impl LayerColumn<'_> {
@@ -58,7 +60,8 @@ impl LayerColumn<'_> {
 
     /// The ground at a place in this column or any other, as the layers below left it.
     pub fn surface(&self, x: i64, z: i64) -> Result<Option<Surface>, GenerateError> {
-        self.below.surface(&SurfaceRequest { x, z, blocks: self.blocks })
+        let request = SurfaceRequest { x, z, blocks: self.blocks };
+        surface_of(self.ground.surface(&request)?, self.below, &request)
     }
 
     /// The block at a place; nothing if that lies in another column, or outside of the heights that are made now.
