@@ -6,10 +6,8 @@ use super::outcome::{End, Outcome, Result, bytes};
 use super::schematic::{malformed_text, refused};
 use bevy_terrane::prelude::{BlockBox, BlockPos};
 use bevy_terrane::snapshot::closed_world::{ClosedWorld, ClosedWorldError, SchematicImport, SchematicImportReport};
-use bevy_terrane::snapshot::schematic::{
-    ReadOptions, ReadReport, Schematic, SchematicError, SchematicWriteError, WriteOptions,
-};
-use bevy_terrane::snapshot::translation::{Schematized, TranslationOptions, TranslationReport};
+use bevy_terrane::snapshot::schematic::{ReadOptions, ReadReport, Schematic, SchematicError, WriteOptions};
+use bevy_terrane::snapshot::translation::{TranslationOptions, TranslationReport};
 use bevy_terrane::snapshot::{Flip, Turn};
 use bevy_terrane::storage::{Access, WorldStore};
 use bevy_terrane::work::Stop;
@@ -29,7 +27,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
     let mut display = Display::new("reading", "squares of 4 x 4 columns", stop);
     let read = closed.export(&area, &TranslationOptions::default(), &mut |progress| display.show(progress));
     drop(display);
-    let Schematized { schematic, missing_chunks } = match read {
+    let (schematic, missing_chunks) = match read {
         Err(ClosedWorldError::Cancelled) => return Ok(stopped()),
         read => read?,
     };
@@ -79,7 +77,7 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
         let mut sink = BufWriter::new(File::create_new(&unfinished)?);
         schematic.write_with(&mut sink, options, &mut |progress| display.show(progress))?;
         sink.into_inner().map_err(|error| error.into_error())?.sync_all()?;
-        Ok::<(), SchematicWriteError>(())
+        Ok::<(), SchematicError>(())
     };
     let written = write();
     drop(display);
@@ -87,7 +85,7 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
         Ok(()) => expect_nothing(file).and_then(|()| {
             fs::rename(&unfinished, file).map(|()| ControlFlow::Continue(())).map_err(|error| failed(file, &error))
         }),
-        Err(SchematicWriteError::Cancelled) => Ok(ControlFlow::Break(())),
+        Err(SchematicError::Cancelled) => Ok(ControlFlow::Break(())),
         Err(error) => Err(failed(file, &error)),
     };
     if !matches!(finished, Ok(ControlFlow::Continue(()))) {
