@@ -270,6 +270,7 @@ fn unescaped(word: &str) -> Option<String> {
                 'n' => '\n',
                 _ => return None,
             },
+            ' ' => return None,
             _ => character,
         });
     }
